@@ -86,7 +86,7 @@ def measure(examples: np.ndarray, labels: np.ndarray, batches: np.ndarray) -> di
     """All figures of one catalogue."""
     start = time.process_time()
     catalogue = Catalogue.of(examples, labels)
-    _ = catalogue.reference.levels
+    _ = catalogue.reference.unknown_model
     fit = time.process_time() - start
     classifier = BatchClassifier().fit(examples, labels)
     # As the library does it: items are made unit vectors about the origin first, and this is timed on neither side.

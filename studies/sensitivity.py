@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from handful.engine.head import fit_head
-from handful.engine.levels import fit_levels
 from handful.engine.model import Reference, label_batch
+from handful.engine.unknown import fit_unknown_model
 from harm_data import bank, orders, rng_of
 from side_by_side import Ints, chosen
 
@@ -92,7 +92,7 @@ def worlds(data: Path, tasks: int) -> Iterator[World]:
 def figures(world: World) -> list[tuple[float, float, float, float]]:
     """Accuracy, log loss, error of presence and known items rejected, of every batch."""
     head = fit_head(world.points, world.codes, world.n_classes, 1.0)
-    reference, found = Reference(head, fit_levels(head, world.points, world.codes)), []
+    reference, found = Reference(head, fit_unknown_model(head, world.points, world.codes)), []
     for points, truth in world.batches:
         said, known = label_batch(points, reference), truth >= 0
         own = said.probabilities[known, truth[known]]

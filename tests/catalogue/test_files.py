@@ -21,7 +21,7 @@ def separated() -> Catalogue:
     rng = np.random.default_rng(0)
     codes = np.arange(8).repeat(5)
     made = Catalogue.of(rng.standard_normal((8, 12))[codes] + 0.3 * rng.standard_normal((40, 12)), codes)
-    assert made.levels is not None
+    assert made.unknown_model is not None
     return made
 
 
@@ -32,8 +32,8 @@ def test_a_catalogue_comes_back_whole(tmp_path):
     assert "head" in vars(again)
     assert again.content_hash == made.content_hash
     assert again.report() == made.report()
-    assert "levels" in vars(again)
-    assert again.levels == made.levels
+    assert "unknown_model" in vars(again)
+    assert again.unknown_model == made.unknown_model
     assert len(again.head.left_out.rows) == 24
     for name in LeftOutExamples._fields:
         np.testing.assert_array_equal(getattr(again.head.left_out, name), getattr(made.head.left_out, name))
@@ -49,8 +49,8 @@ def test_a_catalogue_comes_back_whole(tmp_path):
         {"transform": "range_scale"},
         {"format_version": 1},
         {"format_version": 4},
-        {"levels": 3},
-        {"levels": {}},
+        {"unknown_model": 3},
+        {"unknown_model": {}},
         {"head": None},
         {"head": {"spread": 1.0, "temperature": 0.0, "wrong_share": 0.0, "confidence": 0.5}},
         {"head": {"spread": -1.0, "temperature": 1.0, "wrong_share": 0.0, "confidence": 0.5}},
@@ -81,10 +81,10 @@ def test_what_does_not_hold_together_is_refused(tmp_path, change):
 )
 def test_numbers_about_items_of_no_class_that_cannot_be_are_refused(tmp_path, name, pair):
     save_catalogue(separated(), tmp_path / "c")
-    assert load_catalogue(tmp_path / "c").levels == separated().levels
+    assert load_catalogue(tmp_path / "c").unknown_model == separated().unknown_model
     tensors, metadata = read_tensors(tmp_path / "c")
     about = json.loads(metadata["handful"])
-    about["levels"][name] = pair
+    about["unknown_model"][name] = pair
     write_tensors(tmp_path / "c", tensors, {"handful": json.dumps(about)})
     with pytest.raises(FileFormatError, match="is not a catalogue that this handful can read"):
         load_catalogue(tmp_path / "c")

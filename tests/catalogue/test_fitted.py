@@ -189,7 +189,7 @@ def test_names_make_a_catalogue_and_examples_join_them():
     named = Catalogue.of_names(vectors, labels)
     assert named.only_names
     assert named.shots.tolist() == [0, 0, 0, 0]
-    assert named.levels is None
+    assert named.unknown_model is None
     assert "4 classes have a name and no example: ant, bee, cat, dog." in str(named.report())
     late = named.with_examples(rows(0), LABELS)
     early = Catalogue.of(rows(0), LABELS).with_names(vectors, labels)

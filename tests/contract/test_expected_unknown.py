@@ -370,7 +370,7 @@ def test_in_a_large_batch_labels_of_a_person_are_among_the_items_that_decide(wor
     decided = model._decided
 
     def watched(items):
-        seen.append(items.context.given)
+        seen.append(items.context.fixed_labels)
         return decided(items)
 
     monkeypatch.setattr(model, "_decided", watched)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from handful.engine.named import NameVectors
+from handful.engine.names import NameVectors
 from tests.heads_at_hand import clouds
 
 

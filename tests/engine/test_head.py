@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression
 
 from handful.engine import head as module
 from handful.engine.head import LinearHead, fit_head
-from handful.engine.left_out import dealt
+from handful.engine.left_out import assign_folds
 from tests.engine.catalogues_at_hand import accuracy, doubtful, drawn, means_of, with_names
 
 
@@ -43,7 +43,7 @@ def test_the_order_of_rows_and_of_classes_does_not_matter():
     rows, classes = rng.permutation(100), rng.permutation(20)
     one, other = fit_head(points, codes, 20), fit_head(points[rows], classes[codes[rows]], 20)
     nobody = np.zeros(20, dtype=bool)
-    assert (dealt(points, codes, nobody)[rows] == dealt(points[rows], classes[codes[rows]], nobody)).all()
+    assert (assign_folds(points, codes, nobody)[rows] == assign_folds(points[rows], classes[codes[rows]], nobody)).all()
     assert other.temperature == one.temperature
     np.testing.assert_allclose(other.scores(items)[:, classes], one.scores(items), atol=0.05)
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from handful.engine.head import LinearHead, fit_head
-from handful.engine.left_out import dealt
+from handful.engine.left_out import assign_folds
 from tests.engine.catalogues_at_hand import doubtful, drawn, means_of
 
 
@@ -11,7 +11,7 @@ def test_copies_share_a_fold_and_do_not_vouch_for_one_another():
     points = np.random.default_rng(0).normal(size=(60, 200)).astype(np.float32)
     points /= np.linalg.norm(points, axis=1, keepdims=True)
     twice, codes = np.vstack([points, points]), np.tile(np.arange(60) % 6, 2)
-    folds = dealt(twice, codes, np.zeros(6, dtype=bool))
+    folds = assign_folds(twice, codes, np.zeros(6, dtype=bool))
     assert (folds[:60] == folds[60:]).all()
     assert set(folds) == {0, 1, 2, 3, 4}
     for head in (fit_head(twice, codes, 6), LinearHead.of_means(*means_of(twice, codes), twice, codes)):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from handful.engine.links import Anchors, copies_of, new_groups
+from handful.engine.links import Anchors, find_copies, new_groups
 
 
 def three_groups(seed=0):
@@ -32,7 +32,7 @@ def test_copies_do_not_make_a_group():
     points = three_groups()
     copied = np.concatenate([points[:1], np.repeat(points[-1:], 9, 0)])
     assert np.allclose(linked(copied).sizes[1:], 1, atol=0.05)
-    assert copies_of(copied)[1].tolist() == [1.0] + [9.0] * 9
+    assert find_copies(copied)[1].tolist() == [1.0] + [9.0] * 9
     again = anchors_of(copied).link(points[-1:], np.array([-1]))  # a copy that is no anchor
     assert np.allclose(again.sizes, 1, atol=0.05)
 
@@ -64,7 +64,7 @@ def test_new_groups_are_those_of_three_different_items_or_more():
     points = np.concatenate([three_groups()[:6], np.repeat(three_groups()[6:7], 4, 0)])
     anchors = anchors_of(points)
     (found,) = new_groups(
-        anchors.odds(anchors.products, anchors.lengths), points, np.ones(10), points @ np.eye(8), copies_of(points)[0]
+        anchors.odds(anchors.products, anchors.lengths), points, np.ones(10), points @ np.eye(8), find_copies(points)[0]
     )
     assert sorted(found.items.tolist()) == [0, 1, 2, 3, 4, 5]
     assert found.nearest == 0

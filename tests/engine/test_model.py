@@ -1,12 +1,12 @@
-"""The whole model on made-up batches: what is known in advance, another place, another order, another scale."""
+"""The whole model on made-up batches: what is known in advance, an offset, another order or scale, class sizes."""
 
 import numpy as np
 import pytest
 
 from handful.engine.head import LinearHead, fit_head
-from handful.engine.left_out import Judged
-from handful.engine.levels import fit_levels
-from handful.engine.model import Context, Reference, label_batch, label_batches
+from handful.engine.left_out import Calibration
+from handful.engine.model import BatchItems, Context, Reference, decide, label_batch, label_batches, with_sizes
+from handful.engine.unknown import fit_unknown_model
 
 
 def made_up(seed, n_classes=40, chosen=(3, 9, 14), n_items=45, dim=16, shots=1, noise=0.8):
@@ -21,9 +21,9 @@ def made_up(seed, n_classes=40, chosen=(3, 9, 14), n_items=45, dim=16, shots=1, 
 
 
 def reference(weights, offsets, means, shots, spread):
-    found, t, wrong, confidence = Judged.nothing(1.0)
+    examples, t, wrong, confidence = Calibration.without_examples(1.0)
     mass = np.full(len(means), float(shots))
-    return Reference(LinearHead(weights, offsets, means, mass, spread, t, wrong, confidence, found))
+    return Reference(LinearHead(weights, offsets, means, mass, spread, t, wrong, confidence, examples))
 
 
 def test_one_example_gains_most():
@@ -100,11 +100,11 @@ def test_a_part_decides_for_a_large_batch():
 
 def test_what_is_given_holds_and_what_an_item_cannot_be_it_is_not():
     points, classes, truth = made_up(5, shots=5)
-    given = np.full(45, -1)
-    given[0], given[1] = 30, -2
+    fixed_labels = np.full(45, -1)
+    fixed_labels[0], fixed_labels[1] = 30, -2
     allowed = np.ones((45, 40), bool)
     allowed[2, truth[2]] = False
-    found = label_batch(points, classes, Context(allowed=allowed, given=given))
+    found = label_batch(points, classes, Context(allowed=allowed, fixed_labels=fixed_labels))
     assert found.probabilities[0].argmax() == 30
     assert found.rejected[1]
     assert found.probabilities[2, truth[2]] == 0
@@ -128,14 +128,14 @@ def world_with_unknown_items(seed=0):
     centres, codes = rng.normal(size=(34, 24)), np.repeat(np.arange(30), 5)
     examples = centres[codes] + 0.6 * rng.normal(size=(150, 24))
     head = fit_head(examples, codes, 30)
-    classes, batches = Reference(head, fit_levels(head, examples, codes)), []
+    classes, batches = Reference(head, fit_unknown_model(head, examples, codes)), []
     for size in [1, 3, 8, 12, 3, 8, 12, 8, 40, 3, 40, 1, 8]:
         truth = rng.choice(rng.choice(34, 5), size)
         batches.append(centres[truth] + 0.6 * rng.normal(size=(size, 24)))
     return classes, batches, rng
 
 
-@pytest.mark.parametrize("known", ["nothing", "shares", "allowed", "given"])
+@pytest.mark.parametrize("known", ["nothing", "shares", "allowed", "fixed_labels"])
 def test_a_batch_of_a_stack_is_labelled_as_if_it_were_alone(known):
     classes, batches, rng = world_with_unknown_items()
     contexts = []
@@ -143,13 +143,13 @@ def test_a_batch_of_a_stack_is_labelled_as_if_it_were_alone(known):
         log_shares = np.log(rng.dirichlet(np.ones(30)))
         log_shares[rng.integers(30)] = -np.inf
         allowed = rng.random((len(points), 30)) < 0.8
-        given = np.where(rng.random(len(points)) < 0.2, rng.integers(-2, 30, len(points)), -1)
+        fixed_labels = np.where(rng.random(len(points)) < 0.2, rng.integers(-2, 30, len(points)), -1)
         contexts.append(
             {
                 "nothing": Context(),
                 "shares": Context(log_shares, rng.uniform(1, 300)),
                 "allowed": Context(allowed=allowed),
-                "given": Context(given=given),
+                "fixed_labels": Context(fixed_labels=fixed_labels),
             }[known]
         )
     together = list(label_batches(zip(batches, contexts, strict=True), classes))
@@ -157,6 +157,29 @@ def test_a_batch_of_a_stack_is_labelled_as_if_it_were_alone(known):
     for points, context, found in zip(batches, contexts, together, strict=True):
         alone = label_batch(points, classes, context)
         assert (found.interval, found.rejected.tolist()) == (alone.interval, alone.rejected.tolist())
-        for name in ("probabilities", "presence", "unknown", "expected_counts", "joint_weight", "prior_weight", "far"):
+        for name in ("probabilities", "presence", "unknown", "expected_counts", "joint_weight", "prior_weight"):
             assert np.allclose(getattr(found, name), getattr(alone, name), rtol=1e-6, atol=1e-6), name
         assert [group.items.tolist() for group in found.groups] == [group.items.tolist() for group in alone.groups]
+
+
+def world(sizes, seed=0, noise=0.6):
+    rng = np.random.default_rng(seed)
+    centres, codes = rng.normal(size=(60, 16)), np.repeat(np.arange(60), 5)
+    reference = Reference(fit_head(centres[codes] + noise * rng.normal(size=(300, 16)), codes, 60))
+    truth = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
+    return BatchItems(centres[truth] + noise * rng.normal(size=(len(truth), 16)), reference), truth
+
+
+def test_classes_that_the_deciding_items_do_not_show_are_counted():
+    items, truth = world((2000 / np.arange(1, 61) / 4.7).astype(int) + 1)
+    decision, _ = decide(BatchItems(items.points[:60], items.reference))
+    counted = with_sizes(decision, items)
+    before, after = ((one.label(items).probabilities.argmax(1) == truth).mean() for one in (decision, counted))
+    assert len(counted.samples.columns) > len(decision.samples.columns)
+    assert after >= before
+
+
+def test_a_few_even_classes_stay_as_they_were_decided():
+    items, _ = world([100] * 5)
+    decision, _ = decide(BatchItems(items.points[:200], items.reference))
+    assert with_sizes(decision, items) is decision

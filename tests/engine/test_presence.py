@@ -5,7 +5,16 @@ import math
 
 import numpy as np
 
-from handful.engine.presence import SHARED_ERROR, STRAYS, Alone, call_roll, labels_of
+from handful.engine.presence import (
+    SHARED_ERROR,
+    STRAYS,
+    ItemPosterior,
+    chosen_columns,
+    joint_posterior,
+    put_columns,
+    sample_presence,
+    take_columns,
+)
 
 
 def problem(seed, n_classes=8, present_classes=2, n_items=12, dim=6, noise=1.0):
@@ -17,17 +26,17 @@ def problem(seed, n_classes=8, present_classes=2, n_items=12, dim=6, noise=1.0):
     return means, scores, truth
 
 
-def near(scores):
-    return Alone.of(np.exp(scores - scores.max(1, keepdims=True)))
+def posterior_of(scores):
+    return ItemPosterior.of(np.exp(scores - scores.max(1, keepdims=True)))
 
 
 def present(scores, shots):
     """Labels if there are few classes, chances of all classes, and the chance that each item is better alone."""
-    roll = call_roll(near(scores), shots, int(np.isfinite(scores).any(0).sum()))
+    samples = sample_presence(posterior_of(scores), shots, int(np.isfinite(scores).any(0).sum()))
     chances = np.zeros(scores.shape[1])
-    chances[roll.columns] = roll.chances
-    few, others = labels_of(near(scores), roll, int(np.isfinite(scores).any(0).sum()))
-    return near(scores).spread(others, roll.columns, few), chances, roll.alone
+    chances[samples.columns] = samples.presence
+    few, others = joint_posterior(posterior_of(scores), samples, int(np.isfinite(scores).any(0).sum()))
+    return posterior_of(scores).with_columns(others, samples.columns, few), chances, samples.alone_weight
 
 
 def exact(scores, shots, typical):
@@ -145,3 +154,37 @@ def test_items_are_labelled_alone_in_a_very_uneven_batch_and_where_any_class_may
     assert alone["even"] < 0.1
     assert alone["uneven"] > 0.4
     assert alone["any"] > 0.9
+
+
+def stack():
+    rng = np.random.default_rng(0)
+    chosen = rng.random((4, 9)) < 0.4
+    chosen[1] = False
+    return rng.normal(size=(4, 3, 9)), chosen
+
+
+def test_chosen_classes_come_first_and_no_class_twice():
+    _, chosen = stack()
+    columns = chosen_columns(chosen)
+    assert columns.shape == (4, chosen.sum(1).max())
+    for own, found in zip(chosen, columns, strict=True):
+        assert found[: own.sum()].tolist() == np.flatnonzero(own).tolist()
+        assert len(set(found.tolist())) == len(found)
+
+
+def test_a_stack_is_picked_and_put_like_each_of_its_batches():
+    table, chosen = stack()
+    columns, again = chosen_columns(chosen), table.copy()
+    put_columns(again, columns, 2 * take_columns(table, columns))
+    for one, own, found in zip(table, columns, again, strict=True):
+        expected = one.copy()
+        put_columns(expected, own, 2 * take_columns(one, own))
+        assert np.array_equal(found, expected)
+        assert np.array_equal(take_columns(one, own), one[:, own])
+
+
+def test_of_vectors_too():
+    table, chosen = stack()
+    assert np.array_equal(
+        take_columns(table[:, 0], chosen_columns(chosen)), take_columns(table, chosen_columns(chosen))[:, 0]
+    )

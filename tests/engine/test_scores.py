@@ -1,4 +1,4 @@
-"""Differences, their unit, what is not listed, and batches of scores."""
+"""Differences, their unit, what is not listed, batches of scores, several classes per item, and names alone."""
 
 import math
 
@@ -12,7 +12,10 @@ from handful.engine.scores import (
     differences,
     factor_of_labelled,
     in_nats,
+    label_by_names,
     label_scores,
+    raised_presence,
+    several_probabilities,
     unit_of,
 )
 
@@ -72,9 +75,9 @@ def test_the_unit_follows_the_scale_and_forgets_offsets():
 
 def test_the_unit_ignores_banned_classes_as_if_they_were_not_there():
     logits, _ = made_up()
-    banned = np.zeros((40, 60), bool)
-    banned[::2, 30:], banned[1::2, :30] = True, True
-    assert unit_of(logits, banned) == unit_of(np.concatenate([logits[::2, :30], logits[1::2, 30:]]))
+    excluded = np.zeros((40, 60), bool)
+    excluded[::2, 30:], excluded[1::2, :30] = True, True
+    assert unit_of(logits, excluded) == unit_of(np.concatenate([logits[::2, :30], logits[1::2, 30:]]))
     assert unit_of(logits, np.arange(60) >= 40) == unit_of(logits[:, :40])
 
 
@@ -174,18 +177,18 @@ def test_a_single_item_is_labelled_alone():
 def test_a_banned_class_is_as_if_it_were_not_there():
     logits, _ = made_up((3, 7, 9), 60)
     log_shares = np.where(np.arange(60) < 40, -math.log(40), -np.inf)
-    banned = label_scores(in_nats(logits, 1.0), Context(log_shares))
+    excluded = label_scores(in_nats(logits, 1.0), Context(log_shares))
     without = label_scores(in_nats(logits[:, :40], 1.0))
-    np.testing.assert_allclose(banned.probabilities[:, :40], without.probabilities, atol=1e-6)
-    assert (banned.probabilities[:, 40:] == 0).all()
-    assert (banned.presence[40:] == 0).all()
+    np.testing.assert_allclose(excluded.probabilities[:, :40], without.probabilities, atol=1e-6)
+    assert (excluded.probabilities[:, 40:] == 0).all()
+    assert (excluded.presence[40:] == 0).all()
 
 
 def test_given_items_keep_their_class_and_items_of_none_do_not_count():
     logits, _ = made_up()
     given = np.full(40, -1)
     given[:6], given[30:] = 20, NO_CLASS
-    found = labelled(logits, Context(given=given))
+    found = labelled(logits, Context(fixed_labels=given))
     assert (found.probabilities[:6].argmax(1) == 20).all()
     assert found.expected_counts[20] > 5.9
     assert found.presence[20] == 1
@@ -203,3 +206,119 @@ def test_labelled_items_find_the_temperature_and_few_of_them_hardly_move_it():
         few = factor_of_labelled(nats[:3], truth[:3])
         assert abs(math.log(few)) < 0.8 * abs(math.log(factor)) + 0.1
     assert factor_of_labelled(np.full((2, 3), -np.inf), np.array([0, 1])) == pytest.approx(1, abs=1e-4)
+
+
+def sigmoids(rates=(0.5, 0.3, 0.1), n_items=300, n_classes=40, lead=4.0, level=-6.0, seed=0):
+    """Scores whose log-likelihood ratio is known: N(lead, lead) against N(0, lead), and a level on top."""
+    rng = np.random.default_rng(seed)
+    truth = rng.random((n_items, n_classes)) < np.array([*rates, *[0.0] * (n_classes - len(rates))])
+    return lead**0.5 * rng.normal(size=truth.shape) + lead * truth + level, truth
+
+
+def only_first(n, n_classes=40):
+    return (np.arange(n_classes) < n).astype(float)
+
+
+def test_shares_and_chances_are_right_whatever_the_level():
+    scores, truth = sigmoids()
+    everything = np.ones(scores.shape, bool)
+    chances = several_probabilities(scores, only_first(3), everything)
+    assert (chances.sum(0)[:3] / truth.sum(0)[:3]).tolist() == pytest.approx([1, 1, 1], abs=0.25)
+    assert (chances[:, 3:] == 0).all()
+    sure = (chances > 0.8) & (chances < 0.95)
+    assert truth[sure].mean() == pytest.approx(chances[sure].mean(), abs=0.12)
+    np.testing.assert_allclose(several_probabilities(3 * scores + 9, only_first(3), everything), chances)
+
+
+def test_classes_that_are_not_allowed_do_not_count():
+    scores, _ = sigmoids(n_items=60)
+    alone = several_probabilities(scores, only_first(3), np.ones(scores.shape, bool))
+    wider = np.column_stack([scores, np.full((60, 2), 50.0)])
+    allowed = np.broadcast_to(np.arange(42) < 40, wider.shape)
+    found = several_probabilities(wider, np.append(only_first(3), [1, 1]), allowed)
+    np.testing.assert_allclose(found[:, :40], alone)
+    assert (found[:, 40:] == 0).all()
+
+
+def test_where_all_classes_are_present_all_give_the_level():
+    scores, _ = sigmoids((0.5, 0.5), n_classes=2, n_items=50)
+    chances = several_probabilities(scores, np.ones(2), np.ones(scores.shape, bool))
+    assert ((chances >= 0) & (chances <= 1)).all()
+
+
+def test_classes_that_always_occur_with_others_are_found_too():
+    alone = np.array([10.0, 12.0, 9.0, 1.2, 3.0])
+    found = raised_presence(np.array([0.9, 0.8, 0.1, 0.1, 0.1]), alone)
+    assert (found >= 0.5).tolist() == [True, True, True, False, False]
+    np.testing.assert_array_equal(raised_presence(np.full(5, 0.1), alone), np.full(5, 0.1))
+
+
+def named_batch(classes, n_items=60, n_classes=80, dim=24, noise=1.3, seed=0, domain=0.0):
+    """Names, and unit vectors of items of some classes, with their truth."""
+    rng = np.random.default_rng(seed)
+    centres = rng.normal(size=(n_classes, dim)) + domain
+    names = centres + 0.9 * rng.normal(size=centres.shape)
+    truth = np.array(classes)[np.arange(n_items) % len(classes)]
+    points = centres[truth] + noise * rng.normal(size=(n_items, dim))
+    return *(rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (names, points)), truth
+
+
+def gains(batches):
+    """How far joint labels are ahead of the nearest name, in each named_batch."""
+    return np.array(
+        [
+            (label_by_names(points, names).probabilities.argmax(1) == truth).mean()
+            - ((points @ names.T).argmax(1) == truth).mean()
+            for names, points, truth in batches
+        ]
+    )
+
+
+def test_few_classes_are_found_together():
+    assert gains(named_batch([k, k + 9, k + 30], seed=k) for k in range(8)).mean() > 0.08
+
+
+@pytest.mark.parametrize(("n_present", "noise"), [(80, 0.7), (80, 1.3), (30, 1.3), (20, 1.6)])
+def test_many_classes_lose_nothing_even_if_names_are_weak(n_present, noise):
+    found = gains(named_batch(list(range(n_present)), 80, noise=noise, seed=seed) for seed in range(8))
+    assert found.mean() > -0.01
+
+
+@pytest.mark.parametrize("domain", [1.0, 3.0])
+@pytest.mark.parametrize("n_present", [2, 16])
+def test_items_of_one_domain_do_not_all_join_the_largest_class(domain, n_present):
+    found = gains(named_batch(list(range(n_present)), 200, n_classes=16, domain=domain, seed=seed) for seed in range(6))
+    assert found.mean() > (0.05 if n_present == 2 else -0.01)
+
+
+def test_a_class_whose_name_is_second_to_another_is_not_lost_for_certain():
+    """All items are a little nearer to the name of another class than to their own, and far from all others."""
+    rng = np.random.default_rng(0)
+    names = rng.normal(size=(77, 48))
+    points = names[3] + 1.05 * names[4] + 1.5 * rng.normal(size=(20, 48))
+    found = label_by_names(points, names).probabilities
+    assert (found.argmax(1) == 4).all()
+    assert (found.max(1) < 0.98).mean() > 0.6
+
+
+def test_a_factor_on_names_changes_nothing():
+    names, points, _ = named_batch([3, 7, 20])
+    expected = label_by_names(points, names).probabilities
+    np.testing.assert_allclose(label_by_names(points, 0.2 * names).probabilities, expected, atol=1e-3)
+
+
+def test_candidates_are_the_only_classes():
+    names, points, truth = named_batch([3, 7, 20])
+    left = np.isin(np.arange(80), [3, 7, *range(20, 30)])
+    found = label_by_names(points, names, Context(np.where(left, -math.log(12), -np.inf))).probabilities
+    assert found[:, ~left].sum() == 0
+    everything = label_by_names(points, names).probabilities
+    assert (found.argmax(1) == truth).mean() >= (everything.argmax(1) == truth).mean()
+    allowed = np.broadcast_to(left, everything.shape)
+    assert label_by_names(points, names, Context(allowed=allowed)).probabilities[:, ~left].sum() == 0
+
+
+def test_one_class_and_equal_names_are_no_trouble():
+    names, points, _ = named_batch([3, 7, 20])
+    assert label_by_names(points, names[:1]).probabilities.min() > 0.999
+    np.testing.assert_allclose(label_by_names(points, names[[0, 0, 0, 0]]).probabilities, 0.25)

@@ -1,23 +1,32 @@
-"""Unknown items: two populations in one batch are evidence, a batch that is far as a whole is not."""
+"""Unknown items: what a catalogue tells, and two populations in one batch as evidence."""
 
 import numpy as np
 import pytest
 
-from handful.engine.levels import Levels
-from handful.engine.unknown import REJECTED, Looks, Verdict, limit_of
+from handful.engine.head import fit_head
+from handful.engine.unknown import (
+    REJECTED,
+    UnknownEvidence,
+    UnknownModel,
+    UnknownPosterior,
+    fit_unknown_model,
+    logistic_line,
+    rejection_limit,
+    unknown_reason,
+)
 
 
-def levels(level, known, unknown):
-    return Levels((0.0, 1.0), (0.0, 1.0), (0.0, 1.0), (level, 0.0), (known, 0.0), (unknown, 0.0), 1.0)
+def model(level, known, unknown):
+    return UnknownModel((0.0, 1.0), (0.0, 1.0), (0.0, 1.0), (level, 0.0), (known, 0.0), (unknown, 0.0), 1.0)
 
 
 class Posterior:
     """What single items say."""
 
     def __init__(self, t, of=None, **others):
-        looks = Looks.of(np.asarray(t, float))._replace(**others)
-        self.grid = Verdict.of(of or levels(5.0, 1.0, 1.5), looks)
-        self.chances, self.interval = self.grid.chances(looks.t, looks.sizes), self.grid.interval
+        evidence = UnknownEvidence.of(np.asarray(t, float))._replace(**others)
+        self.grid = UnknownPosterior.of(of or model(5.0, 1.0, 1.5), evidence)
+        self.chances, self.interval = self.grid.of_items(evidence.t, evidence.sizes), self.grid.interval
         self.nothing = self.grid.grid[..., 0].sum()
         self.rejected = self.chances > REJECTED
 
@@ -48,14 +57,14 @@ def test_two_populations_are_told_apart_wherever_they_lie(shift, share):
 
 
 def test_what_cannot_be_told_apart_has_a_wide_interval_and_rejects_nothing():
-    found = Posterior(np.random.default_rng(0).normal(size=60), levels(0.3, 1.0, 1.0))
+    found = Posterior(np.random.default_rng(0).normal(size=60), model(0.3, 1.0, 1.0))
     assert found.interval[1] - found.interval[0] > 0.5
     assert not found.rejected.any()
 
 
 def test_an_item_farther_out_is_never_less_likely_unknown():
     t = np.concatenate([np.random.default_rng(0).normal(size=40), np.linspace(3, 30, 20)])
-    found = Posterior(t, levels(5.0, 2.0, 1.0))
+    found = Posterior(t, model(5.0, 2.0, 1.0))
     assert (np.diff(found.chances[40:]) >= -1e-9).all()
 
 
@@ -71,7 +80,7 @@ def test_a_person_who_says_none_of_these_tells_the_share_and_the_shift():
     t = np.concatenate([np.random.default_rng(0).normal(2.5, 1, size=40), np.random.default_rng(1).normal(5, 1, 20)])
     said = np.full(60, np.nan)
     said[:3], said[40:46] = 0, 1
-    alone, helped = Posterior(t), Posterior(t, told=said)
+    alone, helped = Posterior(t), Posterior(t, fixed_unknown=said)
     others = np.arange(60) >= 46
     assert helped.chances[others].mean() > alone.chances[others].mean()
     assert helped.nothing < 1e-6
@@ -80,22 +89,22 @@ def test_a_person_who_says_none_of_these_tells_the_share_and_the_shift():
 
 def test_a_batch_that_a_person_labelled_has_no_doubt():
     t = np.random.default_rng(0).normal(size=20)
-    found = Posterior(t, told=np.repeat([1.0, 0.0], [5, 15]))
+    found = Posterior(t, fixed_unknown=np.repeat([1.0, 0.0], [5, 15]))
     assert found.interval == pytest.approx([0.25, 0.25], abs=0.02)
 
 
-def told(t, a, b, of=None):
-    """Verdict, chances and rejected items if the share is Beta(a, b)."""
+def with_share(t, a, b, of=None):
+    """UnknownPosterior, chances and rejected items if the share is Beta(a, b)."""
     ones, share = np.ones(len(t)), np.array([a, b])
-    verdict = Verdict.of(of or levels(5.0, 1.0, 1.5), Looks.of(t), share)
-    chances = verdict.chances(t, ones)
-    return verdict, chances, chances > limit_of(chances, share)
+    posterior = UnknownPosterior.of(of or model(5.0, 1.0, 1.5), UnknownEvidence.of(t), share)
+    chances = posterior.of_items(t, ones)
+    return posterior, chances, chances > rejection_limit(chances, share)
 
 
 def test_where_nothing_can_be_told_apart_the_share_is_the_one_told():
     t = np.random.default_rng(0).normal(size=60)
     for share in (0.1, 0.3, 0.7):
-        _, chances, rejected = told(t, 100 * share, 100 * (1 - share), levels(0.1, 1.0, 1.0))
+        _, chances, rejected = with_share(t, 100 * share, 100 * (1 - share), model(0.1, 1.0, 1.0))
         assert chances.mean() == pytest.approx(share, abs=0.05)
         assert rejected.sum() == round(chances.sum())
         assert chances[rejected].min() > chances[~rejected].max()
@@ -105,7 +114,7 @@ def test_two_populations_overcome_the_share_told():
     rng = np.random.default_rng(0)
     strange = np.arange(60) < 18
     for share in (0.15, 0.3, 0.6):
-        _, _, rejected = told(
+        _, _, rejected = with_share(
             np.where(strange, rng.normal(6, 1, 60), rng.normal(0, 1, 60)), 10 * share, 10 - 10 * share
         )
         assert (rejected == strange).mean() > 0.95
@@ -113,22 +122,60 @@ def test_two_populations_overcome_the_share_told():
 
 def test_told_that_nothing_is_unknown():
     rng = np.random.default_rng(0)
-    verdict, chances, rejected = told(np.concatenate([rng.normal(0, 1, 40), rng.normal(6, 1, 20)]), 0.0, 1.0)
+    posterior, chances, rejected = with_share(np.concatenate([rng.normal(0, 1, 40), rng.normal(6, 1, 20)]), 0.0, 1.0)
     assert not rejected.any()
     assert (chances == 0).all()
-    assert verdict.interval.tolist() == [0, 0]
+    assert posterior.interval.tolist() == [0, 0]
 
 
 def test_in_a_stack_each_batch_has_its_own_share():
     rng = np.random.default_rng(0)
     t, ones = rng.normal(size=(3, 40)), np.ones((3, 40))
     shares = np.array([[np.nan, np.nan], [3.0, 7.0], [0.0, 1.0]])
-    of = levels(5.0, 1.0, 1.5)
-    stack = Verdict.of(of, Looks.of(t), shares)
+    of = model(5.0, 1.0, 1.5)
+    stack = UnknownPosterior.of(of, UnknownEvidence.of(t), shares)
     for place, share in enumerate([None, shares[1], shares[2]]):
-        one = Verdict.of(of, Looks.of(t[place]), share)
+        one = UnknownPosterior.of(of, UnknownEvidence.of(t[place]), share)
         np.testing.assert_allclose(stack.grid[place], one.grid, atol=1e-12)
-        chances = one.chances(t[place], ones[place])
-        assert limit_of(stack.chances(t, ones), shares)[place] == pytest.approx(
-            float(limit_of(chances, share)), abs=1e-6
+        chances = one.of_items(t[place], ones[place])
+        assert rejection_limit(stack.of_items(t, ones), shares)[place] == pytest.approx(
+            float(rejection_limit(chances, share)), abs=1e-6
         )
+
+
+def catalogue(shots=5, n_classes=20, noise=0.5, seed=0):
+    rng = np.random.default_rng(seed)
+    codes = np.repeat(np.arange(n_classes), shots)
+    return rng.normal(size=(n_classes, 16))[codes] + noise * rng.normal(size=(len(codes), 16)), codes
+
+
+def test_unknown_items_lie_farther_and_groups_vary_less():
+    points, codes = catalogue()
+    found = fit_unknown_model(fit_head(points, codes, 20), points, codes)
+    assert sum(found.level) > 3
+    assert found.known[1] > 0
+    assert found.pair_odds[1] > 0
+
+
+def test_order_of_examples_does_not_matter():
+    points, codes = catalogue()
+    order = np.random.default_rng(1).permutation(len(codes))
+    found = fit_unknown_model(fit_head(points, codes, 20), points, codes)
+    again = fit_unknown_model(fit_head(points[order], codes[order], 20), points[order], codes[order])
+    assert np.allclose(np.array(found[3:6]), np.array(again[3:6]), rtol=0.02)
+
+
+def test_a_catalogue_that_cannot_tell_says_why():
+    points, codes = catalogue(shots=1)
+    head = fit_head(points, codes, 20)
+    assert fit_unknown_model(head, points, codes) is None
+    assert "at least 20 different examples" in unknown_reason(head)
+
+
+def test_a_logistic_line_has_the_slope_of_its_data():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=20_000)
+    truth = (rng.random(20_000) < 1 / (1 + np.exp(1 - 2 * x))).astype(float)
+    a, b = logistic_line(x, truth, np.ones(20_000))
+    assert abs(a + 1) < 0.1
+    assert abs(b - 2) < 0.1

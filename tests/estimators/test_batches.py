@@ -13,7 +13,7 @@ from handful.catalogue import Catalogue
 from handful.engine.model import Context
 from handful.errors import OptionError, TaskError
 from handful.estimators import BatchClassifier, infer_scores
-from handful.estimators.batches import CatalogueItems, answered, by_group, labels_alone
+from handful.estimators.batches import CatalogueItems, answered, by_group, predict_codes
 from handful.estimators.context import Known
 
 N_CLASSES, DIM = 30, 16
@@ -48,12 +48,12 @@ def test_every_group_has_its_own_prior_and_what_is_given_holds():
     assert not second.probabilities[:, 7].any()
 
 
-def test_labels_alone_are_those_of_the_answer():
+def test_predicted_codes_are_those_of_the_answer():
     catalogue, features, _ = small_world()
     items, groups, known = CatalogueItems(catalogue, features), np.arange(8) % 3, Known(candidates=[1, 4])
-    labels, rejected = labels_alone(items, groups, known)
+    codes, rejected = predict_codes(items, groups, known)
     found = answered(items, groups, known)
-    np.testing.assert_array_equal(labels, found.labels)
+    np.testing.assert_array_equal(codes, found.codes[:, 0])
     np.testing.assert_array_equal(rejected, found.rejected)
 
 

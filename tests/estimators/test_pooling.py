@@ -142,7 +142,7 @@ def test_candidates_equal_a_catalogue_with_the_other_classes_left_out(world):
     head = catalogue.head
     rows = {name: getattr(head, name)[kept] for name in ("weights", "offsets", "means", "mass")}
     smaller = catalogue.without(np.setdiff1d(np.arange(N_CLASSES), kept))
-    smaller = smaller.with_fitted(replace(head, **rows), catalogue.levels)
+    smaller = smaller.with_fitted(replace(head, **rows), catalogue.unknown_model)
     vars(smaller.reference).update(
         slopes=catalogue.reference.slopes[kept],
         centre=catalogue.reference.centre,

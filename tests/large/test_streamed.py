@@ -7,7 +7,7 @@ import pytest
 
 from handful.banks import FeatureBank
 from handful.catalogue import Catalogue
-from handful.engine import model, sizes
+from handful.engine import model
 from handful.engine.model import label_batch
 from handful.large import shard, solve
 from handful.runs.executors import in_process
@@ -81,7 +81,7 @@ def test_rows_that_decide_are_left_out_of_the_means_that_they_moved(tmp_path, mo
     """All rows decide, so in parts or as a whole they have the same answer."""
     catalogue, queries, *_ = batch("one shot")
     whole = solve(catalogue, queries, tmp_path / "whole")
-    monkeypatch.setattr(sizes, "MOST_AT_A_TIME", 64)
+    monkeypatch.setattr(model, "MOST_AT_A_TIME", 64)
     parts = solve(catalogue, queries, tmp_path / "parts")
     np.testing.assert_array_equal(whole.answer().codes[:, 0], parts.answer().codes[:, 0])
     np.testing.assert_allclose(column(whole, "certainty"), column(parts, "certainty"), atol=1e-4)
@@ -110,7 +110,7 @@ def test_what_cannot_tell_says_why(tmp_path):
 
 
 def test_rows_that_decide_lie_in_equal_parts_of_the_batch():
-    rows = sizes.spread_rows(100_000, 1000)
+    rows = model.spread_rows(100_000, 1000)
     np.testing.assert_array_equal(rows // 100, np.arange(1000))
     assert np.unique(rows % 100).size > 90  # a batch may have a period
 
@@ -118,7 +118,7 @@ def test_rows_that_decide_lie_in_equal_parts_of_the_batch():
 def test_more_rows_than_decide_are_labelled_by_classes_that_these_do_not_show(tmp_path, monkeypatch):
     """Fifty classes of 1/rank sizes, and 40 rows that decide."""
     problem = large_problem(n_classes=60, n_query=3000, n_present=50, apart=0.9)
-    monkeypatch.setattr(sizes, "MOST_DECIDING", 40)
+    monkeypatch.setattr(model, "MOST_DECIDING", 40)
     sized = solve(problem.catalogue, problem.queries, tmp_path / "sized", transform="raw")
     monkeypatch.setattr(model, "with_sizes", lambda decision, _: decision)
     bare = solve(problem.catalogue, problem.queries, tmp_path / "bare", transform="raw")
@@ -169,7 +169,7 @@ def test_a_shard_whose_files_are_damaged_exchanged_or_missing_is_labelled_again(
 def test_totals_of_another_decision_are_not_used(tmp_path, monkeypatch):
     catalogue, queries, *_ = batch()
     solve(catalogue, queries, tmp_path / "run", shard_rows=90)
-    monkeypatch.setattr(sizes, "MOST_DECIDING", 200)
+    monkeypatch.setattr(model, "MOST_DECIDING", 200)
     again = solve(catalogue, queries, tmp_path / "run", shard_rows=90)
     assert differences(again, solve(catalogue, queries, tmp_path / "fresh", shard_rows=90)) == []
 

@@ -22,12 +22,12 @@ from handful.catalogue.record import record_of, record_parts
 from handful.catalogue.rows import ROW_TRANSFORMS
 from handful.engine.head import LinearHead
 from handful.engine.left_out import LeftOutExamples
-from handful.engine.levels import Levels
+from handful.engine.unknown import UnknownModel
 from handful.errors import FileFormatError
 from handful.machine.safetensors_format import read_tensors, write_tensors
 from handful.machine.untrusted import parse_json
 
-FORMAT, FORMAT_VERSION = "handful catalogue", 7
+FORMAT, FORMAT_VERSION = "handful catalogue", 8
 HEAD_TENSORS = ("weights", "offsets", "means", "mass")
 HEAD_NUMBERS = ("spread", "temperature", "wrong_share", "confidence")
 
@@ -112,7 +112,7 @@ def parts_of(catalogue: Catalogue) -> tuple[dict[str, npt.NDArray[Any]], dict[st
         "transform": catalogue.transform,
         "n_examples": catalogue.n_examples,
         "head": {name: getattr(head, name) for name in HEAD_NUMBERS} | {"n_fitted": head.n_fitted},
-        "levels": None if catalogue.levels is None else catalogue.levels._asdict(),
+        "unknown_model": None if catalogue.unknown_model is None else catalogue.unknown_model._asdict(),
     }
     of_record, about["record"] = record_parts(catalogue.record, examples.positions.tolist())
     return tensors | {f"record.{name}": tensor for name, tensor in of_record.items()}, about
@@ -164,7 +164,7 @@ def catalogue_of(tensors: Mapping[str, npt.NDArray[Any]], about: Mapping[str, An
         n_examples=int(about["n_examples"]),
         names=names,
         record=record_of(_below("record.", tensors), about["record"], positions.tolist(), dim),
-    ).with_fitted(head, _levels_of(about["levels"], head))
+    ).with_fitted(head, _unknown_model_of(about["unknown_model"], head))
 
 
 def _below(prefix: str, tensors: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
@@ -230,18 +230,18 @@ def _head_of(
     )
 
 
-def _levels_of(numbers: Mapping[str, Any] | None, head: LinearHead) -> Levels | None:
+def _unknown_model_of(numbers: Mapping[str, Any] | None, head: LinearHead) -> UnknownModel | None:
     """Read what is known about items of no class; a ValueError says what does not fit."""
     if numbers is None:
         return None
-    *names, last = Levels._fields
+    *names, last = UnknownModel._fields
     pairs, quarter = [tuple(map(float, numbers[name])) for name in names], float(numbers[last])
-    if set(numbers) != set(Levels._fields) or not all(
+    if set(numbers) != set(UnknownModel._fields) or not all(
         len(pair) == 2 and all(map(math.isfinite, pair)) for pair in [*pairs, (quarter, quarter)]
     ):
         raise ValueError(f"numbers about items of no class: {dict(numbers)}")
     pair_odds, distance, score, level, known, unknown = ((first, second) for first, second in pairs)
-    found = Levels(pair_odds, distance, score, level, known, unknown, quarter)
+    found = UnknownModel(pair_odds, distance, score, level, known, unknown, quarter)
     positive = [quarter, found.pair_odds[1], found.distance[1], found.score[1], found.known[0], found.unknown[0]]
     if min(positive) <= 0 or min(found.known[1], found.unknown[1]) < 0 or head.spread is None:
         raise ValueError("variances and slopes of items of no class must be positive numbers")

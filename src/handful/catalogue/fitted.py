@@ -3,7 +3,7 @@
 A class is its number of examples s_k and their mean w_k. Counts and sums add: examples, classes and whole catalogues
 are added and removed without reading the others again. A batch is compared with the head (`handful.engine.head`),
 which is fitted when it is first needed, and so is what the examples tell about items of no class
-(`handful.engine.levels`).
+(`handful.engine.unknown`).
 
 The head needs examples. The catalogue keeps all of them while they are few (2²³ numbers, 32 MB in single precision),
 and the head is trained on them. Else it keeps the first ones of each class, a 64th of the room at most, and these for
@@ -11,8 +11,8 @@ some classes only; the head then consists of the class means, with a slope from 
 decides whether a class is kept, so catalogues made on several machines keep parts of one sample.
 
 A class may have a name: a vector of the same space, for example of its name or description from a text encoder. With a
-name it needs no examples (`handful.engine.named`). A catalogue of names alone has no scale of its own: that comes
-from the items (`handful.engine.names_alone`).
+name it needs no examples (`handful.engine.names`). A catalogue of names alone has no scale of its own: that comes
+from the items (`handful.engine.scores`).
 
 One long file: it is one immutable value, and each way to change it is a method of a few lines.
 """
@@ -36,10 +36,10 @@ from handful.catalogue.record import Record
 from handful.catalogue.report import CatalogueReport, report_on
 from handful.catalogue.rows import ROW_TRANSFORMS, transform_rows
 from handful.engine.head import LinearHead, fit_head, update_head
-from handful.engine.levels import Levels, fit_levels, unjudged
 from handful.engine.model import BatchItems, Context, JointAnswer, Reference, label_batch
-from handful.engine.named import NameVectors
-from handful.engine.names_alone import label_by_names
+from handful.engine.names import NameVectors
+from handful.engine.scores import label_by_names
+from handful.engine.unknown import UnknownModel, fit_unknown_model, unknown_reason
 from handful.errors import LabelError, OptionError, TaskError
 from handful.shapes import Float, Int
 
@@ -210,7 +210,7 @@ class Catalogue:
     @cached_property
     def reference(self) -> Reference:
         """What batches are compared with: the head, and what is known about items of no class."""
-        return Reference(self.head, self.levels)
+        return Reference(self.head, self.unknown_model)
 
     @cached_property
     def head(self) -> LinearHead:
@@ -225,16 +225,16 @@ class Catalogue:
         return fit_head(points, codes, self.n_classes, self._square_norm, names)
 
     @cached_property
-    def levels(self) -> Levels | None:
+    def unknown_model(self) -> UnknownModel | None:
         """What the examples tell about items of no class; None if they cannot tell."""
-        return None if self.only_names else fit_levels(self.head, *self._labelled_points())
+        return None if self.only_names else fit_unknown_model(self.head, *self._labelled_points())
 
     @property
     def unknown_reason(self) -> str | None:
         """Why items of no class cannot be judged, as a sentence; None if they can."""
         if self.only_names:
             return "Unknown items cannot be judged by the names of classes alone; add examples of the classes."
-        return unjudged(self.head) if self.levels is None else None
+        return unknown_reason(self.head) if self.unknown_model is None else None
 
     @property
     def _square_norm(self) -> float:
@@ -252,16 +252,16 @@ class Catalogue:
         points = self.names.points if self.only_names else self.names.points - self.origin
         return NameVectors(points, places_of(self.names.classes, self.classes))
 
-    def with_fitted(self, head: LinearHead, levels: Levels | None) -> Catalogue:
+    def with_fitted(self, head: LinearHead, unknown_model: UnknownModel | None) -> Catalogue:
         """Return the same catalogue with what was fitted to it before, for instance read from a file."""
         same = replace(self)
-        vars(same)["head"], vars(same)["levels"] = head, levels
+        vars(same)["head"], vars(same)["unknown_model"] = head, unknown_model
         return same
 
     def with_record(self, record: Record) -> Catalogue:
         """Return the same catalogue, and what was fitted to it, with another record."""
         same = replace(self, record=record)
-        vars(same).update({name: vars(self)[name] for name in ("head", "levels") if name in vars(self)})
+        vars(same).update({name: vars(self)[name] for name in ("head", "unknown_model") if name in vars(self)})
         return same
 
     def updated_from(self, before: Catalogue) -> Catalogue:
@@ -277,13 +277,13 @@ class Catalogue:
         points, codes = self._labelled_points()
         classes = places_of(before.classes, self.classes)
         head = update_head(before.head, classes, points, codes, self.n_classes, n_known, self._square_norm)
-        return self if head is None else self.with_fitted(head, fit_levels(head, points, codes))
+        return self if head is None else self.with_fitted(head, fit_unknown_model(head, points, codes))
 
     @cached_property
     def content_hash(self) -> str:
         """SHA-256 of all that an answer depends on; the head is fitted for it."""
         head = self.head
-        numbers = (head.spread, head.temperature, head.wrong_share, head.confidence, self.levels)
+        numbers = (head.spread, head.temperature, head.wrong_share, head.confidence, self.unknown_model)
         about = (self.transform, numbers, self.classes.dtype.str, self.classes.tolist())
         digest = hashlib.sha256(repr(about).encode())
         tables = [self.origin, self.shots, self.means]
@@ -387,7 +387,7 @@ class Catalogue:
         tables = {name: getattr(head, name)[order] for name in ("weights", "offsets", "means", "mass")}
         left_out = head.left_out._replace(rival=codes[head.left_out.rival])
         return replace(changed, parts=(replace(whole.rows(order), classes=classes),)).with_fitted(
-            replace(head, **tables, left_out=left_out), self.levels
+            replace(head, **tables, left_out=left_out), self.unknown_model
         )
 
     def __add__(self, other: Catalogue) -> Catalogue:

@@ -8,7 +8,7 @@
    label is expected to be wrong, the head of all examples is fitted with these weights.
 4. `S = (x W + b - ln s)/T`: subtracting ln s takes the numbers of examples out of the odds.
 
-Names of classes are further examples, of a weight that left-out examples choose (`handful.engine.named`); s is then the
+Names of classes are further examples, of a weight that left-out examples choose (`handful.engine.names`); s is then the
 number of examples and that weight together.
 
 Training costs N·K·d per evaluation. Beyond `FULL_WORK` each example is compared with the `RIVALS` classes nearest to
@@ -23,25 +23,35 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from handful.engine.class_means import ENOUGH_FOR_SPREAD, fit_means, head_of_means, usual_slope
-from handful.engine.left_out import FEWEST_LEFT_OUT, FOLDS, Fold, Judged, LeftOutExamples, dealt
-from handful.engine.logistic import (
+from handful.engine.left_out import (
+    FEWEST_LEFT_OUT,
+    FOLDS,
     Bools,
+    Calibration,
     Floats,
+    Fold,
     Ints,
+    LeftOutExamples,
+    assign_folds,
+)
+from handful.engine.linear import (
+    ENOUGH_FOR_SPREAD,
     class_sums,
+    default_slope,
+    fit_class_means,
+    head_of_means,
     logistic,
     logistic_near,
     logistic_some,
     nearest_classes,
 )
-from handful.engine.named import USUAL_WORTH, HeadRows, NameVectors, Train
+from handful.engine.names import USUAL_NAME_WEIGHT, HeadRows, NameVectors, Train
 
 # Inverse ridge for rows of unit length; divided by the mean squared norm of the rows.
 INVERSE_RIDGE = 30.0
 # T if nothing can be left out. Left-out temperatures at one shot were 0.35 to 0.43 on three banks.
 USUAL_TEMPERATURE = 0.37
-# Left-out examples by which the worth of names is chosen; each worth that is tried takes a head per fold.
+# Left-out examples by which the weight of names is chosen; each weight that is tried takes a head per fold.
 ENOUGH_TO_CHOOSE = 200.0
 # Other classes that an example is compared with, its own included, and what one such comparison costs in comparisons
 # with all classes: rows have to be gathered.
@@ -57,7 +67,7 @@ FULL_WORK, FOLDED_WORK, MOST_NUMBERS = 2**33, 2**30, 2**23
 class LinearHead:
     """S_k(z) = <z, W_k> + b_k: nats under equal shares of all classes, whatever their numbers of examples.
 
-    Make one with `fit_head` or `LinearHead.of_means`. Points and means have the origin of the points given there.
+    Make one with `fit_head` or `LinearHead.of_means`. Points and means have the origin of the points that these get.
 
     Attributes
     ----------
@@ -109,11 +119,11 @@ class LinearHead:
     def of_names(cls, names: Floats) -> LinearHead:
         """W = t - mean of t, b = 0: a catalogue of names alone, whose scale the items have to tell."""
         weights, offsets = names - names.mean(0), np.zeros_like(names[:, 0])
-        return cls._judged(weights, offsets, names, np.ones_like(offsets), None, Judged.nothing(1.0))
+        return cls._calibrated(weights, offsets, names, np.ones_like(offsets), None, Calibration.without_examples(1.0))
 
     @classmethod
     def of_means(cls, means: Floats, shots: Floats, points: Floats, codes: Ints) -> LinearHead:
-        """Make one of class means, for any number of classes: `handful.engine.class_means`.
+        """Make one of class means, for any number of classes: `handful.engine.linear`.
 
         Parameters
         ----------
@@ -122,15 +132,21 @@ class LinearHead:
         points, codes
             Some of these examples.
         """
-        weights, offsets, spread, judged = fit_means(means, shots, points, codes)
-        return cls._judged(weights, offsets, means, shots, spread, judged)
+        weights, offsets, spread, calibration = fit_class_means(means, shots, points, codes)
+        return cls._calibrated(weights, offsets, means, shots, spread, calibration)
 
     @classmethod
-    def _judged(
-        cls, weights: Floats, offsets: Floats, means: Floats, mass: Floats, spread: float | None, judged: Judged
+    def _calibrated(
+        cls,
+        weights: Floats,
+        offsets: Floats,
+        means: Floats,
+        mass: Floats,
+        spread: float | None,
+        calibration: Calibration,
     ) -> LinearHead:
-        found, t, wrong_share, confidence = judged
-        return cls(weights / t, offsets / t, means, mass, spread, t, wrong_share, confidence, found)
+        examples, t, wrong_share, confidence = calibration
+        return cls(weights / t, offsets / t, means, mass, spread, t, wrong_share, confidence, examples)
 
 
 def fit_head(
@@ -167,20 +183,20 @@ def fit_head(
     train = _trainer(n_classes, math.sqrt(square_norm or 1.0), near)
     if names is not None:
         rows = _with_names(rows, names, train)
-    judged, left_out = Judged.nothing(USUAL_TEMPERATURE), _left_out(rows, FOLDS if folded else 1)
+    calibration, left_out = Calibration.without_examples(USUAL_TEMPERATURE), _left_out(rows, FOLDS if folded else 1)
     if left_out:
-        folds = [rows.without(train, out) for out in left_out]
-        judged = Judged.of_folds(folds, rows.shots)
-        judged = judged.with_scores(folds, rows.shots + rows.of_names, shorter=not near)
-    right = _weights(judged.found, codes, n_classes, right)
-    x, y, each = rows.joined(np.ones(len(points), dtype=bool), right)
+        folds = [rows.leave_out(train, out) for out in left_out]
+        calibration = Calibration.of_folds(folds, rows.shots)
+        calibration = calibration.with_scores(folds, rows.shots + rows.of_names, shorter=not near)
+    right = _weights(calibration.examples, codes, n_classes, right)
+    x, y, each = rows.training_rows(np.ones(len(points), dtype=bool), right)
     mass = np.bincount(y, each, n_classes).astype(points.dtype)
     means = class_sums(x, y, n_classes, each) / mass[:, None]
     weights, offsets = train(x, y, each)
     if near and not left_out:
-        judged = Judged.nothing(NEAR_SLOPE / (square_norm or 1.0) / usual_slope(means))
+        calibration = Calibration.without_examples(NEAR_SLOPE / (square_norm or 1.0) / default_slope(means))
     spread = _spread(points, codes, n_classes, right)
-    head = LinearHead._judged(weights, offsets - np.log(mass), means, mass, spread, judged)
+    head = LinearHead._calibrated(weights, offsets - np.log(mass), means, mass, spread, calibration)
     return replace(head, n_fitted=0 if near or names is not None or not left_out else len(points))
 
 
@@ -189,14 +205,14 @@ def update_head(
 ) -> LinearHead | None:
     """Fit a head to more examples from the head without them: only W and b of the classes with new examples change.
 
-    T, ε and what is known about the earlier examples stay. `before` has not seen the new examples, so it judges those
-    of classes it knows. None if all has to be fitted again: more than a quarter of the examples, or of the classes,
-    would be new or changed since that was done.
+    T, ε and what is known about the earlier examples stay. `before` has not seen the new examples, so those of classes
+    it knows are left-out examples. None if all has to be fitted again: more than a quarter of the examples, or of the
+    classes, would be new or changed since that was done.
 
     Parameters
     ----------
     before, classes
-        The head, and the place of each of its classes among all.
+        The head, and the number of each of its classes among all.
     points, codes, n_classes
         All examples and their classes, as in `fit_head`; the first `n_known` are those of `before`.
     n_known
@@ -208,17 +224,19 @@ def update_head(
     if 4 * (len(points) - before.n_fitted) > before.n_fitted or 4 * len(some) > n_classes:
         return None
     t, length, dim = before.temperature, math.sqrt(square_norm or 1.0), points.shape[1]
-    place = np.full(n_classes, -1)
-    place[classes] = np.arange(len(classes))
+    number = np.full(n_classes, -1)
+    number[classes] = np.arange(len(classes))
     log_mass = np.log(before.mass)
     shots = np.bincount(codes, minlength=n_classes).astype(points.dtype)
-    known = n_known + np.flatnonzero(place[codes[n_known:]] >= 0)
-    fold = Fold(known, points[known], place[codes[known]], before.weights * t, before.offsets * t + log_mass, log_mass)
-    judged = Judged.at(fold, t, before.wrong_share, before.confidence).with_scores([fold], shots[classes], shorter=True)
-    columns = zip(before.left_out, judged.found, strict=True)
-    found = LeftOutExamples(*(np.concatenate(pair) for pair in columns))
-    found = found._replace(rival=classes[found.rival])
-    right = _weights(found, codes, n_classes, np.ones_like(points[:, 0]))
+    known = n_known + np.flatnonzero(number[codes[n_known:]] >= 0)
+    fold = Fold(known, points[known], number[codes[known]], before.weights * t, before.offsets * t + log_mass, log_mass)
+    calibration = Calibration.at(fold, t, before.wrong_share, before.confidence).with_scores(
+        [fold], shots[classes], shorter=True
+    )
+    columns = zip(before.left_out, calibration.examples, strict=True)
+    examples = LeftOutExamples(*(np.concatenate(pair) for pair in columns))
+    examples = examples._replace(rival=classes[examples.rival])
+    right = _weights(examples, codes, n_classes, np.ones_like(points[:, 0]))
     mass = np.bincount(codes, right, n_classes).astype(points.dtype)
     means = class_sums(points, codes, n_classes, right) / mass[:, None]
     weights, offsets = np.zeros((n_classes, dim), points.dtype), np.full(n_classes, fold.offsets.mean(), points.dtype)
@@ -228,14 +246,14 @@ def update_head(
     weights = weights / length
     offsets = offsets - weights @ centre
     spread = _spread(points, codes, n_classes, right)
-    whole = Judged(found, t, before.wrong_share, before.confidence)
-    head = LinearHead._judged(weights, offsets - np.log(mass), means, mass, spread, whole)
+    whole = Calibration(examples, t, before.wrong_share, before.confidence)
+    head = LinearHead._calibrated(weights, offsets - np.log(mass), means, mass, spread, whole)
     return replace(head, n_fitted=before.n_fitted)
 
 
-def _weights(found: LeftOutExamples, codes: Ints, n_classes: int, right: Floats) -> Floats:
+def _weights(examples: LeftOutExamples, codes: Ints, n_classes: int, right: Floats) -> Floats:
     """Return the weight of each example: the chance that its label is right, if a label is expected to be wrong."""
-    right[found.rows] = np.maximum(found.right, 1e-9)
+    right[examples.rows] = np.maximum(examples.right, 1e-9)
     if float((1 - right).sum(dtype=np.float64)) < 1:
         right[:] = 1
     # A class keeps at least the weight of one example, however doubtful its examples are. With less, its offset would
@@ -266,22 +284,22 @@ def _trainer(n_classes: int, length: float, near: bool) -> Train:
 
 
 def _with_names(rows: HeadRows, names: NameVectors, train: Train) -> HeadRows:
-    """Add names, each worth as many examples as left-out examples say."""
+    """Add names, with the weight under which left-out examples are most likely."""
     everywhere, named = bool((rows.shots > 0).all()), replace(rows, names=names)
     ones = np.ones_like(rows.points[:, 0])
     means = class_sums(rows.points, rows.codes, rows.n_classes, ones) / np.maximum(rows.shots, 1)[:, None]
-    if not names.say_something(means, rows.shots):
+    if not names.are_informative(means, rows.shots):
         return rows if everywhere else named
-    best = replace(named, worth=USUAL_WORTH)
+    best = replace(named, name_weight=USUAL_NAME_WEIGHT)
     left_out = _left_out(best, FOLDS, ENOUGH_TO_CHOOSE)
     if left_out:
-        best = best.of_best_worth(train, left_out)
-    return rows if best.worth == 0 and everywhere else best
+        best = best.with_best_weight(train, left_out)
+    return rows if best.name_weight == 0 and everywhere else best
 
 
 def _left_out(rows: HeadRows, n_folds: int, enough: float = math.inf) -> list[Bools]:
     """Return sets of examples to leave out, until there are enough; none if there are too few examples or classes."""
-    folds = dealt(rows.points, rows.codes, rows.of_names > 0)
+    folds = assign_folds(rows.points, rows.codes, rows.of_names > 0)
     if (folds >= 0).sum() < FEWEST_LEFT_OUT or rows.n_classes == 1:
         return []
     sets = [folds == fold for fold in range(n_folds) if (folds == fold).any()]

@@ -6,14 +6,19 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from handful.engine.logistic import BLOCK_NUMBERS, Bools, Floats, Ints
+Floats = npt.NDArray[np.floating[Any]]
+Ints = npt.NDArray[np.integer[Any]]
+Bools = npt.NDArray[np.bool_]
 
+# Numbers in one block of logits: a block fits a second-level cache.
+BLOCK_NUMBERS = 2**19
 FOLDS = 5
-# With fewer examples to leave out, nothing is judged.
+# With fewer examples to leave out, nothing is calibrated, and unknown items are not modelled.
 FEWEST_LEFT_OUT = 20
 TEMPERATURES = np.logspace(-1, 1, 55)
 # Share of wrong labels: limits, and updates at each temperature.
@@ -42,14 +47,14 @@ class Margins(NamedTuple):
     @classmethod
     def of(cls, logits: Floats, own: Ints) -> Margins:
         """Compare logits [some, class]; they are overwritten."""
-        places = np.arange(len(own))
-        logits -= logits[places, own][:, None]
+        rows = np.arange(len(own))
+        logits -= logits[rows, own][:, None]
         top = logits.max(1, keepdims=True)
         below = logits - top
         behind = [top[:, 0] / t + np.log(np.exp(below / t).sum(1)) for t in TEMPERATURES.tolist()]
-        logits[places, own] = -np.inf
+        logits[rows, own] = -np.inf
         rival = logits.argmax(1)
-        return cls(np.array(behind, np.float64), logits[places, rival].astype(np.float64), rival)
+        return cls(np.array(behind, np.float64), logits[rows, rival].astype(np.float64), rival)
 
     @classmethod
     def joined(cls, parts: list[Margins]) -> Margins:
@@ -80,71 +85,73 @@ class Fold(NamedTuple):
         return np.asarray((self.points * self.weights[classes]).sum(1) + self.offsets[classes])
 
 
-class Judged(NamedTuple):
+class Calibration(NamedTuple):
     """What left-out examples say: about each of them, T, ε, and the mean of their largest probabilities."""
 
-    found: LeftOutExamples
+    examples: LeftOutExamples
     temperature: float
     wrong_share: float
     confidence: float | None
 
     @classmethod
-    def nothing(cls, temperature: float) -> Judged:
+    def without_examples(cls, temperature: float) -> Calibration:
         """Nothing can be left out."""
         no_row, no_number = np.zeros(0, np.int64), np.zeros(0)
-        found = LeftOutExamples(no_row, no_number, no_number, no_row, no_number, no_number, no_number)
-        return cls(found, temperature, 0.0, None)
+        examples = LeftOutExamples(no_row, no_number, no_number, no_row, no_number, no_number, no_number)
+        return cls(examples, temperature, 0.0, None)
 
     @classmethod
-    def of_folds(cls, folds: list[Fold], shots: Floats) -> Judged:
+    def of_folds(cls, folds: list[Fold], shots: Floats) -> Calibration:
         """Judge by heads that have not seen an example each; classes weigh alike."""
         margins = Margins.joined([part for fold in folds for part in fold.margins()])
         own = np.concatenate([fold.own for fold in folds])
         return cls.of(margins, np.concatenate([fold.rows for fold in folds]), 1 / shots[own], len(shots))
 
     @classmethod
-    def at(cls, fold: Fold, temperature: float, wrong_share: float, confidence: float | None) -> Judged:
+    def at(cls, fold: Fold, temperature: float, wrong_share: float, confidence: float | None) -> Calibration:
         """Judge the examples of a fold by a T and an ε that are known."""
         scores = (fold.points @ fold.weights.T + fold.offsets - fold.log_shots).astype(np.float64) / temperature
-        places, n_classes = np.arange(len(fold.own)), scores.shape[1]
+        rows, n_classes = np.arange(len(fold.own)), scores.shape[1]
         scores -= np.logaddexp.reduce(scores, axis=1)[:, None]
-        own = scores[places, fold.own]
-        scores[places, fold.own] = -np.inf
+        own = scores[rows, fold.own]
+        scores[rows, fold.own] = -np.inf
         rival, p = scores.argmax(1), np.exp(own)
         right = (1 - wrong_share) * p / ((1 - wrong_share) * p + wrong_share / n_classes)
         unknown = np.full_like(p, np.nan)
-        found = LeftOutExamples(fold.rows, right, p, rival, scores[places, rival] - own, unknown, unknown)
-        return cls(found, temperature, wrong_share, confidence)
+        examples = LeftOutExamples(fold.rows, right, p, rival, scores[rows, rival] - own, unknown, unknown)
+        return cls(examples, temperature, wrong_share, confidence)
 
     @classmethod
-    def of(cls, margins: Margins, rows: Ints, weights: Floats, n_classes: int) -> Judged:
+    def of(cls, margins: Margins, rows: Ints, weights: Floats, n_classes: int) -> Calibration:
         """T and ε maximise the likelihood; `weights` are those of the examples."""
-        likelihoods, wrong = likelihood(margins, weights, n_classes)
+        likelihoods, wrong = log_likelihood(margins, weights, n_classes)
         best = int(likelihoods.argmax())
         share, temperature = float(wrong[best]), float(TEMPERATURES[best])
         p, lead = np.exp(-margins.behind[best]), margins.lead / temperature
         top = np.exp(np.maximum(lead, 0) - margins.behind[best])
         right = (1 - share) * p / ((1 - share) * p + share / n_classes)
         o, unknown = np.argsort(rows), np.full_like(p, np.nan)
-        found = LeftOutExamples(rows[o], right[o], p[o], margins.rival[o], lead[o], unknown, unknown)
-        return cls(found, temperature, share, float(np.average(top, weights=weights)))
+        examples = LeftOutExamples(rows[o], right[o], p[o], margins.rival[o], lead[o], unknown, unknown)
+        return cls(examples, temperature, share, float(np.average(top, weights=weights)))
 
-    def with_scores(self, folds: list[Fold], mass: Floats, *, shorter: bool) -> Judged:
+    def with_scores(self, folds: list[Fold], mass: Floats, *, shorter: bool) -> Calibration:
         """Add the scores that a head of all examples would give.
 
         A head that saw s' of the s examples of a class has `shorter` weights. Logits times √(s/s') have the level of
         items. Weights that start from class means are not shorter.
         """
-        scores = np.empty((2, len(self.found.rows)))
+        scores = np.empty((2, len(self.examples.rows)))
         for fold in folds:
-            places = np.searchsorted(self.found.rows, fold.rows)
+            at = np.searchsorted(self.examples.rows, fold.rows)
             longer = np.exp(0.5 * (np.log(mass[fold.own]) - fold.log_shots[fold.own])) if shorter else 1.0
-            for row, classes in enumerate((fold.own, self.found.rival[places])):
-                scores[row, places] = (longer * fold.logits(classes) - np.log(mass[classes])) / self.temperature
-        return self._replace(found=self.found._replace(score=scores[0], rival_score=scores[1]))
+            for row, classes in enumerate((fold.own, self.examples.rival[at])):
+                scores[row, at] = (longer * fold.logits(classes) - np.log(mass[classes])) / self.temperature
+        return self._replace(examples=self.examples._replace(score=scores[0], rival_score=scores[1]))
 
 
-def likelihood(margins: Margins, weights: Floats, n_classes: int, share: float | None = None) -> tuple[Floats, Floats]:
+def log_likelihood(
+    margins: Margins, weights: Floats, n_classes: int, share: float | None = None
+) -> tuple[Floats, Floats]:
     """Return at each temperature the mean log-likelihood and ε: the `share`, or that which maximises it."""
     w = weights.astype(np.float64) / weights.sum(dtype=np.float64)
     p, wrong = np.exp(-margins.behind), np.full((len(margins.behind), 1), 0.05 if share is None else share)
@@ -154,11 +161,11 @@ def likelihood(margins: Margins, weights: Floats, n_classes: int, share: float |
     return np.log((1 - wrong) * p + wrong / n_classes) @ w, wrong[:, 0]
 
 
-def dealt(points: Floats, codes: Ints, named: Bools) -> Ints:
+def assign_folds(points: Floats, codes: Ints, named: Bools) -> Ints:
     """Return a fold for each example, -1 if its class has one distinct example and is not `named`.
 
-    The distinct rows of a class are dealt to the folds in the order of their distance from the mean of all examples.
-    Folds therefore depend neither on the order of the examples nor on numbers of classes, origin or orientation.
+    The distinct rows of a class take turns in the order of their distance from the mean of all examples. Folds
+    therefore depend neither on the order of the examples nor on numbers of classes, origin or orientation.
     """
     classes, inverse, shots = distinct(points, codes)
     away = ((points - points.mean(0, dtype=np.float64).astype(points.dtype)) ** 2).sum(1, dtype=np.float64)

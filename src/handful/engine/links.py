@@ -1,10 +1,10 @@
 """Which items of a batch belong together: the log-odds that two of them share a class are `A + B cos + b`.
 
-A and B come from the catalogue (`levels`), b from the pairs of the batch. Items are linked with *anchors*: all items of
-a batch, or `MOST_LINKED` of those that decide a larger one, so that the links of an item do not depend on the block in
-which it is labelled. An item keeps its `NEAR` strongest links; with weights w_nm that sum to one it
-stands for a group of `n = 1/Σ_m w_nm²` items, or for itself alone. Copies of an item are linked like others, but twelve
-of them are neither more evidence nor a group with less noise.
+A and B come from the catalogue (`unknown`), b from the pairs of the batch. Items are linked with *anchors*: all items
+of a batch, or `MOST_ANCHORS` of those that decide a larger one, so that the links of an item do not depend on the block
+in which it is labelled. An item keeps its `LINKS` strongest links; with weights w_nm that sum to one it stands for a
+group of `n = 1/Σ_m w_nm²` items, or for itself alone. Copies of an item are linked like others, but twelve of them are
+neither more evidence nor a group with less noise.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ Floats = npt.NDArray[np.floating]
 Ints = npt.NDArray[np.integer]
 
 # Links that an item keeps.
-NEAR = 10
+LINKS = 10
 # Most anchors.
-MOST_LINKED = 512
+MOST_ANCHORS = 512
 # Chance that two items share a class: limits, the first guess, and Newton steps.
 LEAST_PAIRS, MOST_PAIRS, PAIR_CHANCE, PAIR_STEPS = 1e-4, 0.9, 0.1, 12
 # Fewest different items of a new group: a single item is not a class.
@@ -38,7 +38,7 @@ class Links(NamedTuple):
     own: Floats  # [..., item], w of the item itself, if it is not an anchor
     sizes: Floats  # [..., item], n
     squares: Floats  # [..., item], squared distance of the group from the centre
-    with_none: Floats  # [..., item], chance to share a class with another item that is known to have none, and
+    with_unknown: Floats  # [..., item], chance to share a class with another item that is known to have none, and
     with_known: Floats  # [..., item], with one that is known to have one
 
     def means(self, of_anchors: Floats, of_items: Floats) -> Floats:
@@ -53,11 +53,11 @@ class Anchors(NamedTuple):
     away: Floats  # [..., anchor, dim], from the centre
     lengths: Floats  # [..., anchor], of that
     products: Floats  # [..., anchor, anchor], of that
-    which: npt.NDArray[np.intp]  # [..., anchor], equal for copies
+    copy_of: npt.NDArray[np.intp]  # [..., anchor], equal for copies
     centre: Floats  # [dim]
     pair_odds: tuple[float, float]  # A and B
     log_odds: PerBatch  # [...], b
-    told: Floats  # [..., anchor], 1 if it is known to have no class, 0 if it has one, NaN if neither
+    fixed_unknown: Floats  # [..., anchor], 1 if it is known to have no class, 0 if it has one, NaN if neither
 
     @classmethod
     def of(
@@ -65,24 +65,33 @@ class Anchors(NamedTuple):
         points: Floats,
         centre: Floats,
         pair_odds: tuple[float, float],
-        told: Floats | None = None,
+        fixed_unknown: Floats | None = None,
     ) -> Anchors:
         """Make anchors of items [..., item, dim]; b is estimated from all pairs of them."""
-        told = np.full(points.shape[:-1], np.nan) if told is None else told
+        fixed_unknown = np.full(points.shape[:-1], np.nan) if fixed_unknown is None else fixed_unknown
         away = points - centre
         lengths, products = _lengths(away), away @ away.swapaxes(-1, -2)
-        bare = cls(away, lengths, products, copies_of(points)[0], centre, pair_odds, np.zeros(points.shape[:-2]), told)
+        bare = cls(
+            away,
+            lengths,
+            products,
+            find_copies(points)[0],
+            centre,
+            pair_odds,
+            np.zeros(points.shape[:-2]),
+            fixed_unknown,
+        )
         return bare._replace(log_odds=_pair_log_odds(bare.odds(products, lengths)))
 
     def odds(self, products: Floats, lengths: Floats) -> Floats:
         """Log-odds that items share a class with each anchor, [..., item, anchor], from products and lengths."""
         a, b = self.pair_odds
-        found = products * (b / lengths)[..., None] / self.lengths[..., None, :]
-        found += np.asarray(self.log_odds + a, found.dtype)[..., None, None]
-        return np.asarray(found)
+        odds = products * (b / lengths)[..., None] / self.lengths[..., None, :]
+        odds += np.asarray(self.log_odds + a, odds.dtype)[..., None, None]
+        return np.asarray(odds)
 
-    def link(self, points: Floats, places: Ints) -> Links:
-        """Link items [..., item, dim]; `places` [item] says which anchor an item is, -1 if it is none.
+    def link(self, points: Floats, anchor_of: Ints) -> Links:
+        """Link items [..., item, dim]; `anchor_of` [item] says which anchor an item is, -1 if it is none.
 
         Examples
         --------
@@ -93,20 +102,20 @@ class Anchors(NamedTuple):
         >>> anchors.link(points[:1] + 0.01, np.array([-1])).sizes.round().tolist()
         [5.0]
         """
-        away, is_anchor, each = points - self.centre, places >= 0, np.arange(len(places))
+        away, is_anchor, each = points - self.centre, anchor_of >= 0, np.arange(len(anchor_of))
         lengths, products = _lengths(away), away @ self.away.swapaxes(-1, -2)
         odds = self.odds(products, lengths)
         # By odds: many chances are equal to one. Its own link is the strongest.
-        own_links = (..., each[is_anchor], places[is_anchor])
+        own_links = (..., each[is_anchor], anchor_of[is_anchor])
         odds[own_links] = -np.inf
-        with_none, with_known = (
-            expit(np.where((self.told == which)[..., None, :], odds, -np.inf).max(-1)) for which in (1, 0)
+        with_unknown, with_known = (
+            expit(np.where((self.fixed_unknown == kind)[..., None, :], odds, -np.inf).max(-1)) for kind in (1, 0)
         )
         odds[own_links] = np.inf
-        n_links = min(NEAR + 1, odds.shape[-1])
+        n_links = min(LINKS + 1, odds.shape[-1])
         strongest = np.argpartition(-odds, n_links - 1, axis=-1)[..., :n_links]
         weights = expit(np.take_along_axis(odds, strongest, -1))
-        if n_links > NEAR:  # an item that is no anchor has its own link beside these
+        if n_links > LINKS:  # an item that is no anchor has its own link beside these
             weakest = weights.argmin(-1)[..., None]
             np.put_along_axis(weights, weakest, np.take_along_axis(weights, weakest, -1) * is_anchor[:, None], -1)
         own = np.broadcast_to(~is_anchor, weights.shape[:-1]).astype(weights.dtype)
@@ -116,12 +125,12 @@ class Anchors(NamedTuple):
         beside, near = np.take_along_axis(products, strongest, -1), gathered(self.products, strongest)
         near = np.take_along_axis(near, np.broadcast_to(strongest[..., None, :], (*strongest.shape, n_links)), -1)
         squares = _square(weights, near) + own * (2 * (weights * beside).sum(-1) + own * lengths**2)
-        which = gathered(self.which[..., None], strongest)[..., 0]
-        copied = which[..., None] == which[..., None, :]
+        copy_of = gathered(self.copy_of[..., None], strongest)[..., 0]
+        copied = copy_of[..., None] == copy_of[..., None, :]
         equal = self._equal(away, beside, lengths, strongest) & ~is_anchor[:, None]
         counted = _square(weights, copied) + own * (2 * (weights * equal).sum(-1) + own)
         return Links(
-            strongest, weights, own, np.maximum(1 / counted.astype(np.float64), 1), squares, with_none, with_known
+            strongest, weights, own, np.maximum(1 / counted.astype(np.float64), 1), squares, with_unknown, with_known
         )
 
     def _equal(self, away: Floats, products: Floats, lengths: Floats, strongest: Ints) -> npt.NDArray[np.bool_]:
@@ -144,30 +153,30 @@ class NewGroup(NamedTuple):
     nearest: int  # the known class that describes them best
 
 
-def gathered(values: npt.NDArray[Any], places: Ints) -> npt.NDArray[Any]:
+def gathered(values: npt.NDArray[Any], numbers: Ints) -> npt.NDArray[Any]:
     """Return rows [..., item, near, number] of values [..., anchor, number]."""
     if values.ndim == 2:
-        return np.asarray(values[places])
+        return np.asarray(values[numbers])
     n_anchors, lead = values.shape[-2], values.shape[:-2]
     starts = n_anchors * np.arange(int(np.prod(lead))).reshape(*lead, 1, 1)
-    return np.asarray(values.reshape(-1, values.shape[-1])[places + starts])
+    return np.asarray(values.reshape(-1, values.shape[-1])[numbers + starts])
 
 
-def copies_of(points: Floats) -> tuple[npt.NDArray[np.intp], Floats]:
+def find_copies(points: Floats) -> tuple[npt.NDArray[np.intp], Floats]:
     """Return for each row the first row of its batch that is equal, and how often it occurs, [..., item] each."""
     rows, n_items = np.ascontiguousarray(points + 0.0), points.shape[-2]
-    which = []
+    firsts = []
     for batch in rows.reshape(-1, n_items, rows.shape[-1]):
         first: dict[bytes, int] = {}
-        which.append([first.setdefault(row.tobytes(), place) for place, row in enumerate(batch)])
-    found = np.array(which, np.intp)
-    flat = found + n_items * np.arange(len(found))[:, None]
+        firsts.append([first.setdefault(row.tobytes(), row_number) for row_number, row in enumerate(batch)])
+    copy_of = np.array(firsts, np.intp)
+    flat = copy_of + n_items * np.arange(len(copy_of))[:, None]
     copies = np.bincount(flat.ravel(), minlength=flat.size)[flat].astype(np.float64)
-    return found.reshape(points.shape[:-1]), copies.reshape(points.shape[:-1])
+    return copy_of.reshape(points.shape[:-1]), copies.reshape(points.shape[:-1])
 
 
 def new_groups(
-    log_odds: Floats, points: Floats, chances: Floats, scores: Floats, which: npt.NDArray[np.intp]
+    log_odds: Floats, points: Floats, chances: Floats, scores: Floats, copy_of: npt.NDArray[np.intp]
 ) -> list[NewGroup]:
     """Return the groups among unknown items, those of most worth first.
 
@@ -179,20 +188,20 @@ def new_groups(
         Of every pair, that both have the same class.
     points, chances, scores
         Their points, chances to be unknown, and scores of the known classes.
-    which
+    copy_of
         Equal for copies of an item.
     """
-    found = []
+    groups = []
     for members in _agglomerated(log_odds):
-        if len(set(which[members].tolist())) < SMALLEST:
+        if len(set(copy_of[members].tolist())) < SMALLEST:
             continue
         inside = points[members]
         members = members[((inside - inside.mean(0)) ** 2).sum(1).argsort(kind="stable")]
-        together, n = expit(log_odds[np.ix_(members, members)].astype(np.float64)), len(members)
-        cohesion = float((together.sum() - np.trace(together)) / (n * (n - 1)))
+        same, n = expit(log_odds[np.ix_(members, members)].astype(np.float64)), len(members)
+        cohesion = float((same.sum() - np.trace(same)) / (n * (n - 1)))
         worth = float(chances[members].sum()) * cohesion
-        found.append(NewGroup(members, cohesion, worth, int(scores[members].mean(0).argmax())))
-    return sorted(found, key=lambda group: -group.worth)
+        groups.append(NewGroup(members, cohesion, worth, int(scores[members].mean(0).argmax())))
+    return sorted(groups, key=lambda group: -group.worth)
 
 
 def _pair_log_odds(odds: Floats) -> Floats:

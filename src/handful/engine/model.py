@@ -1,12 +1,12 @@
-"""Label a batch: `S = z Wᵀ + b`, its place, the classes present, class means that move once, and the classes again.
+"""Label a batch: `S = z Wᵀ + b`, its offset, the classes present, class means that move once, and the classes again.
 
 This file is the model from end to end; every step is one call. `decide` finds out what the batch is like from a part of
-its items: where it lies, which classes are present, how class means move, and whether something is unknown. A
-`Decision` then labels any items of the batch, each in one pass: a batch in memory, a block of a stream, or the part
-itself, whose items are left out of the class means that they moved.
+its items: its offset, which classes are present, how class means move, and whether something is unknown. A `Decision`
+then labels any items of the batch, each in one pass: a batch in memory, a block of a stream, or the part itself, whose
+items are left out of the class means that they moved. `summarize` says the rest, from sums over items.
 
 Batches of one size are labelled as one stack: arrays may have a leading axis, one entry per batch, and no entry changes
-what is found for another. A single batch has no such axis, and nothing else is different.
+the answer about another. A single batch has no such axis, and nothing else is different.
 """
 
 from __future__ import annotations
@@ -19,41 +19,58 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from handful.engine.columns import pick, put
 from handful.engine.head import LinearHead
-from handful.engine.levels import QUARTER, Levels
-from handful.engine.links import MOST_LINKED, Anchors, Links, NewGroup, copies_of, new_groups
-from handful.engine.place import Place, place
-from handful.engine.positions import Moved, slopes_of
+from handful.engine.linear import MovedMeans, class_slopes
+from handful.engine.links import MOST_ANCHORS, Anchors, Links, NewGroup, find_copies, new_groups
 from handful.engine.presence import (
-    Alone,
-    Roll,
-    absent_of,
-    call_roll,
-    chance_of_any,
-    labels_of,
-    likelihoods_of,
+    ItemPosterior,
+    PresenceSamples,
+    class_sizes,
+    joint_posterior,
+    log_absence,
+    mean_likelihood,
+    presence_probability,
+    put_columns,
+    sample_presence,
+    take_columns,
 )
-from handful.engine.prior import CONCENTRATION, Prior, lean
-from handful.engine.sizes import counted_rows, deciding_rows, rows_at_a_time, spread_rows, with_sizes
-from handful.engine.unknown import REJECTED, Looks, Verdict, known_chances, limit_of, single_known_chances
+from handful.engine.tilt import CONCENTRATION, OffsetTilt, Prior, estimate_offset, tilt_by_prior
+from handful.engine.unknown import (
+    QUARTER,
+    REJECTED,
+    UnknownEvidence,
+    UnknownModel,
+    UnknownPosterior,
+    known_probability,
+    rejection_limit,
+    single_known_probability,
+)
 from handful.shapes import PerBatch
 
 Floats = npt.NDArray[np.floating]
 Doubles = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.integer]
+Bools = npt.NDArray[np.bool_]
 
 # Scores of a stack of batches, and of all stacks that are made of the batches of a run.
 STACK_NUMBERS, WINDOW_NUMBERS = 2**18, 2**23
+# Items that decide, and numbers in their scores.
+MOST_DECIDING, DECIDING_NUMBERS = 2**10, 2**25
+# Items that are counted, and numbers in their scores.
+MOST_COUNTED, COUNTED_NUMBERS = 2**13, 2**29
+# Items that are labelled at a time, and numbers in their scores: several arrays of 8 MB, which caches hold in part.
+MOST_AT_A_TIME, NUMBERS_AT_A_TIME = 2**12, 2**21
+# Fewest items of all three, whatever the number of classes.
+FEWEST = 16
 # Unknown items among which new groups are sought.
-MOST_GATHERED = 2048
+MOST_GROUPED = 2048
 # Exponents are not smaller than this: they count for nothing.
 LOWEST = -60.0
-# Labels of a batch that is far from the catalogue are raised to `far` to minus this power.
+# Labels of a batch that is far from the catalogue are raised to minus this power of its distance.
 CERTAINTY = 0.25
 # An item counts at least this much, so that a batch of unknown items is still a batch.
 LEAST_WEIGHT = 1e-3
-# The given class of an item that is known to belong to none.
+# The fixed label of an item that is known to belong to no class.
 NO_CLASS = -2
 
 
@@ -68,9 +85,9 @@ class Context:
         is expected to follow them, as a number of items. None if nothing is known.
     allowed
         Classes that each item may have, [..., item, class]; None if it may have all.
-    given
-        The class of each item whose class is known for certain, `NO_CLASS` for one that is known to have none, and -1
-        for all others, [..., item]; None if nothing is given.
+    fixed_labels
+        The class of each item that a person labelled, `NO_CLASS` if it belongs to no class, and -1 for all others,
+        [..., item]; None if nobody labelled any.
     unknown_share
         a and b of a Beta distribution of the share of items of no class, [..., 2]; a = 0 if there are none, NaN for a
         batch of a stack about which this is not known, None if it is known about none.
@@ -78,46 +95,47 @@ class Context:
 
     log_shares: Floats | None = None
     concentration: PerBatch = CONCENTRATION
-    allowed: npt.NDArray[np.bool_] | None = None
-    given: Ints | None = None
+    allowed: Bools | None = None
+    fixed_labels: Ints | None = None
     unknown_share: Floats | None = None
 
     @classmethod
-    def of(cls, prior: Prior | None, place: int = 0, given: Ints | None = None) -> Context:
+    def of(cls, prior: Prior | None, batch: int = 0, fixed_labels: Ints | None = None) -> Context:
         """Make one for one of the batches of a prior."""
         if prior is None:
-            return cls(given=given)
-        return cls(prior.log_shares[place], float(prior.concentration[place]), given=given)
+            return cls(fixed_labels=fixed_labels)
+        return cls(prior.log_shares[batch], float(prior.concentration[batch]), fixed_labels=fixed_labels)
 
     @classmethod
     def stacked(cls, contexts: Sequence[Context]) -> Context:
         """Put those of several batches together, about all of which the same things are known."""
-        names = ("log_shares", "concentration", "allowed", "given", "unknown_share")
+        names = ("log_shares", "concentration", "allowed", "fixed_labels", "unknown_share")
         parts = {name: [getattr(one, name) for one in contexts] for name in names}
         return cls(**{name: np.stack(part) for name, part in parts.items() if part[0] is not None})
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing is known about the classes of items."""
-        return self.log_shares is None and self.allowed is None and self.given is None
+        return self.log_shares is None and self.allowed is None and self.fixed_labels is None
 
     def rows(self, rows: Ints | slice) -> Context:
         """Return what is known about some of the items of a batch."""
         allowed = None if self.allowed is None else self.allowed[rows]
-        return replace(self, allowed=allowed, given=None if self.given is None else self.given[rows])
+        fixed_labels = None if self.fixed_labels is None else self.fixed_labels[rows]
+        return replace(self, allowed=allowed, fixed_labels=fixed_labels)
 
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """What batches are compared with: a head, and what is known about items of no class."""
+    """What batches are compared with: a head, and what items of no class look like."""
 
     head: LinearHead
-    levels: Levels | None = None
+    unknown_model: UnknownModel | None = None
 
     @cached_property
     def slopes(self) -> Floats:
         """κ of each class."""
-        return slopes_of(self.head.weights, self.head.means)
+        return class_slopes(self.head.weights, self.head.means)
 
     @cached_property
     def centre(self) -> Floats:
@@ -148,10 +166,10 @@ class BatchItems:
             np.copyto(scores, -np.inf, where=np.isneginf(context.log_shares)[..., None, :])
         if context.allowed is not None:
             scores[~context.allowed] = -np.inf
-        if context.given is not None:
-            fixed = context.given >= 0
+        if context.fixed_labels is not None:
+            fixed = context.fixed_labels >= 0
             scores[fixed] = -np.inf
-            scores[(*np.nonzero(fixed), context.given[fixed])] = 0
+            scores[(*np.nonzero(fixed), context.fixed_labels[fixed])] = 0
         return scores
 
     @cached_property
@@ -160,13 +178,13 @@ class BatchItems:
         return np.asarray(self.scores.max(-1, keepdims=True))
 
     @cached_property
-    def table(self) -> Floats:
+    def likelihood(self) -> Floats:
         """`exp S_nk`, by that of the best class; with no exponent below `LOWEST` unless it is -inf."""
-        table = self.scores - self.top
-        np.exp(np.maximum(table, LOWEST, out=table), out=table)
+        likelihood = self.scores - self.top
+        np.exp(np.maximum(likelihood, LOWEST, out=likelihood), out=likelihood)
         if not self.context.is_empty:
-            table[np.isneginf(self.scores)] = 0
-        return table
+            likelihood[np.isneginf(self.scores)] = 0
+        return likelihood
 
     @cached_property
     def spread(self) -> PerBatch:
@@ -178,66 +196,154 @@ class BatchItems:
         return np.asarray(((points**2).sum(-1) + nearest).mean(-1) / 2)
 
     @cached_property
-    def typical(self) -> Floats:
+    def typicality(self) -> Floats:
         """Chance of each item to have a class, by its own distance and score, whatever the batch is like."""
-        head, levels = self.reference.head, self.reference.levels
-        if levels is None or np.ptp(head.mass) == 0:
+        head, model = self.reference.head, self.reference.unknown_model
+        if model is None or np.ptp(head.mass) == 0:
             return np.ones(self.points.shape[:-1])
         best = self.scores.argmax(-1)
         away = (self.points**2).sum(-1) + self.reference.lengths[best] - 2 * (self.points * head.means[best]).sum(-1)
-        return single_known_chances(levels, levels.statistic(away, self.top[..., 0]))
+        return single_known_probability(model, model.statistic(away, self.top[..., 0]))
 
     @cached_property
-    def allowed(self) -> npt.NDArray[np.bool_]:
+    def allowed(self) -> Bools:
         """Classes that some item may have, [..., class]."""
         if not self.context.is_empty:
-            return np.asarray(self.table.any(-2))
-        return np.ones((*self.points.shape[:-2], self.table.shape[-1]), bool)
+            return np.asarray(self.likelihood.any(-2))
+        return np.ones((*self.points.shape[:-2], self.likelihood.shape[-1]), bool)
 
     @cached_property
-    def anchored(self) -> Ints:
+    def anchor_rows(self) -> Ints:
         """Numbers of the items that are anchors."""
-        return spread_rows(self.points.shape[-2], MOST_LINKED)
+        return spread_rows(self.points.shape[-2], MOST_ANCHORS)
 
     @cached_property
     def anchors(self) -> Anchors:
         """Items that all others are linked with."""
-        assert self.reference.levels is not None
-        centre, pair_odds, told = self.reference.centre, self.reference.levels.pair_odds, self.told[..., self.anchored]
-        return Anchors.of(self.points[..., self.anchored, :], centre, pair_odds, told)
+        model, rows = self.reference.unknown_model, self.anchor_rows
+        assert model is not None
+        return Anchors.of(
+            self.points[..., rows, :], self.reference.centre, model.pair_odds, self.fixed_unknown[..., rows]
+        )
 
     @cached_property
     def links(self) -> Links:
         """Which items belong together."""
-        places = np.full(self.points.shape[-2], -1)
-        places[self.anchored] = np.arange(len(self.anchored))
-        return self.anchors.link(self.points, places)
+        anchor_of = np.full(self.points.shape[-2], -1)
+        anchor_of[self.anchor_rows] = np.arange(len(self.anchor_rows))
+        return self.anchors.link(self.points, anchor_of)
 
     @cached_property
     def copies(self) -> Floats:
         """How often each item occurs, [..., item]."""
-        return copies_of(self.points)[1]
+        return find_copies(self.points)[1]
 
     def rows(self, rows: slice) -> BatchItems:
         """Return some of the items of a batch."""
         return BatchItems(self.points[rows], self.reference, self.context.rows(rows))
 
     @property
-    def none(self) -> npt.NDArray[np.bool_]:
+    def none(self) -> Bools:
         """Items that are known to belong to no class."""
-        given = self.context.given
-        return np.zeros(self.points.shape[:-1], bool) if given is None else given == NO_CLASS
+        labels = self.context.fixed_labels
+        return np.zeros(self.points.shape[:-1], bool) if labels is None else labels == NO_CLASS
 
     @property
-    def told(self) -> Floats:
+    def unlabelled(self) -> Bools:
+        """Items that nobody labelled."""
+        labels = self.context.fixed_labels
+        return np.ones(self.points.shape[:-1], bool) if labels is None else labels == -1
+
+    @property
+    def fixed_unknown(self) -> Floats:
         """1 for items that are known to have no class, 0 for those that have one, NaN for all others."""
-        return np.where(self.judged, np.nan, self.none)
+        return np.where(self.unlabelled, np.nan, self.none)
 
-    @property
-    def judged(self) -> npt.NDArray[np.bool_]:
-        """Items about which nothing is given."""
-        given = self.context.given
-        return np.ones(self.points.shape[:-1], bool) if given is None else given == -1
+
+class BatchTotals(NamedTuple):
+    """Sums over items: those of parts of a batch add. Leading axes are the batches of a stack."""
+
+    counts: Doubles  # [..., class], Σ_n q_nk, unknown items apart
+    log_absence: Floats  # [..., 2, class], as in `log_absence`
+    confidence: PerBatch  # [...], Σ_n of the largest probability under the head
+    unknown: PerBatch  # [...], Σ_n of the chance to be unknown
+
+    @classmethod
+    def added(cls, parts: Sequence[BatchTotals]) -> BatchTotals:
+        """Add those of parts of a batch."""
+        return cls(*(np.sum(each, 0) for each in zip(*parts, strict=True)))
+
+
+class ItemLabels(NamedTuple):
+    """Labels of some items of a batch; leading axes are the batches of a stack."""
+
+    probabilities: Floats  # q [..., item, class]
+    confidence: Floats  # [..., item]
+    log_absence: Floats  # [..., 2, class], as in `log_absence`
+    unknown: Floats  # [..., item], NaN if the catalogue cannot tell
+
+    def totals(self) -> BatchTotals:
+        """Add up."""
+        q, known = self.probabilities, known_probability(self.unknown)
+        counts = np.asarray((known.astype(q.dtype)[..., None, :] @ q)[..., 0, :], np.float64)
+        confidence = self.confidence.sum(-1, dtype=np.float64)
+        return BatchTotals(counts, self.log_absence, confidence, self.unknown.sum(-1, dtype=np.float64))
+
+    @classmethod
+    def joined(cls, parts: Sequence[ItemLabels]) -> ItemLabels:
+        """Put those of parts of a batch one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        q, confidence, absence, unknown = zip(*parts, strict=True)
+        return cls(
+            np.concatenate(q, -2), np.concatenate(confidence, -1), np.sum(absence, 0), np.concatenate(unknown, -1)
+        )
+
+
+class BatchSummary(NamedTuple):
+    """What is said about a batch as a whole; leading axes are the batches of a stack."""
+
+    expected_counts: Doubles  # [..., class]
+    presence: Doubles  # [..., class]
+    joint_weight: PerBatch  # [...]
+    interval: Floats  # [..., 2], of the share of unknown items
+    limit: PerBatch  # [...], chance above which an item is rejected
+
+
+def summarize(
+    samples: PresenceSamples,
+    shots: Floats,
+    totals: BatchTotals,
+    n_items: PerBatch,
+    none: Bools,
+    posterior: UnknownPosterior | None = None,
+    unknown: Floats | None = None,
+    unknown_share: Floats | None = None,
+) -> BatchSummary:
+    """Say what a batch is like as a whole, in memory, of a stream, or of scores.
+
+    Parameters
+    ----------
+    samples, shots
+        Which classes are present, and their numbers of examples.
+    totals, n_items
+        Sums over the items that count, and how many these are.
+    none
+        Whether each item that a person labelled, or each item, is known to belong to no class.
+    posterior
+        What is known about the share of unknown items; None if the catalogue cannot tell.
+    unknown, unknown_share
+        Chance of each item to be unknown, zero if a person labelled it, and its share as in `Context`.
+    """
+    lead = totals.counts.shape[:-1]
+    presence = presence_probability(samples, shots, totals.log_absence, totals.counts, n_items)
+    capped = np.asarray(none.any(-1) if posterior is None else np.ones(lead, bool))
+    presence = np.where(capped[..., None], np.minimum(presence, totals.counts), presence)  # by Markov's inequality
+    limit = np.full(lead, REJECTED)
+    if posterior is not None and unknown is not None:
+        limit = rejection_limit(unknown, unknown_share)
+    interval = np.broadcast_to([0.0, 1.0], (*lead, 2)) if posterior is None else posterior.interval
+    return BatchSummary(totals.counts, presence, np.broadcast_to(1 - samples.alone_weight, lead), interval, limit)
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,17 +362,14 @@ class JointAnswer:
         Chance that few classes with about equal shares describe the batch; else each item is labelled alone.
     prior_weight
         γ: how far the weights of the classes hold.
-    far
-        Squared distance from its class that a quarter of the items keeps, by that of left-out examples; one if it is
-        not known.
     unknown, interval
         Chance of each item to belong to no class, NaN if the catalogue cannot tell; and an interval for their share.
     limit
         Chance above which an item is rejected.
-    groups
-        Unknown items that belong together.
     none
         Items that are known to belong to no class.
+    groups
+        Unknown items that belong together.
     """
 
     probabilities: Floats
@@ -275,15 +378,38 @@ class JointAnswer:
     presence: Doubles
     joint_weight: float
     prior_weight: float
-    far: float
     unknown: Doubles
     interval: tuple[float, float]
-    limit: float = REJECTED
+    limit: float
+    none: Bools
     groups: list[NewGroup] = field(default_factory=list)
-    none: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
+
+    @classmethod
+    def of(
+        cls,
+        labels: ItemLabels,
+        summary: BatchSummary,
+        prior_weight: PerBatch,
+        none: Bools,
+        batch: tuple[int, ...] = (),
+    ) -> JointAnswer:
+        """Make that of one batch of a stack, or of a single batch."""
+        low, high = summary.interval[batch]
+        return cls(
+            probabilities=labels.probabilities[batch],
+            confidence=labels.confidence[batch],
+            expected_counts=summary.expected_counts[batch],
+            presence=summary.presence[batch],
+            joint_weight=float(summary.joint_weight[batch]),
+            prior_weight=float(np.broadcast_to(prior_weight, summary.limit.shape)[batch]),
+            unknown=labels.unknown[batch].astype(np.float64),
+            interval=(float(low), float(high)),
+            limit=float(summary.limit[batch]),
+            none=none[batch],
+        )
 
     @property
-    def rejected(self) -> npt.NDArray[np.bool_]:
+    def rejected(self) -> Bools:
         """Items above the limit, and those known to belong to no class."""
         return np.asarray((self.unknown > self.limit) | self.none)
 
@@ -293,20 +419,15 @@ class LinkedValues(NamedTuple):
 
     along: Floats  # [..., item, 1], <z - c, c - d>, with c the centre of the class means and d the offset
     scores: Floats  # [..., item, 1], of the item's own classes
-    dots: Floats  # [..., item, column], of items and the means of the classes called
+    dots: Floats  # [..., item, column], of items and the means of the candidate classes
 
     def rows(self, rows: Ints) -> LinkedValues:
         """Return those of some items."""
         return LinkedValues(*(values[..., rows, :] for values in self))
 
 
-class ItemLabels(NamedTuple):
-    """Labels of some items of a batch; leading axes are the batches of a stack."""
-
-    probabilities: Floats  # q [..., item, class]
-    confidence: Floats  # [..., item]
-    absent: Floats  # [..., 2, class], as in `absent_of`
-    unknown: Floats  # [..., item], NaN if the catalogue cannot tell
+def _no_samples() -> PresenceSamples:
+    return PresenceSamples.of_batch(np.zeros(0, np.intp), np.zeros((1, 0)), np.zeros(0), 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -315,163 +436,171 @@ class Decision:
 
     reference: Reference
     n_classes: PerBatch  # [...], that are not ruled out
-    place: Place
-    tilts: Floats  # [..., class], what place and prior add to the scores
+    offset_tilt: OffsetTilt
+    tilts: Floats  # [..., class], what offset and prior add to the scores
     prior_weight: PerBatch  # [...], γ
-    roll: Roll = field(
-        default_factory=lambda: Roll.of_classes(np.zeros(0, np.intp), np.zeros((1, 0)), np.zeros(0), 1.0)
-    )
-    moved: Moved | None = None
-    moving: npt.NDArray[np.intp] | None = None  # [..., column], classes that move
-    gate: PerBatch = 0.0  # [...], how far they do
-    far: PerBatch = 1.0  # [...]
-    verdict: Verdict | None = None
+    samples: PresenceSamples = field(default_factory=_no_samples)
+    moved_means: MovedMeans | None = None
+    moved_columns: npt.NDArray[np.intp] | None = None  # [..., column], classes that move
+    move_weight: PerBatch = 0.0  # [...], how far they do
+    distance: PerBatch = 1.0  # [...], see `distance_ratio`
+    unknown_posterior: UnknownPosterior | None = None
 
     @property
     def offset(self) -> Floats:
         """Offset of the items, [..., dim]."""
-        return self.place.offset
+        return self.offset_tilt.offset
 
-    def near(self, items: BatchItems, given: Floats | None) -> Alone:
-        """Chance of each class when an item is labelled alone; `given` as in `Moved.gains`."""
-        factors = _factors(self.tilts)[..., None, :].astype(items.table.dtype)
-        table = items.table * factors
-        if self.moved is not None and self.moving is not None:
-            gains = self.moved.gains(items.points - self.offset[..., None, :], given)
-            logits = np.asarray(self.gate, gains.dtype)[..., None, None] * gains + np.log(pick(factors, self.moving))
-            logits += pick(items.scores, self.moving) - items.top
-            there = pick(items.table, self.moving) > 0
-            put(table, self.moving, np.exp(logits.clip(LOWEST, -LOWEST)) * there)
-        return Alone.of(table)
+    def item_posterior(self, items: BatchItems, responsibilities: Floats | None) -> ItemPosterior:
+        """Chance of each class when an item is labelled alone; `responsibilities` as in `MovedMeans.gains`."""
+        factors = _factors(self.tilts)[..., None, :].astype(items.likelihood.dtype)
+        likelihood = items.likelihood * factors
+        if self.moved_means is not None and self.moved_columns is not None:
+            columns = self.moved_columns
+            gains = self.moved_means.gains(items.points - self.offset[..., None, :], responsibilities)
+            weight = np.asarray(self.move_weight, gains.dtype)[..., None, None]
+            logits = weight * gains + np.log(take_columns(factors, columns))
+            logits += take_columns(items.scores, columns) - items.top
+            possible = take_columns(items.likelihood, columns) > 0
+            put_columns(likelihood, columns, np.exp(logits.clip(LOWEST, -LOWEST)) * possible)
+        return ItemPosterior.of(likelihood)
 
     def label(
         self,
         items: BatchItems,
-        given: Floats | None = None,
-        near: Alone | None = None,
+        responsibilities: Floats | None = None,
+        posterior: ItemPosterior | None = None,
         linked: tuple[Links, LinkedValues] | None = None,
     ) -> ItemLabels:
-        """Label items; `given` says how far they moved the class means themselves, and `near` is theirs if known.
+        """Label items.
 
+        `responsibilities` say how far they moved the class means themselves, and `posterior` is theirs if it is known.
         `linked` are their links, and the anchors' values; by default items of the same batch are linked.
         """
-        near = near or self.near(items, given)
-        few, others = labels_of(near, self.roll, self.n_classes)
-        unknown, joint = np.where(items.none, 1.0, np.nan), 1 - self.roll.alone[..., None]
-        if self.verdict is not None:
-            unknown = self.unknown(items, self.looks(items, few, self.dots(items), linked))
-            joint = joint * (1 - unknown)  # an item of no class is labelled alone
-        alone = (1 - joint).astype(few.dtype)
-        own = (1 - alone[..., None]) * few + alone[..., None] * near.columns(self.roll.columns)
-        q = near.spread((1 - alone) * others + alone, self.roll.columns, own)
-        if np.any(np.asarray(self.far) > 1):
+        posterior = posterior or self.item_posterior(items, responsibilities)
+        joint, others = joint_posterior(posterior, self.samples, self.n_classes)
+        unknown, joint_weight = np.where(items.none, 1.0, np.nan), 1 - self.samples.alone_weight[..., None]
+        if self.unknown_posterior is not None:
+            unknown = self.unknown(items, self.unknown_evidence(items, joint, self.dots(items), linked))
+            joint_weight = joint_weight * (1 - unknown)  # an item of no class is labelled alone
+        alone = (1 - joint_weight).astype(joint.dtype)
+        columns = self.samples.columns
+        own = (1 - alone[..., None]) * joint + alone[..., None] * posterior.of_columns(columns)
+        q = posterior.with_columns((1 - alone) * others + alone, columns, own)
+        if np.any(np.asarray(self.distance) > 1):
             # A batch that is farther from the catalogue than its own examples is labelled with less certainty.
-            q **= (np.maximum(self.far, 1) ** -CERTAINTY)[..., None, None].astype(q.dtype)
+            q **= (np.maximum(self.distance, 1) ** -CERTAINTY)[..., None, None].astype(q.dtype)
             q /= q.sum(-1, keepdims=True)
-        return ItemLabels(q, 1 / items.table.sum(-1), absent_of(near, others), unknown)
+        return ItemLabels(q, 1 / items.likelihood.sum(-1), log_absence(posterior, others), unknown)
 
     def dots(self, items: BatchItems) -> Floats:
-        """`<z_n - d, μ_k>` of the classes called, [..., item, column]."""
-        means = self.reference.head.means[self.roll.columns]
+        """`<z_n - d, μ_k>` of the candidate classes, [..., item, column]."""
+        means = self.reference.head.means[self.samples.columns]
         return np.asarray(items.points @ means.swapaxes(-1, -2) - (means @ self.offset[..., None]).swapaxes(-1, -2))
 
-    def values(self, items: BatchItems, few: Floats, dots: Floats) -> LinkedValues:
+    def linked_values(self, items: BatchItems, joint: Floats, dots: Floats) -> LinkedValues:
         """Return what is averaged over groups of items."""
-        columns, own, centre = self.roll.columns, self._shares(few), self.reference.centre
-        scores = np.maximum(pick(items.scores, columns), items.top + LOWEST)
-        scores = (own * (scores + pick(self.place.moved, columns)[..., None, :].astype(own.dtype))).sum(-1)
+        columns, shares, centre = self.samples.columns, self._shares(joint), self.reference.centre
+        scores = np.maximum(take_columns(items.scores, columns), items.top + LOWEST)
+        tilts = take_columns(self.offset_tilt.offset_tilts, columns)[..., None, :].astype(shares.dtype)
+        scores = (shares * (scores + tilts)).sum(-1)
         along = (items.points - centre) @ (centre - self.offset)[..., None]
         return LinkedValues(along, scores[..., None], dots)
 
-    def looks(
-        self, items: BatchItems, few: Floats, dots: Floats, linked: tuple[Links, LinkedValues] | None = None
-    ) -> Looks:
+    def unknown_evidence(
+        self, items: BatchItems, joint: Floats, dots: Floats, linked: tuple[Links, LinkedValues] | None = None
+    ) -> UnknownEvidence:
         """Compare the group of each item with the classes of the item; `linked` as in `label`."""
-        levels, spread = self.reference.levels, self.reference.head.spread or 0.0
-        assert levels is not None
-        mine, lengths = self.values(items, few, dots), self.reference.lengths[self.roll.columns][..., None, :]
-        links, others = linked or (items.links, mine.rows(items.anchored))
+        model, spread = self.reference.unknown_model, self.reference.head.spread or 0.0
+        assert model is not None
+        mine, lengths = self.linked_values(items, joint, dots), self.reference.lengths[self.samples.columns]
+        links, others = linked or (items.links, mine.rows(items.anchor_rows))
         along, scores, dots = (links.means(of, at) for of, at in zip(others, mine, strict=True))
         # |Σ_m w_nm z_m - d|², and from there the squared distance from the class.
         away = links.squares + 2 * along[..., 0] + ((self.reference.centre - self.offset) ** 2).sum(-1)[..., None]
-        away = away + (self._shares(few) * (lengths - 2 * dots)).sum(-1)
-        t = levels.statistic(away + (spread - spread / links.sizes), scores[..., 0])
-        return Looks(t, links.sizes, 1 / links.sizes, items.told, links.with_none, links.with_known)
+        away = away + (self._shares(joint) * (lengths[..., None, :] - 2 * dots)).sum(-1)
+        t = model.statistic(away + (spread - spread / links.sizes), scores[..., 0])
+        return UnknownEvidence(
+            t, links.sizes, 1 / links.sizes, items.fixed_unknown, links.with_unknown, links.with_known
+        )
 
-    def unknown(self, items: BatchItems, looks: Looks) -> Floats:
+    def unknown(self, items: BatchItems, evidence: UnknownEvidence) -> Floats:
         """Chance of each item to belong to no class, [..., item].
 
         It shares its class with an item that is known to have none, with one that is known to have one, or with
-        neither of them; then only its looks tell.
+        neither of them; then only its own evidence counts.
         """
-        assert self.verdict is not None
-        with_none, with_known = looks.with_none * (1 - looks.with_known), looks.with_known * (1 - looks.with_none)
-        neither = (1 - looks.with_none) * (1 - looks.with_known)
-        chances = with_none + neither * self.verdict.chances(looks.t, looks.sizes)
-        chances /= np.maximum(with_none + with_known + neither, LEAST_WEIGHT)
-        return np.asarray(np.where(items.judged, chances, items.none))
+        assert self.unknown_posterior is not None
+        with_unknown = evidence.with_unknown * (1 - evidence.with_known)
+        with_known = evidence.with_known * (1 - evidence.with_unknown)
+        neither = (1 - evidence.with_unknown) * (1 - evidence.with_known)
+        unknown = with_unknown + neither * self.unknown_posterior.of_items(evidence.t, evidence.sizes)
+        unknown /= np.maximum(with_unknown + with_known + neither, LEAST_WEIGHT)
+        return np.asarray(np.where(items.unlabelled, unknown, items.none))
 
-    def distance(self, items: BatchItems, few: Floats, dots: Floats) -> PerBatch:
+    def distance_ratio(self, items: BatchItems, joint: Floats, dots: Floats) -> PerBatch:
         """Squared distance from its class that a quarter of the items keeps, by that of left-out examples, [...]."""
-        judged, levels = items.judged, self.reference.levels
-        if levels is None:
-            return np.ones(judged.shape[:-1])
+        unlabelled, model = items.unlabelled, self.reference.unknown_model
+        if model is None:
+            return np.ones(unlabelled.shape[:-1])
         inside = items.points - self.offset[..., None, :]
-        lengths = self.reference.lengths[self.roll.columns][..., None, :]
-        away = (inside**2).sum(-1) + (self._shares(few) * (lengths - 2 * dots)).sum(-1)
-        # Items that are not judged come last, and are not counted.
+        lengths = self.reference.lengths[self.samples.columns][..., None, :]
+        away = (inside**2).sum(-1) + (self._shares(joint) * (lengths - 2 * dots)).sum(-1)
+        # Items that a person labelled come last, and are not counted.
         largest = np.finfo(away.dtype).max
-        away, last = np.sort(np.where(judged, away, largest), axis=-1), judged.sum(-1, keepdims=True) - 1
+        away, last = np.sort(np.where(unlabelled, away, largest), axis=-1), unlabelled.sum(-1, keepdims=True) - 1
         at = QUARTER * np.maximum(last, 0)
         lower, upper = (np.take_along_axis(away, end.astype(np.intp), -1) for end in (np.floor(at), np.ceil(at)))
-        quarter = np.where(last < 0, levels.quarter, lower + (at - np.floor(at)) * (upper - lower))[..., 0]
-        return np.maximum(quarter / levels.quarter, 0.0)
+        quarter = np.where(last < 0, model.quarter, lower + (at - np.floor(at)) * (upper - lower))[..., 0]
+        return np.maximum(quarter / model.quarter, 0.0)
 
-    def _shares(self, few: Floats) -> Floats:
-        """Shares of the classes called, by the labels of each item, [..., item, column]."""
-        own = few * self.roll.called[..., None, :]
+    def _shares(self, joint: Floats) -> Floats:
+        """Shares of the candidate classes, by the labels of each item, [..., item, column]."""
+        own = joint * self.samples.valid[..., None, :]
         return np.asarray(own / np.maximum(own.sum(-1, keepdims=True), np.finfo(own.dtype).tiny))
 
 
 def decide(items: BatchItems) -> tuple[Decision, Floats]:
     """Find out what a batch is like, or each batch of a stack, from its items or from a part of them.
 
-    Returns also how far each item was given to the classes that moved, [..., item, column].
+    Returns also the responsibilities of the classes that moved for each item, [..., item, column].
     """
-    at, given, _ = _decided(items)
-    return at, given
+    decision, responsibilities, _ = _decided(items)
+    return decision, responsibilities
 
 
-def _decided(items: BatchItems) -> tuple[Decision, Floats, Alone]:
+def _decided(items: BatchItems) -> tuple[Decision, Floats, ItemPosterior]:
     """Return also the chance of each class when an item is labelled alone."""
-    reference, head, levels = items.reference, items.reference.head, items.reference.levels
-    at, weights, unknown = _placed(items, np.ones(items.points.shape[:-1])), items.judged.astype(np.float64), None
-    near = at.near(items, None)
-    at = replace(at, roll=call_roll(near, head.mass, at.n_classes))
-    few, _ = labels_of(near, at.roll, at.n_classes)
+    reference, head, model = items.reference, items.reference.head, items.reference.unknown_model
+    at, weights, unknown = _tilted(items, np.ones(items.points.shape[:-1])), items.unlabelled.astype(np.float64), None
+    posterior = at.item_posterior(items, None)
+    at = replace(at, samples=sample_presence(posterior, head.mass, at.n_classes))
+    joint, _ = joint_posterior(posterior, at.samples, at.n_classes)
     dots = at.dots(items)
-    at = replace(at, far=at.distance(items, few, dots))
-    if levels is not None:
-        looks = at.looks(items, few, dots)
-        verdict = Verdict.of(levels, looks._replace(weights=looks.weights / items.copies), items.context.unknown_share)
-        at = replace(at, verdict=verdict)
-        weights = np.maximum(1 - at.unknown(items, looks) ** 2, LEAST_WEIGHT)
+    at = replace(at, distance=at.distance_ratio(items, joint, dots))
+    if model is not None:
+        evidence = at.unknown_evidence(items, joint, dots)
+        each = evidence._replace(weights=evidence.weights / items.copies)
+        at = replace(at, unknown_posterior=UnknownPosterior.of(model, each, items.context.unknown_share))
+        weights = np.maximum(1 - at.unknown(items, evidence) ** 2, LEAST_WEIGHT)
         if (weights < 1).any():
-            unknown = (1 / weights - 1) * likelihoods_of(near, at.roll, at.n_classes)
-            there = _placed(items, weights)
-            at = replace(at, place=there.place, tilts=there.tilts, prior_weight=there.prior_weight)
-            near = at.near(items, None)
-            weights *= items.judged  # what a person labelled is an example already
-    columns, gate = at.roll.columns, 1 - at.roll.alone
-    if not gate.any() and unknown is None:  # nothing moves, and nothing would change
-        return at, np.zeros_like(few), near
-    given = few * (weights[..., None] * at.roll.called[..., None, :] * (gate > 0)[..., None, None]).astype(few.dtype)
+            unknown = (1 / weights - 1) * mean_likelihood(posterior, at.samples, at.n_classes)
+            again = _tilted(items, weights)
+            at = replace(at, offset_tilt=again.offset_tilt, tilts=again.tilts, prior_weight=again.prior_weight)
+            posterior = at.item_posterior(items, None)
+            weights *= items.unlabelled  # what a person labelled is an example already
+    columns, move_weight = at.samples.columns, 1 - at.samples.alone_weight
+    if not move_weight.any() and unknown is None:  # nothing moves, and nothing would change
+        return at, np.zeros_like(joint), posterior
+    moves = weights[..., None] * at.samples.valid[..., None, :] * (move_weight > 0)[..., None, None]
+    responsibilities = joint * moves.astype(joint.dtype)
     means, shots, slopes = head.means[columns], head.mass[columns], reference.slopes[columns]
-    moved = Moved.of(items.points - at.offset[..., None, :], given, slopes, means, shots, items.spread)
-    at = replace(at, moved=moved, moving=columns, gate=gate)
-    near = at.near(items, given)
-    at = replace(at, roll=call_roll(near, head.mass, at.n_classes, unknown))
-    return at, given, near
+    inside = items.points - at.offset[..., None, :]
+    moved = MovedMeans.of(inside, responsibilities, slopes, means, shots, items.spread)
+    at = replace(at, moved_means=moved, moved_columns=columns, move_weight=move_weight)
+    posterior = at.item_posterior(items, responsibilities)
+    at = replace(at, samples=sample_presence(posterior, head.mass, at.n_classes, unknown))
+    return at, responsibilities, posterior
 
 
 @dataclass(frozen=True, eq=False)
@@ -482,7 +611,7 @@ class DecidedBatch:
     ----------
     decision
         Labels any items.
-    rows, given
+    rows, responsibilities
         Numbers of the items that decided, in increasing order, and how far each of them moved the class means; it is
         left out of them again when it is labelled itself.
     linked
@@ -492,45 +621,105 @@ class DecidedBatch:
 
     decision: Decision
     rows: Ints
-    given: Floats
+    responsibilities: Floats
     linked: tuple[Ints, Anchors, LinkedValues] | None
 
     @classmethod
     def of(cls, n_items: int, n_classes: int, items_at: Callable[[Ints], BatchItems], labelled: Ints) -> DecidedBatch:
         """Decide by some of the items and those that a person labelled, and count more of them.
 
-        `items_at` returns items of these numbers; `labelled` are numbers of those about which something is given.
+        `items_at` returns items of these numbers; `labelled` are numbers of those that a person labelled.
         """
         rows = deciding_rows(n_items, n_classes)
         rows = np.union1d(rows, labelled[spread_rows(len(labelled), len(rows))])
         items = items_at(rows)
-        decision, given = decide(items)
+        decision, responsibilities = decide(items)
         if len(rows) < n_items:
             # Read once: at a URL each row is a request.
-            counted, size = items_at(counted_rows(n_items, n_classes)), rows_at_a_time(n_classes)
-            starts = range(0, counted.points.shape[0], size)
-            decision = with_sizes(decision, lambda: (counted.rows(slice(at, at + size)) for at in starts))
+            decision = with_sizes(decision, items_at(counted_rows(n_items, n_classes)))
         linked = None
-        if decision.reference.levels is not None:
-            near = decision.near(items, given)
-            few, _ = labels_of(near, decision.roll, decision.n_classes)
-            values = decision.values(items, few, decision.dots(items))
-            linked = rows[items.anchored], items.anchors, values.rows(items.anchored)
-        return cls(decision, rows, given, linked)
+        if decision.reference.unknown_model is not None:
+            posterior = decision.item_posterior(items, responsibilities)
+            joint, _ = joint_posterior(posterior, decision.samples, decision.n_classes)
+            values = decision.linked_values(items, joint, decision.dots(items))
+            linked = rows[items.anchor_rows], items.anchors, values.rows(items.anchor_rows)
+        return cls(decision, rows, responsibilities, linked)
 
     def label(self, items: BatchItems, rows: range) -> ItemLabels:
         """Label the items of these numbers."""
         mine = slice(*np.searchsorted(self.rows, (rows.start, rows.stop)).tolist())
-        given = None
+        responsibilities = None
         if mine.start < mine.stop:
-            given = np.zeros((len(rows), self.given.shape[1]), self.given.dtype)
-            given[self.rows[mine] - rows.start] = self.given[mine]
+            responsibilities = np.zeros((len(rows), self.responsibilities.shape[1]), self.responsibilities.dtype)
+            responsibilities[self.rows[mine] - rows.start] = self.responsibilities[mine]
         if self.linked is None:
-            return self.decision.label(items, given)
+            return self.decision.label(items, responsibilities)
         anchored, anchors, values = self.linked
-        places, mine = np.full(len(rows), -1), slice(*np.searchsorted(anchored, (rows.start, rows.stop)).tolist())
-        places[anchored[mine] - rows.start] = np.arange(mine.start, mine.stop)
-        return self.decision.label(items, given, linked=(anchors.link(items.points, places), values))
+        anchor_of, mine = np.full(len(rows), -1), slice(*np.searchsorted(anchored, (rows.start, rows.stop)).tolist())
+        anchor_of[anchored[mine] - rows.start] = np.arange(mine.start, mine.stop)
+        return self.decision.label(items, responsibilities, linked=(anchors.link(items.points, anchor_of), values))
+
+
+def with_sizes(decision: Decision, items: BatchItems) -> Decision:
+    """Return the decision, or one with the class sizes that these items have, see `class_sizes`.
+
+    A decision comes from about a thousand items. In a batch with as many classes, or with very uneven ones, these do
+    not show all classes, and a class that they do not show is nearly ruled out for the rest.
+
+    Examples
+    --------
+    >>> from handful.engine.head import fit_head
+    >>> rng = np.random.default_rng(0)
+    >>> centres, codes = rng.normal(size=(50, 16)), np.repeat(np.arange(50), 5)
+    >>> reference = Reference(fit_head(centres[codes] + rng.normal(size=(250, 16)), codes, 50))
+    >>> truth = np.minimum(rng.geometric(0.1, size=2000), 50) - 1
+    >>> items = BatchItems(centres[truth] + rng.normal(size=(2000, 16)), reference)
+    >>> some, _ = decide(items.rows(slice(40)))
+    >>> counted = with_sizes(some, items)
+    >>> bool(np.abs(counted.samples.states[0][:5] - 0.1 * 0.9 ** np.arange(5)).max() < 0.03)
+    True
+    """
+    head, size = decision.reference.head, rows_at_a_time(len(decision.tilts))
+    bare = replace(decision, moved_means=None, move_weight=0.0)
+
+    def posteriors() -> Iterator[ItemPosterior]:
+        for at in range(0, len(items.points), size):
+            yield bare.item_posterior(items.rows(slice(at, at + size)), None)
+
+    sizes = class_sizes(posteriors, decision.samples, head.mass, decision.n_classes)
+    return decision if sizes is None else replace(bare, samples=sizes)
+
+
+def spread_rows(n_rows: int, most: int) -> Ints:
+    """Return numbers of rows: one from each of `most` equal parts, at places that look random, or all of them.
+
+    A batch is often sorted, and may have copies. Numbers depend on those of rows and parts alone, so a batch in memory,
+    a group and a stream are decided by the same items.
+
+    Examples
+    --------
+    >>> spread_rows(3, 1024).tolist(), (spread_rows(1000, 4) // 250).tolist()
+    ([0, 1, 2], [0, 1, 2, 3])
+    """
+    if n_rows <= most:
+        return np.arange(n_rows)
+    within = np.random.default_rng(0).random(most)
+    return np.minimum(((np.arange(most) + within) * (n_rows / most)).astype(np.int64), n_rows - 1)
+
+
+def deciding_rows(n_rows: int, n_classes: int) -> Ints:
+    """Return the numbers of the items that decide."""
+    return spread_rows(n_rows, max(FEWEST, min(MOST_DECIDING, DECIDING_NUMBERS // n_classes)))
+
+
+def counted_rows(n_rows: int, n_classes: int) -> Ints:
+    """Return the numbers of the items that are counted."""
+    return spread_rows(n_rows, max(FEWEST, min(MOST_COUNTED, COUNTED_NUMBERS // n_classes)))
+
+
+def rows_at_a_time(n_classes: int) -> int:
+    """Return how many items are labelled at a time."""
+    return max(FEWEST, min(MOST_AT_A_TIME, NUMBERS_AT_A_TIME // n_classes))
 
 
 def label_batch(points: Floats, reference: Reference, context: Context | None = None) -> JointAnswer:
@@ -543,8 +732,8 @@ def label_batch(points: Floats, reference: Reference, context: Context | None = 
     >>> centres, codes = rng.normal(size=(30, 16)), np.repeat(np.arange(30), 5)
     >>> head = fit_head(centres[codes] + rng.normal(size=(150, 16)), codes, 30)
     >>> truth = np.repeat([2, 11, 17], 8)
-    >>> found = label_batch(centres[truth] + rng.normal(size=(24, 16)), Reference(head))
-    >>> bool((found.probabilities.argmax(1) == truth).mean() > 0.9), np.flatnonzero(found.presence > 0.5).tolist()
+    >>> answer = label_batch(centres[truth] + rng.normal(size=(24, 16)), Reference(head))
+    >>> bool((answer.probabilities.argmax(1) == truth).mean() > 0.9), np.flatnonzero(answer.presence > 0.5).tolist()
     (True, [2, 11, 17])
     """
     return next(label_batches([(points, context or Context())], reference))
@@ -567,13 +756,13 @@ def label_batches(batches: Iterable[tuple[Floats, Context]], reference: Referenc
 
 def _in_stacks(batches: Sequence[tuple[Floats, Context]], reference: Reference) -> list[JointAnswer]:
     """Label batches of any sizes."""
-    sizes, found = np.array([len(points) for points, _ in batches], int), dict[int, JointAnswer]()
+    sizes, answers = np.array([len(points) for points, _ in batches], int), dict[int, JointAnswer]()
     for size in np.unique(sizes).tolist():
-        places = np.flatnonzero(sizes == size).tolist()
+        numbers = np.flatnonzero(sizes == size).tolist()
         most = max(1, STACK_NUMBERS // (size * len(reference.head.weights)))
-        for some in (places[at : at + most] for at in range(0, len(places), most)):
-            found |= zip(some, _labelled([batches[place] for place in some], reference), strict=True)
-    return [found[place] for place in range(len(sizes))]
+        for some in (numbers[at : at + most] for at in range(0, len(numbers), most)):
+            answers |= zip(some, _labelled([batches[number] for number in some], reference), strict=True)
+    return [answers[number] for number in range(len(sizes))]
 
 
 def _labelled(batches: Sequence[tuple[Floats, Context]], reference: Reference) -> list[JointAnswer]:
@@ -584,82 +773,68 @@ def _labelled(batches: Sequence[tuple[Floats, Context]], reference: Reference) -
         if len(batches) > 1:
             points, context = np.stack([one for one, _ in batches]), Context.stacked([one for _, one in batches])
         stack = BatchItems(points, reference, context)
-        decision, given, near = _decided(stack)
-        return joined(decision, [decision.label(stack, given, near)], stack)
+        decision, responsibilities, posterior = _decided(stack)
+        return _answers(decision, [decision.label(stack, responsibilities, posterior)], stack)
     if len(batches) > 1:
-        return [found for batch in batches for found in _labelled([batch], reference)]
+        return [answer for batch in batches for answer in _labelled([batch], reference)]
 
     def items_at(rows: Ints | slice) -> BatchItems:
         return BatchItems(points[rows], reference, context.rows(rows))
 
-    labelled = np.flatnonzero(np.zeros(0) if context.given is None else context.given != -1)
+    labelled = np.flatnonzero(np.zeros(0) if context.fixed_labels is None else context.fixed_labels != -1)
     decided, size = DecidedBatch.of(n_items, n_classes, items_at, labelled), rows_at_a_time(n_classes)
     starts = range(0, n_items, size)
     blocks = [decided.label(items_at(slice(at, at + size)), range(at, min(at + size, n_items))) for at in starts]
-    return joined(decided.decision, blocks, BatchItems(points, reference, context))
+    return _answers(decided.decision, blocks, BatchItems(points, reference, context))
 
 
-def joined(decision: Decision, blocks: list[ItemLabels], items: BatchItems) -> list[JointAnswer]:
-    """Put the labels of all items of a batch together, or of each batch of a stack."""
-    q = blocks[0].probabilities if len(blocks) == 1 else np.concatenate([block.probabilities for block in blocks], -2)
-    n_items, lead, verdict, none = q.shape[-2], q.shape[:-2], decision.verdict, items.none
-    unknown = np.concatenate([block.unknown for block in blocks], -1).astype(np.float64)
-    interval, limit = np.broadcast_to([0.0, 1.0], (*lead, 2)), np.full(lead, REJECTED)
-    if verdict is not None:
-        interval, limit = verdict.interval, limit_of(unknown * items.judged, items.context.unknown_share)
-    counting = known_chances(unknown)
-    counts = np.asarray((counting.astype(q.dtype)[..., None, :] @ q)[..., 0, :], np.float64)
-    absent, shots = np.sum([block.absent for block in blocks], 0), decision.reference.head.mass
-    presence = chance_of_any(decision.roll, shots, absent, counts, float(n_items))
-    if verdict is not None or none.any():
-        presence = np.minimum(presence, counts)  # by Markov's inequality
-    confidence = np.concatenate([block.confidence for block in blocks], -1)
-    joint, prior, far = (
-        np.broadcast_to(each, lead) for each in (1 - decision.roll.alone, decision.prior_weight, decision.far)
+def _answers(decision: Decision, blocks: Sequence[ItemLabels], items: BatchItems) -> list[JointAnswer]:
+    """Return the answer about each batch of a stack, or about one, from the labels of all items."""
+    labels, none = ItemLabels.joined(blocks), items.none
+    summary = summarize(
+        decision.samples,
+        decision.reference.head.mass,
+        BatchTotals.added([block.totals() for block in blocks]),
+        float(items.points.shape[-2]),
+        none,
+        decision.unknown_posterior,
+        labels.unknown * items.unlabelled,
+        items.context.unknown_share,
     )
-    return [
-        JointAnswer(
-            probabilities=q[place],
-            confidence=confidence[place],
-            expected_counts=counts[place],
-            presence=presence[place],
-            joint_weight=float(joint[place]),
-            prior_weight=float(prior[place]),
-            far=float(far[place]),
-            unknown=unknown[place],
-            interval=(float(interval[place][0]), float(interval[place][1])),
-            limit=float(limit[place]),
-            groups=_groups(items, unknown, place, float(limit[place])),
-            none=none[place],
-        )
-        for place in np.ndindex(lead)
-    ]
+    answers = []
+    for batch in np.ndindex(none.shape[:-1]):
+        answer = JointAnswer.of(labels, summary, decision.prior_weight, none, batch)
+        unknown = np.where(items.unlabelled[batch], answer.unknown, 0.0)
+        answers.append(replace(answer, groups=_new_groups(items.points[batch], unknown, answer.limit, items.reference)))
+    return answers
 
 
-def _placed(items: BatchItems, weights: Floats) -> Decision:
-    """Estimate offset and shares, and then what is known about the shares in advance; no class is called yet."""
-    table, head, context, allowed = items.table, items.reference.head, items.context, items.allowed
+def _tilted(items: BatchItems, weights: Floats) -> Decision:
+    """Estimate offset and shares, and then what is known about the shares in advance; no class is sampled yet."""
+    likelihood, head, context, allowed = items.likelihood, items.reference.head, items.context, items.allowed
     n_items = np.asarray(weights.sum(-1))
 
     def count(tilts: Floats, weights: Floats = weights) -> Floats:
-        t = _factors(tilts).astype(table.dtype)
-        each = (weights / (table @ t[..., None])[..., 0]).astype(table.dtype)
-        return np.asarray((each[..., None, :] @ table)[..., 0, :] * t, dtype=np.float64)
+        t = _factors(tilts).astype(likelihood.dtype)
+        each = (weights / (likelihood @ t[..., None])[..., 0]).astype(likelihood.dtype)
+        return np.asarray((each[..., None, :] @ likelihood)[..., 0, :] * t, dtype=np.float64)
 
     centre = (weights[..., None, :] @ items.points)[..., 0, :] / n_items[..., None]
-    looks_known = weights * items.typical
+    typical = weights * items.typicality
 
-    def typical(tilts: Floats) -> Floats:
-        return np.asarray(count(tilts, looks_known) / np.maximum(looks_known.sum(-1), LEAST_WEIGHT)[..., None])
+    def typical_shares(tilts: Floats) -> Floats:
+        return np.asarray(count(tilts, typical) / np.maximum(typical.sum(-1), LEAST_WEIGHT)[..., None])
 
-    there = place(count, typical, n_items, centre, allowed, head.weights, head.means, head.mass, items.spread)
-    tilts, prior_weight = there.tilts, np.ones_like(n_items)
+    offset_tilt = estimate_offset(
+        count, typical_shares, n_items, centre, allowed, head.weights, head.means, head.mass, items.spread
+    )
+    tilts, prior_weight = offset_tilt.tilts, np.ones_like(n_items)
     if context.log_shares is not None:
         before = tilts
-        leaning = lean(context.log_shares, context.concentration, n_items, lambda extra: count(before + extra))
-        tilts, prior_weight = tilts + leaning.tilts, leaning.trust
-    there = there._replace(offset=there.offset.astype(items.points.dtype))
-    return Decision(items.reference, allowed.sum(-1), there, tilts, prior_weight)
+        prior = tilt_by_prior(context.log_shares, context.concentration, n_items, lambda extra: count(before + extra))
+        tilts, prior_weight = tilts + prior.tilts, prior.weight
+    offset_tilt = offset_tilt._replace(offset=offset_tilt.offset.astype(items.points.dtype))
+    return Decision(items.reference, allowed.sum(-1), offset_tilt, tilts, prior_weight)
 
 
 def _factors(tilts: Floats) -> Floats:
@@ -667,17 +842,16 @@ def _factors(tilts: Floats) -> Floats:
     return np.asarray(np.exp(np.maximum(tilts - tilts.max(-1, keepdims=True), LOWEST)))
 
 
-def _groups(items: BatchItems, chances: Floats, place: tuple[int, ...], limit: float) -> list[NewGroup]:
+def _new_groups(points: Floats, unknown: Floats, limit: float, reference: Reference) -> list[NewGroup]:
     """Gather the items of a batch that are rejected."""
-    points, reference, unknown = items.points[place], items.reference, (chances * items.judged)[place]
-    places = np.flatnonzero(unknown > limit)
-    if len(places) > MOST_GATHERED:
-        places = np.sort(np.argsort(-unknown, kind="stable")[:MOST_GATHERED])
-    if len(places) == 0:
+    rows = np.flatnonzero(unknown > limit)
+    if len(rows) > MOST_GROUPED:
+        rows = np.sort(np.argsort(-unknown, kind="stable")[:MOST_GROUPED])
+    if len(rows) == 0:
         return []
-    some = BatchItems(points[places], reference)
-    assert reference.levels is not None
-    together = Anchors.of(some.points, reference.centre, reference.levels.pair_odds)
-    log_odds = together.odds(together.products, together.lengths)
-    found = new_groups(log_odds, some.points, unknown[places], some.scores, together.which)
-    return [group._replace(items=places[group.items]) for group in found]
+    some = BatchItems(points[rows], reference)
+    assert reference.unknown_model is not None
+    anchors = Anchors.of(some.points, reference.centre, reference.unknown_model.pair_odds)
+    log_odds = anchors.odds(anchors.products, anchors.lengths)
+    groups = new_groups(log_odds, some.points, unknown[rows], some.scores, anchors.copy_of)
+    return [group._replace(items=rows[group.items]) for group in groups]

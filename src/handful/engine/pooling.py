@@ -1,7 +1,7 @@
 """What batches say about their siblings: a common base measure, and how closely batches follow it.
 
 Batches that are siblings, for instance the visits to one site, have shares drawn from a Dirichlet of concentration c
-around a base measure. For batch g that is what its siblings hold, on top of one item of what is known without them:
+around a base measure. For batch g that is the counts of its siblings, on top of one item of what is known without them:
 
     A_gk = Σ_h ρ^{steps(h, g)} N_hk,    π_gk = (A_gk + b_gk) / (Σ_k A_gk + 1).
 
@@ -77,7 +77,7 @@ def pooled(counts: Floats, labels: Floats, base: Floats, pool_of: Ints, step_of:
         have the same place say nothing about each other.
     """
     n_pools, entries = int(pool_of.max()) + 1, labels.nonzero()
-    seen = _Seen(entries[0], labels[entries], labels.sum(1), pool_of, n_pools)
+    seen = _LabelCounts(entries[0], labels[entries], labels.sum(1), pool_of, n_pools)
     alone = seen.likelihood(base[entries])
     without = alone[alone.sum(1).argmax()]
     tried = []
@@ -97,7 +97,7 @@ def pooled(counts: Floats, labels: Floats, base: Floats, pool_of: Ints, step_of:
 
 
 @dataclass(frozen=True)
-class _Seen:
+class _LabelCounts:
     """Labels of all batches: the entries that are not zero."""
 
     group: Ints
@@ -118,17 +118,17 @@ class _Seen:
 
 def _shares(counts: Floats, base: Floats, pool_of: Ints, step_of: Ints | None, forgetting: float) -> Floats:
     """π of each batch."""
-    held = np.zeros((int(pool_of.max()) + 1, counts.shape[1]))
+    totals = np.zeros((int(pool_of.max()) + 1, counts.shape[1]))
     if step_of is None:
-        np.add.at(held, pool_of, counts)
-        siblings = held[pool_of] - counts
+        np.add.at(totals, pool_of, counts)
+        siblings = totals[pool_of] - counts
     else:
         siblings = np.empty_like(counts)
         for step in np.unique(step_of):
             now = np.flatnonzero(step_of == step)
-            held *= forgetting
-            siblings[now] = held[pool_of[now]]
-            np.add.at(held, pool_of[now], counts[now])
+            totals *= forgetting
+            siblings[now] = totals[pool_of[now]]
+            np.add.at(totals, pool_of[now], counts[now])
     # What is left after a subtraction may be below zero by rounding. A class that is banned here may occur elsewhere.
     siblings = np.where(base == 0, 0, siblings.clip(min=0))
     return np.asarray((siblings + base) / (siblings.sum(1, keepdims=True) + 1))

@@ -25,16 +25,17 @@ under a Dirichlet with α = 1 and with α = 10.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import entr, expit, gammaln
 
-from handful.engine.columns import Places, pick, put, where
 from handful.shapes import PerBatch
 
 Floats = npt.NDArray[np.floating]
+Columns = npt.NDArray[np.intp]
 
 # ε, the share of strays.
 STRAYS = 0.02
@@ -47,64 +48,68 @@ CHAINS, SWEEPS, FIRST_COUNTED, SOFTNESS = 8, 6, 2, 0.5
 # A class that holds less than this, when each item is labelled alone, is absent but for strays; per 75 items of a
 # large batch.
 LEAST_ALONE, OF_ITEMS = 0.02, 75
-# Frequency of the noise of a class: cycles when what it holds grows by a factor of e. What it holds is told apart down
-# to HELD_NOTHING items.
-FREQUENCY, HELD_NOTHING = 2.0, 1e-3
+# Frequency of the noise of a class: cycles when its expected count grows by a factor of e. Counts are told apart down
+# to LEAST_COUNT items.
+FREQUENCY, LEAST_COUNT = 2.0, 1e-3
 # Largest log of a likelihood ratio of one item.
 LARGEST = 25.0
 SMALLEST = np.float32(np.exp(-LARGEST))
 # Weights below this count for nothing; of a class that holds less than this of an item, `ln(1 - x) = -x`.
 NOTHING, LITTLE = 1e-12, 1e-3
+# How often items are counted for class sizes.
+STEPS = 2
+# A class with a smaller expected count among these is absent but for strays.
+LEAST_SIZE = 0.1
 
 
-class Alone(NamedTuple):
+class ItemPosterior(NamedTuple):
     """Chance of each class when an item is labelled alone, `a_n E_nk`; leading axes are the batches of a stack."""
 
-    table: Floats  # [..., item, class], E
+    likelihood: Floats  # [..., item, class], E
     scale: Floats  # [..., item], a
 
     @classmethod
-    def of(cls, table: Floats) -> Alone:
-        """Normalise a table; it stays as it is."""
-        return cls(table, 1 / (table @ np.ones(table.shape[-1], table.dtype)))
+    def of(cls, likelihood: Floats) -> ItemPosterior:
+        """Normalise likelihoods; they stay as they are."""
+        return cls(likelihood, 1 / (likelihood @ np.ones(likelihood.shape[-1], likelihood.dtype)))
 
     def sums(self, weights: Floats) -> npt.NDArray[np.float64]:
         """Σ_n w_n a_n E_nk for weights [..., item]."""
-        each = (weights * self.scale).astype(self.table.dtype)
-        return np.asarray((each[..., None, :] @ self.table)[..., 0, :], np.float64)
+        each = (weights * self.scale).astype(self.likelihood.dtype)
+        return np.asarray((each[..., None, :] @ self.likelihood)[..., 0, :], np.float64)
 
-    def columns(self, columns: Places) -> Floats:
+    def of_columns(self, columns: Columns) -> Floats:
         """Return the chances of some classes, [..., item, column]."""
-        return np.asarray(pick(self.table, columns) * self.scale[..., None])
+        return np.asarray(take_columns(self.likelihood, columns) * self.scale[..., None])
 
-    def spread(self, factors: Floats, columns: Places, values: Floats) -> Floats:
+    def with_columns(self, factors: Floats, columns: Columns, values: Floats) -> Floats:
         """Return the chances of all classes times a factor for each item, and `values` for some of the classes."""
-        q = self.table * (factors * self.scale).astype(self.table.dtype)[..., None]
-        put(q, columns, values)
+        q = self.likelihood * (factors * self.scale).astype(self.likelihood.dtype)[..., None]
+        put_columns(q, columns, values)
         return np.asarray(q)
 
 
-class Roll(NamedTuple):
-    """What the chains say about the classes that could be present; leading axes are the batches of a stack."""
+class PresenceSamples(NamedTuple):
+    """Samples of the classes present, of those that could be; leading axes are the batches of a stack."""
 
-    columns: Places  # [..., column], these classes
+    columns: Columns  # [..., column], candidate classes: those that could be present
     states: Floats  # [..., state, column], z/h
-    chances: Floats  # [..., column], that the class is present
-    alone: PerBatch  # [...], chance that each item is better labelled alone
-    called: npt.NDArray[np.bool_]  # [..., column]; false for columns that only another batch of the stack needs
+    presence: Floats  # [..., column], chance that the class is present
+    alone_weight: PerBatch  # [...], chance that each item is better labelled alone
+    valid: npt.NDArray[np.bool_]  # [..., column]; false for columns that only another batch of the stack needs
 
     @classmethod
-    def of_classes(cls, columns: Places, states: Floats, chances: Floats, alone: float) -> Roll:
+    def of_batch(cls, columns: Columns, states: Floats, presence: Floats, alone_weight: float) -> PresenceSamples:
         """Make one for a single batch."""
-        return cls(columns, states, chances, np.array(alone), np.ones(len(columns), bool))
+        return cls(columns, states, presence, np.array(alone_weight), np.ones(len(columns), bool))
 
     @property
-    def found(self) -> Floats:
+    def n_present(self) -> Floats:
         """Expected number of classes present, [...]."""
-        return np.asarray(self.chances.sum(-1))
+        return np.asarray(self.presence.sum(-1))
 
 
-def shared_error(shots: Floats) -> Floats:
+def error_correlation(shots: Floats) -> Floats:
     """`ρ/(1+ρ)`, the correlation of the errors of two items of a class."""
     odds = SHARED_ERROR / shots.astype(np.float64)
     return np.asarray(odds / (1 + odds))
@@ -127,10 +132,10 @@ def class_noise(own: Floats) -> tuple[Floats, Floats]:
     >>> bool(np.allclose(class_noise(own)[0][:, 3:], class_noise(own[::-1, 3:])[0], atol=1e-6))
     True
     """
-    held = np.stack([of.sum(-2, dtype=np.float64) for of in (np.sqrt(own), own, own**2)], -1)
+    counts = np.stack([of.sum(-2, dtype=np.float64) for of in (np.sqrt(own), own, own**2)], -1)
     rng = np.random.default_rng(0)
-    phases = np.einsum("...r,sr->s...", np.log(held + HELD_NOTHING), FREQUENCY * rng.normal(size=(2 * SWEEPS, 3)))
-    phases += rng.random(2 * SWEEPS).reshape(-1, *(1,) * (held.ndim - 1))
+    phases = np.einsum("...r,sr->s...", np.log(counts + LEAST_COUNT), FREQUENCY * rng.normal(size=(2 * SWEEPS, 3)))
+    phases += rng.random(2 * SWEEPS).reshape(-1, *(1,) * (counts.ndim - 1))
     of_chains = phases[:SWEEPS, ..., None] + np.arange(CHAINS) / CHAINS
     chance = np.abs(2 * (of_chains - np.floor(of_chains)) - 1).clip(1e-6, 1 - 1e-6)
     first = np.abs(2 * (phases[SWEEPS:] % 1) - 1)
@@ -138,12 +143,14 @@ def class_noise(own: Floats) -> tuple[Floats, Floats]:
     return np.log(chance / (1 - chance)), (0.5 + 25 * (first - 0.5)).clip(0, 1)
 
 
-def call_roll(near: Alone, shots: Floats, n_classes: PerBatch, unknown: Floats | None = None) -> Roll:
+def sample_presence(
+    posterior: ItemPosterior, shots: Floats, n_classes: PerBatch, unknown: Floats | None = None
+) -> PresenceSamples:
     """Say which classes are present in each batch of a stack.
 
     Parameters
     ----------
-    near
+    posterior
         The chance of each class when the item is labelled alone.
     shots
         [class], numbers of examples.
@@ -157,38 +164,40 @@ def call_roll(near: Alone, shots: Floats, n_classes: PerBatch, unknown: Floats |
     >>> rng = np.random.default_rng(0)
     >>> means = rng.normal(size=(20, 8))
     >>> points = means[np.repeat([3, 7], 10)] + 0.7 * rng.normal(size=(20, 8))
-    >>> near = Alone.of(np.exp(points @ means.T - (means**2).sum(1) / 2))
-    >>> found = call_roll(near, np.full(20, 5.0), 20)
-    >>> found.columns[found.chances > 0.5].tolist()
+    >>> posterior = ItemPosterior.of(np.exp(points @ means.T - (means**2).sum(1) / 2))
+    >>> samples = sample_presence(posterior, np.full(20, 5.0), 20)
+    >>> samples.columns[samples.presence > 0.5].tolist()
     [3, 7]
     """
-    n_items = near.scale.shape[-1]
+    n_items = posterior.scale.shape[-1]
     if n_items == 1:
         # No set of classes is likelier than another but by its chances: the exact answer is that of the item alone.
-        best = near.table.argmax(-1)
-        chances = near.columns(best)[..., 0, :].astype(np.float64)
-        return Roll(best, np.ones((*best.shape, 1), np.float32), chances, np.ones(best.shape[:-1]), best >= 0)
-    held = near.sums(np.ones_like(near.scale))
-    most = held.max(-1, keepdims=True)
-    enough = held >= np.minimum(LEAST_ALONE * max(n_items / OF_ITEMS, 1.0), most)
-    columns = where(enough)
-    own, called = near.columns(columns), pick(enough, columns)
-    order = near.scale.argsort(-1)  # sums of single precision are the same in whatever order the items came
+        best = posterior.likelihood.argmax(-1)
+        presence = posterior.of_columns(best)[..., 0, :].astype(np.float64)
+        return PresenceSamples(
+            best, np.ones((*best.shape, 1), np.float32), presence, np.ones(best.shape[:-1]), best >= 0
+        )
+    counts = posterior.sums(np.ones_like(posterior.scale))
+    most = counts.max(-1, keepdims=True)
+    enough = counts >= np.minimum(LEAST_ALONE * max(n_items / OF_ITEMS, 1.0), most)
+    columns = chosen_columns(enough)
+    own, valid = posterior.of_columns(columns), take_columns(enough, columns)
+    order = posterior.scale.argsort(-1)  # sums of single precision are the same in whatever order the items came
     own = np.take_along_axis(own, order[..., None], -2)
-    held = own.sum(-2, dtype=np.float64)  # to the last digit: the largest one starts alone
-    start = expit(4 * np.log(np.maximum(held, 1e-30)))
-    start[held >= held.max(-1, keepdims=True)] = 1.0  # so that there is one
+    counts = own.sum(-2, dtype=np.float64)  # to the last digit: the largest one starts alone
+    start = expit(4 * np.log(np.maximum(counts, 1e-30)))
+    start[counts >= counts.max(-1, keepdims=True)] = 1.0  # so that there is one
     rows = (1 - STRAYS) * own + STRAYS / np.asarray(n_classes)[..., None, None]
-    unknown = np.zeros_like(near.scale) if unknown is None else np.take_along_axis(unknown, order, -1)
+    unknown = np.zeros_like(posterior.scale) if unknown is None else np.take_along_axis(unknown, order, -1)
     rows = rows + unknown[..., None]
     lead, (n_items, width) = columns.shape[:-1], rows.shape[-2:]
-    rows, flat, start = rows.reshape(-1, n_items, width), called.reshape(-1, width), (start * called).reshape(-1, width)
+    rows, flat, start = rows.reshape(-1, n_items, width), valid.reshape(-1, width), (start * valid).reshape(-1, width)
     noise, first = class_noise(own)
     noise, first = noise.reshape(SWEEPS, -1, width, CHAINS), first.reshape(SWEEPS, -1, width)
-    shared = shared_error(shots)[columns].reshape(-1, width)
+    shared = error_correlation(shots)[columns].reshape(-1, width)
     n_classes, unknown = np.broadcast_to(n_classes, lead).reshape(-1), unknown.reshape(-1, n_items)
     states = np.zeros((len(rows), CHAINS * (SWEEPS - FIRST_COUNTED), width), np.float32)
-    chances, alone = np.zeros(flat.shape), np.zeros(len(rows))
+    presence, alone_weight = np.zeros(flat.shape), np.zeros(len(rows))
     # Batches with about as many columns go together.
     sizes = flat.sum(-1)
     powers = np.ceil(np.log2(sizes))
@@ -196,51 +205,88 @@ def call_roll(near: Alone, shots: Floats, n_classes: PerBatch, unknown: Floats |
         some = np.flatnonzero(powers == power)
         size = int(sizes[some].max())
         chains = _Chains(rows[some, :, :size], shared[some, :size], n_classes[some], start[some, :size], unknown[some])
-        visited, chance = chains.swept(noise[:, some, :size], first[:, some, :size], flat[some, :size])
+        visited, chance = chains.sweep(noise[:, some, :size], first[:, some, :size], flat[some, :size])
         few, uneven = chains.evidence(visited)
         few = few + (entr(chance) + entr(1 - chance)).sum(-1)
         states[some, :, :size] = visited / np.maximum(visited.sum(-1, keepdims=True), 1)
-        chances[some, :size], alone[some] = chance, 1 - (1 - uneven) * expit(few)
-    return Roll(columns, states.reshape(*lead, -1, width), chances.reshape(columns.shape), alone.reshape(lead), called)
+        presence[some, :size], alone_weight[some] = chance, 1 - (1 - uneven) * expit(few)
+    return PresenceSamples(
+        columns, states.reshape(*lead, -1, width), presence.reshape(columns.shape), alone_weight.reshape(lead), valid
+    )
 
 
-def labels_of(near: Alone, roll: Roll, n_classes: PerBatch) -> tuple[Floats, Floats]:
-    """Return `q_nk` of the classes called if there are few, [..., item, column], and `q_nk / near` of all others."""
-    own, stray = near.columns(roll.columns), STRAYS / np.asarray(n_classes)[..., None].astype(near.table.dtype)
-    each = 1 / (((1 - STRAYS) * own + stray[..., None]) @ roll.states.swapaxes(-1, -2))
+def class_sizes(
+    posteriors: Callable[[], Iterable[ItemPosterior]], samples: PresenceSamples, shots: Floats, n_classes: PerBatch
+) -> PresenceSamples | None:
+    """Class sizes `π_k = Σ_n r_nk / n`, `r_nk ∝ E_nk π_k`, of many items, or None if `samples` say as much.
+
+    Two steps of expectation maximisation: with equal shares, and with the shares that this gives. The second raises
+    the log-likelihood by at least `n KL(π, π')`, with π' the shares before. The sizes count if they describe the items
+    better than the classes present and than equal shares, by more than one nat for each class that has a size of its
+    own. Gains are tempered: items of one class are wrong together, and then sizes that are not there would be learned.
+    """
+    few = np.full(len(shots), STRAYS / n_classes)
+    few[samples.columns] += (1 - STRAYS) * samples.states.mean(0)
+    shares = np.full(len(few), 1 / n_classes)
+    for _ in range(STEPS):
+        before, counts, log_likelihood, n_items = shares, np.zeros(len(few)), np.zeros(2), 0
+        both = np.stack([before, few]).T.astype(np.float32)
+        for posterior in posteriors():
+            likely = posterior.likelihood @ both * posterior.scale[:, None]
+            log_likelihood += np.log(likely.astype(np.float64)).sum(0)
+            counts += posterior.sums(1 / likely[:, 0]) * before
+            n_items += len(likely)
+        shares = counts / n_items
+    own = np.flatnonzero(counts >= LEAST_SIZE)
+    gained = log_likelihood[0] + float((counts[own] * np.log(shares[own] / before[own])).sum())
+    gained -= max(log_likelihood[1], -n_items * np.log(n_classes))
+    n_own = float(np.exp(entr(shares).sum()))
+    shared = float((shares * error_correlation(shots)).sum())
+    temper = 1 / (1 + max(n_items / n_own - 1, 0) * shared)
+    if temper * gained <= n_own:
+        return None
+    states = (shares[own] / shares[own].sum())[None].astype(np.float32)
+    return PresenceSamples.of_batch(own, states, -np.expm1(-counts[own]), 0.0)
+
+
+def joint_posterior(posterior: ItemPosterior, samples: PresenceSamples, n_classes: PerBatch) -> tuple[Floats, Floats]:
+    """`q_nk` of the candidate classes if few are present, [..., item, column], and of all others, by the item's own."""
+    own = posterior.of_columns(samples.columns)
+    stray = STRAYS / np.asarray(n_classes)[..., None].astype(own.dtype)
+    each = 1 / (((1 - STRAYS) * own + stray[..., None]) @ samples.states.swapaxes(-1, -2))
     others = stray * each.mean(-1)
-    q = own * (others[..., None] + (1 - STRAYS) / each.shape[-1] * (each @ roll.states))
+    q = own * (others[..., None] + (1 - STRAYS) / each.shape[-1] * (each @ samples.states))
     total = q.sum(-1) + others * (1 - own.sum(-1))
     return q / total[..., None], others / total
 
 
-def likelihoods_of(near: Alone, roll: Roll, n_classes: PerBatch) -> Floats:
+def mean_likelihood(posterior: ItemPosterior, samples: PresenceSamples, n_classes: PerBatch) -> Floats:
     """Mean of `L_n(z)` over z, [..., item]."""
-    own = near.columns(roll.columns) @ roll.states.mean(-2)[..., None]
+    own = posterior.of_columns(samples.columns) @ samples.states.mean(-2)[..., None]
     return np.asarray((1 - STRAYS) * own[..., 0] + STRAYS / np.asarray(n_classes)[..., None])
 
 
-def absent_of(near: Alone, others: Floats) -> npt.NDArray[np.float64]:
-    """Σ_n ln(1 - chance of the class), as a stray and alone, [..., 2, class]; `others` is that of `labels_of`."""
+def log_absence(posterior: ItemPosterior, others: Floats) -> npt.NDArray[np.float64]:
+    """Σ_n ln(1 - chance of the class), as a stray and alone, [..., 2, class]; `others` is that of `joint_posterior`."""
     factors = [others, np.ones_like(others)]
-    absent = -np.stack([near.sums(factor) for factor in factors], -2)
-    some = where(absent[..., 1, :] <= -LITTLE)
-    own = near.columns(some)
+    absent = -np.stack([posterior.sums(factor) for factor in factors], -2)
+    some = chosen_columns(absent[..., 1, :] <= -LITTLE)
+    own = posterior.of_columns(some)
     exact = [np.log1p(-(own * factor[..., None]).clip(max=1 - 1e-6)).sum(-2, dtype=np.float64) for factor in factors]
-    put(absent, some, np.stack(exact, -2))
+    put_columns(absent, some, np.stack(exact, -2))
     return absent
 
 
-def chance_of_any(
-    roll: Roll, shots: Floats, absent: Floats, counts: Floats, n_items: PerBatch
+def presence_probability(
+    samples: PresenceSamples, shots: Floats, absent: Floats, counts: Floats, n_items: PerBatch
 ) -> npt.NDArray[np.float64]:
-    """Chance that each class has an item, from `absent_of`; items of one class are wrong together."""
+    """Chance that each class has an item, from `log_absence`; items of one class are wrong together."""
     shares = counts / np.maximum(counts.sum(-1, keepdims=True), np.finfo(np.float64).tiny)
     typical = np.exp(entr(shares).sum(-1))
-    shared, each = shared_error(shots), np.maximum(np.stack([roll.found, typical], -1), 1)
+    shared, each = error_correlation(shots), np.maximum(np.stack([samples.n_present, typical], -1), 1)
     temper = 1 / (1 + np.maximum(n_items / each - 1, 0)[..., None] * shared)
-    here, alone = np.zeros(counts.shape), roll.alone[..., None]
-    put(here, roll.columns, roll.chances)
+    here, alone = np.zeros(counts.shape), samples.alone_weight[..., None]
+    put_columns(here, samples.columns, samples.presence)
     few = 1 - (1 - here) * np.exp(temper[..., 0, :] * absent[..., 0, :])
     return np.asarray((1 - alone) * few - alone * np.expm1(temper[..., 1, :] * absent[..., 1, :]))
 
@@ -263,18 +309,18 @@ class _Chains:
         self.weights[:, 0, :size], self.weights[:, 1, :size] = 1, shared.reshape(-1, size)
         self.n_classes, self.ones = n_classes.reshape(-1, 1, 1).astype(np.float64), np.ones(self.n_items, np.float32)
 
-    def swept(self, noise: Floats, first: Floats, called: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    def sweep(self, noise: Floats, first: Floats, valid: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
         """Return the states of the sweeps that count, [batch, state, column], and the chances of the classes."""
         n_batches, width, _ = self.here.shape
         size = width - 1
-        parts = np.stack([first, 1 - first], 1) * called  # [sweep, turn, batch, column]
+        parts = np.stack([first, 1 - first], 1) * valid  # [sweep, turn, batch, column]
         sizes = (parts > 0).sum(-1)
         order = np.argsort(parts == 0, axis=-1, kind="stable")
         parts = np.take_along_axis(parts, order, -1)[..., None]
         order = np.where(np.arange(size) < sizes[..., None], order, size) + width * np.arange(n_batches)[:, None]
         drawn = np.zeros((SWEEPS, n_batches * width, CHAINS))
         drawn.reshape(SWEEPS, n_batches, width, CHAINS)[:, :, :size] = noise
-        chances, states = np.zeros((n_batches * width, CHAINS)), []
+        presence, states = np.zeros((n_batches * width, CHAINS)), []
         here, rows = self.here.reshape(-1, CHAINS), self.rows.reshape(-1, self.n_items)
         for sweep, most in enumerate(sizes.max(-1).tolist()):
             for half in range(2):
@@ -284,17 +330,19 @@ class _Chains:
                 here[turn] = before + part * (expit((log_odds + drawn[sweep, turn]) / SOFTNESS) - before)
                 self.here[:, size] = 0
                 if sweep >= FIRST_COUNTED:
-                    chances[turn] += part * (expit(log_odds) * -np.expm1(-evidence))
+                    presence[turn] += part * (expit(log_odds) * -np.expm1(-evidence))
             states.append(self.here[:, :size].swapaxes(1, 2).copy())
-        chances = chances.reshape(n_batches, width, CHAINS)[:, :size].mean(-1) / (SWEEPS - FIRST_COUNTED)
-        return np.concatenate(states[FIRST_COUNTED:], 1), np.minimum(chances, 1)  # parts add up to one but for rounding
+        presence = presence.reshape(n_batches, width, CHAINS)[:, :size].mean(-1) / (SWEEPS - FIRST_COUNTED)
+        return np.concatenate(states[FIRST_COUNTED:], 1), np.minimum(
+            presence, 1
+        )  # parts add up to one but for rounding
 
     def log_odds(self, mine: Floats, own: Floats) -> tuple[Floats, Floats]:
         """Log-odds of some classes given the others, and the evidence for them, [batch, some, chain].
 
         `mine` and `own` are their states and rows, [batch, some, chain] and [batch, some, item].
         """
-        found, temper = self._tempered(self.weights @ self.here)
+        n_present, temper = self._tempered(self.weights @ self.here)
         total = (self.here.astype(np.float32).swapaxes(1, 2) @ self.rows)[:, None]
         own = own[:, :, None]
         ratio = own * mine[..., None].astype(np.float32)
@@ -303,7 +351,7 @@ class _Chains:
         np.divide(own, ratio, out=ratio)
         ratio += 1
         evidence = np.log(ratio, out=ratio) @ self.ones
-        others = np.maximum(found - mine, 1)
+        others = np.maximum(n_present - mine, 1)
         log_odds = np.log(others / np.maximum(self.n_classes - others, 0.5))
         log_odds += temper * (evidence - self.n_items * np.log1p(1 / others))
         return log_odds, evidence
@@ -314,11 +362,11 @@ class _Chains:
         An item of no class is as likely under all K classes as under few of them, and counts for none.
         """
         rows, sums = self.rows[:, :-1], self.weights[..., :-1] @ states.swapaxes(1, 2)
-        total, (found, temper) = states.astype(np.float32) @ rows, (each[:, 0] for each in self._tempered(sums))
+        total, (n_present, temper) = states.astype(np.float32) @ rows, (each[:, 0] for each in self._tempered(sums))
         n_classes, here = self.n_classes[:, 0], sums[:, 0]
-        gain = np.log(total / found[..., None] / (1 / n_classes[..., None] + self.unknown)).sum(-1)
-        sets = gammaln(n_classes + 1) - gammaln(found + 1) - gammaln(n_classes - found + 1)
-        few = temper * gain - sets - np.log(found / n_classes)
+        gain = np.log(total / n_present[..., None] / (1 / n_classes[..., None] + self.unknown)).sum(-1)
+        sets = gammaln(n_classes + 1) - gammaln(n_present + 1) - gammaln(n_classes - n_present + 1)
+        few = temper * gain - sets - np.log(n_present / n_classes)
         # Of a class, if it were present for certain; shares are Dirichlet with α = UNEVEN, against α = EVEN.
         counts, some = (1 / total) @ np.maximum(rows - self.unknown, 0).swapaxes(1, 2), states > NOTHING
         alphas, each = np.array([[UNEVEN], [EVEN]]), np.zeros_like(states)
@@ -331,5 +379,36 @@ class _Chains:
 
     def _tempered(self, sums: Floats) -> tuple[Floats, Floats]:
         """Return h and τ of each state, [batch, 1, state], from sums of states and of what errors share."""
-        found = np.maximum(sums[:, :1], 1)
-        return found, 1 / (1 + np.maximum(self.n_items / found - 1, 0) * sums[:, 1:] / found)
+        n_present = np.maximum(sums[:, :1], 1)
+        return n_present, 1 / (1 + np.maximum(self.n_items / n_present - 1, 0) * sums[:, 1:] / n_present)
+
+
+def chosen_columns(chosen: npt.NDArray[np.bool_]) -> Columns:
+    """Return the positions of the chosen classes, in increasing order, and then of some others.
+
+    Examples
+    --------
+    >>> chosen_columns(np.array([[False, True, True], [False, False, True]])).tolist()
+    [[1, 2], [2, 0]]
+    """
+    return np.argsort(~chosen, axis=-1, kind="stable")[..., : int(chosen.sum(-1).max())]
+
+
+def take_columns(table: npt.NDArray[Any], columns: Columns) -> npt.NDArray[Any]:
+    """Return some columns of a table, those of each batch."""
+    if columns.ndim == 1:
+        return np.asarray(table[..., columns])
+    return np.take_along_axis(table, _level(table, columns), -1)
+
+
+def put_columns(table: npt.NDArray[Any], columns: Columns, values: npt.NDArray[Any]) -> None:
+    """Replace some columns of a table, those of each batch."""
+    if columns.ndim == 1:
+        table[..., columns] = values
+    else:
+        np.put_along_axis(table, _level(table, columns), values, -1)
+
+
+def _level(table: npt.NDArray[Any], columns: Columns) -> Columns:
+    """Give positions the axis of the items, if the table has one."""
+    return columns if columns.ndim == table.ndim else columns[..., None, :]

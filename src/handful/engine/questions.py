@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-from handful.engine.levels import logistic_line
+from handful.engine.linear import logistic_line
 
 Floats = npt.NDArray[np.floating]
 
@@ -87,20 +87,20 @@ def questions_about(
     kept = np.sort(np.argsort(-wrong, kind="stable")[:MOST_ASKED_ABOUT])
     directions = points.astype(np.float64)
     directions /= np.maximum(np.linalg.norm(directions, axis=1, keepdims=True), 1e-12)
-    together = _chances(directions, q, kept)
+    same_class = _same_class(directions, q, kept)
     errors, covered, askable = wrong[kept], np.zeros(len(kept)), ~np.isin(kept, list(answered))
-    found: list[Question] = []
+    questions: list[Question] = []
     for _ in range(min(n, int(askable.sum()))):
-        gains = np.maximum(together - covered, 0) @ errors
-        place = int(np.where(askable, gains, -1).argmax())
-        others = int((together[place] >= SPEAKS_FOR).sum()) - 1
-        found.append(Question(int(kept[place]), float(gains[place]), others))
-        covered = np.maximum(covered, together[place])
-        askable[place] = False
-    return found
+        gains = np.maximum(same_class - covered, 0) @ errors
+        best = int(np.where(askable, gains, -1).argmax())
+        others = int((same_class[best] >= SPEAKS_FOR).sum()) - 1
+        questions.append(Question(int(kept[best]), float(gains[best]), others))
+        covered = np.maximum(covered, same_class[best])
+        askable[best] = False
+    return questions
 
 
-def _chances(directions: Floats, q: Floats, kept: npt.NDArray[np.intp]) -> Floats:
+def _same_class(directions: Floats, q: Floats, kept: npt.NDArray[np.intp]) -> Floats:
     """`r_nm` of the items that are kept."""
     some = np.unique(np.linspace(0, len(q) - 1, min(len(q), MOST_PAIRED)).round().astype(int))
     pairs = np.triu_indices(len(some), 1)

@@ -17,23 +17,42 @@ any class.
 
 **Labels.** Those of `handful.engine.presence`. There are no examples, and another model is wrong about a class once,
 for all its items: a class counts as if it had one example, so errors of two of its items are correlated by 0.17.
-With h classes found among m items, joint labels have at most the weight 1 - h/m: a single item is labelled alone.
+With h classes present among m items, joint labels have at most the weight 1 - h/m: a single item is labelled alone.
+
+**Several classes per item**, or none: `p_nk = P_k σ(L_nk + logit π_k)`, a chance for each class by itself. P_k is
+the chance of `handful.engine.presence`, as if every item had one class: an item of two classes gives weight to both.
+But a class that always occurs together with others may lose all its items to these. So a class is also present if it
+has `r ≥ 1/2` of the expected count of a typical class that is present, items labelled alone: P_k is at least
+`r⁴ / (r⁴ + 1/16)`. With c nats per standard deviation of the scores of absent classes,
+
+    L_nk = c s_nk - ln mean_{m, j absent} exp(c s_mj)
+
+is the log-likelihood ratio that item n has class k: under the null hypothesis the mean of a likelihood ratio is one,
+and scores of absent classes are what the null hypothesis looks like. So it needs neither the level of the sigmoids nor
+the share of positives that they were trained with. π_k is the share of items that have the class, by expectation
+maximisation, `π_k = Σ_n σ(...) / (m + 1)`. An item does not have a class
+that is not listed for it.
+
+**Names alone**: `S_nk = c <x_n, t_k> / u`, scores like those of any model without examples. u is that of the batch
+itself, so no batch changes the answer about another. Names stay where they are. Moving them towards their items gained
+up to two points on clinc150 where 10 or more classes occur, and lost up to seventeen on real requests where few do:
+items do not lie where names do, and the first names to have items would take all others.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize_scalar
-from scipy.special import log_softmax, softmax
+from scipy.special import expit, log_softmax, logit, logsumexp, softmax
 
-from handful.engine.model import NO_CLASS, Context, JointAnswer
-from handful.engine.presence import Alone, absent_of, call_roll, chance_of_any, labels_of
-from handful.engine.prior import lean
-from handful.engine.sizes import deciding_rows
+from handful.engine.model import NO_CLASS, Context, ItemLabels, JointAnswer, deciding_rows, summarize
+from handful.engine.presence import ItemPosterior, joint_posterior, log_absence, sample_presence
+from handful.engine.tilt import tilt_by_prior
 from handful.shapes import PerBatch
 
 Floats = npt.NDArray[np.floating]
@@ -45,6 +64,17 @@ NATS, SHOTS = 2.0, 1.0
 BEST = 5
 # ln of the factor on c: its standard deviation among models, and the most that labelled items can make of it.
 LOG_FACTOR_SD, MOST_LOG_FACTOR = 0.25, 2.0
+
+# Examples that a class counts as having: each is scored against the rest, so its errors are shared less than those of
+# classes of which one is right. With one example, classes that share their items are not found.
+SEVERAL_SHOTS = 5.0
+# A class is absent below this chance of being present.
+ABSENT = 0.5
+# Of the expected count of a typical class that is present, the share at which a class is as likely present as not, how
+# steep that is, and the fewest items.
+HALF_TYPICAL, STEEP, FEWEST = 0.5, 4.0, 1.5
+# The first share of items that have a class, the least of it and of its opposite, and updates.
+FIRST_SHARE, LEAST_SHARE, STEPS = 0.1, 1e-6, 30
 
 
 def _log_odds(p: Floats) -> Floats:
@@ -80,7 +110,7 @@ def differences(
     return scores - best[:, None], best
 
 
-def unit_of(scores: Floats, banned: Bools | None = None) -> float:
+def unit_of(scores: Floats, excluded: Bools | None = None) -> float:
     """u: the least of the means of `j (d_(j) - d_(j+1))` over the items that list as many, j = 2, 3, 4.
 
     A j counts if half of the items, or of those that list three, list j + 1 classes. If nothing does, j is one; without
@@ -90,7 +120,7 @@ def unit_of(scores: Floats, banned: Bools | None = None) -> float:
     ----------
     scores
         [item, class], NaN if not listed.
-    banned
+    excluded
         Classes that cannot occur, [class] or [item, class].
 
     Examples
@@ -100,14 +130,14 @@ def unit_of(scores: Floats, banned: Bools | None = None) -> float:
     3.0
     """
     most = min(BEST, scores.shape[1])
-    ranked = np.where(np.isnan(scores) if banned is None else np.isnan(scores) | banned, -np.inf, scores)
+    ranked = np.where(np.isnan(scores) if excluded is None else np.isnan(scores) | excluded, -np.inf, scores)
     ranked = np.sort(np.partition(ranked, -most, axis=1)[:, -most:].astype(np.float64), axis=1)[:, ::-1]
-    found, n_listing = dict[int, float](), np.isfinite(ranked).sum(0)
+    gaps, n_listing = dict[int, float](), np.isfinite(ranked).sum(0)
     for j in range(1, most):
         some = ranked[np.isfinite(ranked[:, j])]
         if len(some) and 2 * len(some) >= n_listing[min(j, 2)] and (some[:, j - 1] > some[:, j]).any():
-            found[j] = float(j * (some[:, j - 1] - some[:, j]).mean())
-    return min((u for j, u in found.items() if j > 1), default=found.get(1, 1.0))
+            gaps[j] = float(j * (some[:, j - 1] - some[:, j]).mean())
+    return min((u for j, u in gaps.items() if j > 1), default=gaps.get(1, 1.0))
 
 
 def in_nats(scores: Floats, unit: float, *, unlisted: bool = False) -> Floats:
@@ -150,55 +180,44 @@ def label_scores(nats: Floats, context: Context | None = None, n_examples: float
     >>> rng = np.random.default_rng(0)
     >>> truth, logits = np.repeat([3, 58], 20), rng.normal(size=(40, 100))
     >>> logits[np.arange(40), truth] += 2.5
-    >>> found = label_scores(in_nats(logits, unit_of(logits)))
-    >>> np.flatnonzero(found.presence > 0.5).tolist(), bool((found.probabilities.argmax(1) == truth).mean() > 0.9)
+    >>> answer = label_scores(in_nats(logits, unit_of(logits)))
+    >>> np.flatnonzero(answer.presence > 0.5).tolist(), bool((answer.probabilities.argmax(1) == truth).mean() > 0.9)
     ([3, 58], True)
     """
     context = context or Context()
-    scores, left = possible(nats, context)
+    scores, left = restricted(nats, context)
     n_classes = int(left.sum())
-    none = np.zeros(len(scores), bool) if context.given is None else context.given == NO_CLASS
-    alone = softmax(scores, axis=1)
+    none = np.zeros(len(scores), bool) if context.fixed_labels is None else context.fixed_labels == NO_CLASS
     tilts: Floats = np.zeros(scores.shape[1])
-    prior_weight: PerBatch = 1.0
-    counting = (~none).astype(np.float64)
+    prior_weight: PerBatch = np.ones(())
+    counted = (~none).astype(np.float64)
     if context.log_shares is not None:
 
         def count(tilts: Floats) -> Floats:
-            return np.asarray(counting @ softmax(scores + tilts, axis=1))
+            return np.asarray(counted @ softmax(scores + tilts, axis=1))
 
-        tilts, prior_weight = lean(context.log_shares, context.concentration, float(counting.sum()), count)
-    near = softmax(scores + tilts.astype(scores.dtype), axis=1)
+        tilts, prior_weight = tilt_by_prior(context.log_shares, context.concentration, float(counted.sum()), count)
+    posterior = ItemPosterior.of(softmax(scores + tilts.astype(scores.dtype), axis=1))
     shots = np.full(len(tilts), n_examples)
-    decided = np.arange(len(near)) if none.all() else np.flatnonzero(~none)
+    decided = np.arange(len(scores)) if none.all() else np.flatnonzero(~none)
     decided = decided[deciding_rows(len(decided), len(tilts))]
-    roll = call_roll(Alone.of(near[decided]), shots, n_classes)
+    samples = sample_presence(ItemPosterior(*(part[decided] for part in posterior)), shots, n_classes)
     # The first item of a class tells nothing about itself: h of m items are no better labelled with the others.
-    roll = roll._replace(alone=1 - (1 - roll.alone) * max(1 - max(float(roll.found), 1.0) / len(decided), 0.0))
-    everyone = Alone.of(near)
-    few, others = labels_of(everyone, roll, n_classes)
-    absent = absent_of(everyone._replace(scale=everyone.scale * counting), others)
-    own = (1 - roll.alone) * few + roll.alone * near[:, roll.columns]
-    q = everyone.spread((1 - roll.alone) * others + roll.alone, roll.columns, own)
-    counts = counting @ q
-    presence = chance_of_any(roll, shots, absent, counts, float(counting.sum()))
-    if context.given is not None:
-        presence[context.given[context.given >= 0]] = 1
-    return JointAnswer(
-        probabilities=q,
-        confidence=alone.max(1),
-        expected_counts=counts,
-        presence=np.minimum(presence, counts) if none.any() else presence,
-        joint_weight=float(1 - roll.alone),
-        prior_weight=float(prior_weight),
-        far=1.0,
-        unknown=np.where(none, 1.0, np.nan),
-        interval=(0.0, 1.0),
-        none=none,
-    )
+    most = max(1 - max(float(samples.n_present), 1.0) / len(decided), 0.0)
+    samples = samples._replace(alone_weight=1 - (1 - samples.alone_weight) * most)
+    joint, others = joint_posterior(posterior, samples, n_classes)
+    columns, alone = samples.columns, samples.alone_weight
+    own = (1 - alone) * joint + alone * posterior.of_columns(columns)
+    q = posterior.with_columns((1 - alone) * others + alone, columns, own)
+    absence = log_absence(posterior._replace(scale=posterior.scale * counted), others)
+    labels = ItemLabels(q, softmax(scores, axis=1).max(1), absence, np.where(none, 1.0, np.nan))
+    summary = summarize(samples, shots, labels.totals(), float(counted.sum()), none)
+    if context.fixed_labels is not None:
+        summary.presence[context.fixed_labels[context.fixed_labels >= 0]] = 1
+    return JointAnswer.of(labels, summary, prior_weight, none)
 
 
-def possible(nats: Floats, context: Context) -> tuple[Floats, Bools]:
+def restricted(nats: Floats, context: Context) -> tuple[Floats, Bools]:
     """Scores with -inf for what an item cannot have, and which classes are not ruled out for all items.
 
     An item of which nothing is left may have any of these classes, all equally.
@@ -206,8 +225,78 @@ def possible(nats: Floats, context: Context) -> tuple[Floats, Bools]:
     left = np.ones(nats.shape[1], bool) if context.log_shares is None else ~np.isneginf(context.log_shares)
     scores = np.where(left if context.allowed is None else left & context.allowed, nats, -np.inf)
     scores[np.isneginf(scores).all(1)] = np.where(left, 0, -np.inf)
-    if context.given is not None:
-        fixed = np.flatnonzero(context.given >= 0)
+    if context.fixed_labels is not None:
+        fixed = np.flatnonzero(context.fixed_labels >= 0)
         scores[fixed] = -np.inf
-        scores[fixed, context.given[fixed]] = 0
+        scores[fixed, context.fixed_labels[fixed]] = 0
     return scores, left
+
+
+def label_several(nats: Floats, best: Floats, context: Context | None = None) -> JointAnswer:
+    """Return the chances that items have each class, and that they have none, as their chance of being unknown.
+
+    Parameters
+    ----------
+    nats
+        `S_nk` of all classes, listed or not, relative to the best of each item.
+    best
+        These best ones, in the same unit.
+    context
+        What is known about the batch. Classes that an item does not list are not `allowed`.
+    """
+    context = context or Context()
+    answer, (scores, _) = label_scores(nats, context, SEVERAL_SHOTS), restricted(nats, context)
+    presence = raised_presence(np.asarray(answer.presence, np.float64), softmax(scores, axis=1).sum(0))
+    chances = several_probabilities(nats.astype(np.float64) + best[:, None], presence, np.isfinite(scores))
+    return replace(
+        answer,
+        probabilities=chances,
+        expected_counts=chances.sum(0),
+        presence=presence,
+        unknown=np.exp(np.log1p(-chances.clip(max=1 - 1e-12)).sum(1)),
+    )
+
+
+def raised_presence(presence: npt.NDArray[np.float64], alone: Floats) -> npt.NDArray[np.float64]:
+    """Raise the chance of classes with expected counts like those of classes that are present, items labelled alone."""
+    if not (presence >= ABSENT).any():
+        return presence
+    share = np.where(alone < FEWEST, 0, alone / np.median(alone[presence >= ABSENT])) ** STEEP
+    return np.asarray(np.maximum(presence, share / (share + HALF_TYPICAL**STEEP)))
+
+
+def several_probabilities(scores: Floats, presence: Floats, allowed: Bools) -> Floats:
+    """`p_nk` from scores of any scale; zero where a class is not allowed."""
+    usable = allowed.any(0)
+    absent = usable & (presence < ABSENT)
+    # Where all are present, there is nothing better than all of them.
+    null = scores[:, absent if absent.any() else usable]
+    deviation = float(np.sqrt(((null - null.mean(1, keepdims=True)) ** 2).mean()))
+    scale = NATS / deviation if deviation > 0 else 1.0
+    ratios = scores * scale - logsumexp(null * scale) + np.log(null.size)
+    shares = np.full(len(presence), FIRST_SHARE)
+    for _ in range(STEPS):
+        chances = expit(ratios + logit(shares)) * allowed
+        shares = (chances.sum(0) / (len(scores) + 1)).clip(LEAST_SHARE, 1 - LEAST_SHARE)
+    return np.asarray(chances * presence)
+
+
+def label_by_names(points: Floats, names: Floats, context: Context | None = None) -> JointAnswer:
+    """Label one batch [item, dim] by names [class, dim], both in their own space.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> centres, truth = rng.normal(size=(60, 24)), np.repeat([3, 40], 20)
+    >>> names, points = centres + 0.9 * rng.normal(size=(60, 24)), centres[truth] + 0.9 * rng.normal(size=(40, 24))
+    >>> answer = label_by_names(points, names)
+    >>> np.flatnonzero(answer.presence > 0.5).tolist()
+    [3, 40]
+    """
+    context = context or Context()
+    scores = points @ (names - names.mean(0)).T
+    excluded = None if context.allowed is None else ~context.allowed
+    if context.log_shares is not None:
+        of_batch = np.isneginf(context.log_shares)
+        excluded = of_batch if excluded is None else excluded | of_batch
+    return label_scores(in_nats(scores, unit_of(scores, excluded)), context)

@@ -1,7 +1,7 @@
 """Which items of a batch belong to no class: only two populations in one batch are evidence.
 
-Every item has a statistic t (`levels`), zero on average for items like the examples of its class and m for items of no
-class; the catalogue tells m and the variances of both, for groups of n items that belong together. So
+Every item has a statistic t, zero on average for items like the examples of its class and m for items of no class; the
+catalogue tells m and the variances of both, for groups of n items that belong together. So
 
     t ~ (1-ρ) N(κ, w v₀) + ρ N(κ + g m, w g v₁).
 
@@ -11,11 +11,26 @@ Three things are not known in advance, and are integrated over:
   the catalogue as a whole, and its items vary more: κ and w are larger.
 - **How unlike the unknown items are.** Most batches have g = 1, as the left-out classes of the catalogue. In others,
   g is small: items of no class look nearly like those of some class, and no batch can tell how many there are.
-- **The share ρ**: none with chance one half, else with density 2(1-ρ); or a Beta distribution that is told in advance.
+- **The share ρ**: none with chance one half, else with density 2(1-ρ); or a Beta distribution that is known in advance.
 
 A batch in which everything is far is shifted, or has no known items: where the two cannot be told apart the interval of
 the share is wide, and the chance of every item is below one half. What a person said about items counts as evidence: an
 item of no class tells κ and g, and both kinds tell ρ.
+
+**What the catalogue tells**: how unlike it an item must be to belong to none of its classes. Every class is left out
+once as a whole; its examples are then items of no class. With d the squared distance of an item from the mean of its
+class, V the spread and S the score of that class, both standardised over left-out examples and their own class,
+
+    t = (d - E d)/σ_d - (S - E S)/σ_S :    0 on average for a known item, larger for an unknown one.
+
+A group of n items that belong together is compared as one: its centroid, less noise, and its mean score.
+
+Known: t has mean 0, and the variance of single examples, of which one tenth is common to all items of a class and the
+rest falls as 1/n. Unknown: an example compared with the best other class (n = 1), and the centroid of its
+whole class with the best other classes of its examples; level and variance are straight lines in 1/n.
+
+The log-odds that two examples have the same class are `A + B cos`, by logistic regression on the cosines about
+the centre of the class means.
 """
 
 from __future__ import annotations
@@ -27,9 +42,20 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import betainc, log_softmax, ndtr
 
-from handful.engine.levels import Levels
+from handful.engine.head import LinearHead
+from handful.engine.left_out import FEWEST_LEFT_OUT, Floats, Ints
+from handful.engine.linear import class_sums, logistic_line
+from handful.engine.links import find_copies
 
-Floats = npt.NDArray[np.floating]
+# Share of the variance of t that all items of a class have in common: that of a group does not fall below it.
+COMMON = 0.1
+# How near a batch is to the catalogue is read off the nearest quarter of its items: unknown ones are rarely among
+# them.
+QUARTER = 0.25
+# Examples that are compared with one another, of each class and of all classes.
+MOST_OF_CLASS, MOST_COMPARED = 32, 512
+# Weight of all pairs of a kind together, against a ridge of one thousandth on A and B.
+PAIR_WEIGHT = 1000.0
 
 # Chance that nothing is unknown, before anything is seen.
 NOTHING_UNKNOWN = 0.5
@@ -47,37 +73,233 @@ SHARES = np.concatenate([[0.0], (np.arange(12) + 0.5) / 12])[:, None]
 LEAST_LEVEL, MOST_RATIO = 0.1, 60.0
 # An item is rejected above this chance.
 REJECTED = 0.5
-# The interval leaves out this probability on either side; its ends are multiples of one by STEPS.
-TAIL, STEPS = 0.05, 60
+# The interval leaves out this probability on either side; its ends are multiples of one by SHARE_STEPS.
+TAIL, SHARE_STEPS = 0.05, 60
 # Items whose densities are computed at a time.
 BLOCK_ITEMS = 256
 # Cells of the grid that count, by the largest one: for an interval, and for a chance.
 OF_INTERVAL, OF_CHANCE = 1e-4, 1e-8
 
 
-class Looks(NamedTuple):
+class UnknownModel(NamedTuple):
+    """What a catalogue tells about items of no class; lines are `(base, extra)` of `base + extra/n`."""
+
+    pair_odds: tuple[float, float]  # A and B
+    distance: tuple[float, float]  # mean and deviation of d over left-out examples and their own class
+    score: tuple[float, float]  # the same of S
+    level: tuple[float, float]  # t of unknown items; that of known ones is zero
+    known: tuple[float, float]  # variance of t
+    unknown: tuple[float, float]
+    quarter: float  # a quarter of the left-out examples is nearer to its own class than this, squared
+
+    def statistic(self, distances: Floats, scores: Floats) -> Floats:
+        """`t`."""
+        (d, of_d), (s, of_s) = self.distance, self.score
+        return np.asarray((distances - d) / of_d - (scores - s) / of_s)
+
+
+def fit_unknown_model(head: LinearHead, points: Floats, codes: Ints) -> UnknownModel | None:
+    """Learn from the examples that the head was fitted to.
+
+    None if they cannot tell: fewer than 20 could be left out, the head consists of class means, examples of one class
+    are not more alike than those of several, or those of a left-out class look like the others.
+    """
+    examples = _Examples.of(head, points, codes)
+    if examples is None:
+        return None
+    pair_odds = examples.pair_odds(head.means.mean(0, dtype=np.float64))
+    distance, score = examples.spread_of(examples.own_distance), examples.spread_of(examples.score)
+    if pair_odds[1] <= 0 or distance[1] <= 0 or score[1] <= 0:
+        return None
+    quarter = max(float(np.quantile(examples.own_distance, QUARTER)), COMMON * examples.spread)
+    bare = UnknownModel(pair_odds, distance, score, (0, 0), (1, 0), (1, 0), quarter)
+    known = bare.statistic(examples.own_distance, examples.score)
+    unknown = bare.statistic(examples.rival_distance, examples.rival_score)
+    wholes, of_whole = examples.wholes()
+    if len(wholes.distances) < 2:
+        return None
+    whole, single = bare.statistic(*wholes), float(examples.weights @ known**2)
+    mean, deviation = examples.spread_of(unknown)
+    slope = (mean - float(whole.mean())) / (1 - 1 / of_whole)
+    if max(mean, mean - slope) <= 0:
+        return None  # items of no class look no more unlike the classes than others do, neither alone nor in groups
+    return bare._replace(
+        level=(mean - slope, slope),
+        known=(COMMON * single, (1 - COMMON) * single),
+        unknown=_variances(deviation**2, float(whole.var()), of_whole),
+    )
+
+
+def unknown_reason(head: LinearHead) -> str:
+    """Say why `fit_unknown_model` returned nothing, and what to do."""
+    if len(head.weights) == 1:
+        return "Unknown items cannot be judged with a single class; add examples of other classes."
+    if len(head.left_out.rows) < FEWEST_LEFT_OUT:
+        return (
+            f"Unknown items cannot be judged: that needs at least {FEWEST_LEFT_OUT} different examples in classes of "
+            "two or more; add examples."
+        )
+    if bool(np.isnan(head.left_out.score).any()):
+        return (
+            "Unknown items cannot be judged: the catalogue is too large to train on; use fewer examples of each class."
+        )
+    return (
+        "Unknown items cannot be judged: in these features, examples of a class that was left out look like those of "
+        "the other classes; try features of another model."
+    )
+
+
+class _Groups(NamedTuple):
+    """d and S of groups of examples."""
+
+    distances: Floats
+    scores: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class _Examples:
+    """Examples whose label is likely right, one of each distinct row, ordered by class; some of them are `tested`."""
+
+    points: Floats
+    codes: Ints
+    rank: Ints  # within the class
+    n_classes: int
+    spread: float
+    tested: Ints  # those that were left out
+    weights: Floats  # [tested]; classes weigh alike
+    own_distance: Floats
+    score: Floats
+    rival_distance: Floats
+    rival_score: Floats
+    rival_means: Floats
+    rival_excess: Floats  # V/s of the rival
+
+    @classmethod
+    def of(cls, head: LinearHead, points: Floats, codes: Ints) -> _Examples | None:
+        left_out, spread = head.left_out, head.spread
+        if not spread or len(left_out.rows) < FEWEST_LEFT_OUT or bool(np.isnan(left_out.score).any()):
+            return None
+        points = points.astype(np.float64)
+        which, copies = find_copies(np.column_stack([codes, points]))
+        first = np.unique(which)
+        at, right = np.full(len(codes), -1), np.ones(len(codes))
+        at[left_out.rows], right[left_out.rows] = np.arange(len(left_out.rows)), left_out.right
+        # In an order that does not depend on that of the examples.
+        away = ((points[first] - points.mean(0)) ** 2).sum(1)
+        order = np.lexsort((away, codes[first]))
+        first = first[order]
+        many = copies[first]
+        mass = head.mass[codes[first]].astype(np.float64)
+        kept = (right[first] > 0.5) & (mass - many >= 0.5)
+        first, mass, many = first[kept], mass[kept], many[kept]
+        tested = np.flatnonzero(at[first] >= 0)
+        if len(tested) < FEWEST_LEFT_OUT:
+            return None
+        own, x, at = codes[first[tested]], points[first[tested]], at[first[tested]]
+        mass, many, means = mass[tested], many[tested], head.means.astype(np.float64)
+        # Its own mean, without the example and its copies.
+        without = (means[own] * mass[:, None] - x * many[:, None]) / (mass - many)[:, None]
+        rival = left_out.rival[at]
+        excess = spread / head.mass[rival].astype(np.float64)
+        kept_codes = codes[first]
+        n_of = np.bincount(kept_codes, minlength=len(means))
+        weights = 1 / np.bincount(own, minlength=len(means))[own]
+        return cls(
+            points=points[first],
+            codes=kept_codes,
+            rank=np.arange(len(first)) - (n_of.cumsum() - n_of)[kept_codes],
+            n_classes=len(means),
+            spread=spread,
+            tested=tested,
+            weights=weights / weights.sum(),
+            own_distance=((x - without) ** 2).sum(1) - spread / (mass - many),
+            score=left_out.score[at],
+            rival_distance=((x - means[rival]) ** 2).sum(1) - excess,
+            rival_score=left_out.rival_score[at],
+            rival_means=means[rival],
+            rival_excess=excess,
+        )
+
+    def spread_of(self, values: Floats) -> tuple[float, float]:
+        """Mean and deviation over classes."""
+        mean = float(self.weights @ values)
+        return mean, float(np.sqrt(self.weights @ (values - mean) ** 2))
+
+    def wholes(self) -> tuple[_Groups, float]:
+        """Compare every class with the rivals of its examples; and return how many examples it has on the mean."""
+        n, ones = np.bincount(self.codes, minlength=self.n_classes).astype(np.float64), np.ones(len(self.codes))
+        centroids = class_sums(self.points, self.codes, self.n_classes, ones) / np.maximum(n, 1)[:, None]
+        own = self.codes[self.tested]
+        tested = np.bincount(own, minlength=self.n_classes)
+
+        def mean_of(values: Floats) -> Floats:
+            return np.asarray(np.bincount(own, values, self.n_classes) / np.maximum(tested, 1))
+
+        distance = mean_of(((centroids[own] - self.rival_means) ** 2).sum(1) - self.rival_excess)
+        some = (n > 1) & (tested > 0)
+        noise = self.spread / np.maximum(n, 1)
+        groups = _Groups((distance - noise + self.spread)[some], mean_of(self.rival_score)[some])
+        return groups, float(n[some].mean()) if bool(some.any()) else 2.0
+
+    def pair_odds(self, centre: Floats) -> tuple[float, float]:
+        """Fit A and B; classes weigh alike."""
+        x = self.points - centre
+        x /= np.maximum(np.linalg.norm(x, axis=1, keepdims=True), np.finfo(np.float64).tiny)
+        n_of = np.bincount(self.codes, minlength=self.n_classes)
+        # Of a large class, examples evenly over the order.
+        thinner = np.minimum(MOST_OF_CLASS / np.maximum(n_of, 1), 1)[self.codes]
+        some = np.floor(self.rank * thinner) > np.floor((self.rank - 1) * thinner)
+        chosen, own = x[some], self.codes[some]
+        n_of = np.bincount(own, minlength=self.n_classes)
+        pairs_of = n_of * (n_of - 1) / 2
+        same, weights = [np.empty(0)], [np.empty(0)]
+        for step in range(1, int(n_of.max())):
+            paired = own[step:] == own[:-step]
+            same.append((chosen[step:] * chosen[:-step]).sum(1)[paired])
+            weights.append(1 / pairs_of[own[step:][paired]])
+        # Of all examples, some evenly over their distances from the centre.
+        order = ((self.points - centre) ** 2).sum(1).argsort(kind="stable")
+        some = order[np.unique(np.linspace(0, len(order) - 1, min(len(order), MOST_COMPARED)).round().astype(int))]
+        apart = np.triu(self.codes[some][:, None] != self.codes[some])
+        alike, other = np.concatenate(same), (x[some] @ x[some].T)[apart]
+        if len(alike) == 0 or len(other) == 0:
+            return 0.0, 0.0
+        weight = np.concatenate(weights)
+        truth = np.repeat([1.0, 0.0], [len(alike), len(other)])
+        each = np.concatenate([weight / weight.sum(), np.full(len(other), 1 / len(other))])
+        return logistic_line(np.concatenate([alike, other]), truth, PAIR_WEIGHT * each)
+
+
+def _variances(single: float, group: float, size: float) -> tuple[float, float]:
+    """Line through the variance of single items and that of groups; neither rising with n nor down to nothing."""
+    extra = (single - group) / (1 - 1 / size) if size > 1 else 0.0
+    extra = min(max(extra, 0.0), (1 - COMMON) * single)
+    return single - extra, extra
+
+
+class UnknownEvidence(NamedTuple):
     """What the items of a batch look like; leading axes are the batches of a stack."""
 
     t: Floats  # [..., item], the statistic
     sizes: Floats  # [..., item], of the group that it stands for
     weights: Floats  # [..., item], what it counts as evidence
-    told: Floats  # [..., item], 1 if it is known to have no class, 0 if it has one, NaN if neither
-    with_none: Floats  # [..., item], chance to share a class with another item that is known to have none, and
+    fixed_unknown: Floats  # [..., item], 1 if it is known to have no class, 0 if it has one, NaN if neither
+    with_unknown: Floats  # [..., item], chance to share a class with another item that is known to have none, and
     with_known: Floats  # [..., item], with one that is known to have one
 
     @classmethod
-    def of(cls, t: Floats) -> Looks:
+    def of(cls, t: Floats) -> UnknownEvidence:
         """Make those of single items."""
         return cls(t, np.ones_like(t), np.ones_like(t), np.full_like(t, np.nan), np.zeros_like(t), np.zeros_like(t))
 
 
 @dataclass(frozen=True, eq=False)
-class Verdict:
+class UnknownPosterior:
     """What is known about the share of unknown items of each batch of a stack.
 
     Attributes
     ----------
-    levels : Levels
+    model : UnknownModel
         Of the catalogue.
     grid : Floats
         Posterior of shift, width, level and share, [..., shift, width, level, share].
@@ -85,40 +307,42 @@ class Verdict:
         Of the share, 90 %, [..., 2].
     """
 
-    levels: Levels
+    model: UnknownModel
     grid: Floats
     interval: Floats
 
     @classmethod
-    def of(cls, levels: Levels, looks: Looks, unknown_share: Floats | None = None) -> Verdict:
+    def of(
+        cls, model: UnknownModel, evidence: UnknownEvidence, unknown_share: Floats | None = None
+    ) -> UnknownPosterior:
         """Integrate over everything; `unknown_share` is [..., 2] as in `Context`.
 
         Examples
         --------
         >>> rng = np.random.default_rng(0)
-        >>> levels = Levels((0.0, 1.0), (0, 1), (0, 1), (6.0, 0.0), (1.0, 0.0), (1.0, 0.0), 1.0)
-        >>> looks = Looks.of(np.concatenate([rng.normal(0, 1, 40), rng.normal(6, 1, 20)]))
-        >>> found = Verdict.of(levels, looks)
-        >>> int((found.chances(looks.t, looks.sizes) > REJECTED).sum())
+        >>> model = UnknownModel((0.0, 1.0), (0, 1), (0, 1), (6.0, 0.0), (1.0, 0.0), (1.0, 0.0), 1.0)
+        >>> evidence = UnknownEvidence.of(np.concatenate([rng.normal(0, 1, 40), rng.normal(6, 1, 20)]))
+        >>> posterior = UnknownPosterior.of(model, evidence)
+        >>> int((posterior.of_items(evidence.t, evidence.sizes) > REJECTED).sum())
         20
-        >>> shifted = Looks.of(rng.normal(3, 1, 60))  # everything is
-        >>> int((Verdict.of(levels, shifted).chances(shifted.t, shifted.sizes) > REJECTED).sum())
+        >>> shifted = UnknownEvidence.of(rng.normal(3, 1, 60))  # everything is
+        >>> int((UnknownPosterior.of(model, shifted).of_items(shifted.t, shifted.sizes) > REJECTED).sum())
         0
         """
-        lead, n_items = np.shape(looks.t)[:-1], np.shape(looks.t)[-1]
-        t, n, w, told = (np.asarray(each, np.float64).reshape(-1, n_items) for each in looks[:4])
+        lead, n_items = np.shape(evidence.t)[:-1], np.shape(evidence.t)[-1]
+        t, n, w, fixed = (np.asarray(each, np.float64).reshape(-1, n_items) for each in evidence[:4])
         prior = _prior(np.full((len(t), 2), np.nan) if unknown_share is None else unknown_share.reshape(-1, 2))
         size = max(1, BLOCK_ITEMS // n_items)
         parts = [slice(at, at + size) for at in range(0, len(t), size)]
-        found = [_integrated(levels, prior[part], t[part], n[part], w[part], told[part]) for part in parts]
-        grid, interval = (np.concatenate(each) for each in zip(*found, strict=True))
-        return cls(levels, grid.reshape(*lead, *grid.shape[1:]), interval.reshape(*lead, 2))
+        grids = [_integrated(model, prior[part], t[part], n[part], w[part], fixed[part]) for part in parts]
+        grid, interval = (np.concatenate(each) for each in zip(*grids, strict=True))
+        return cls(model, grid.reshape(*lead, *grid.shape[1:]), interval.reshape(*lead, 2))
 
-    def chances(self, t: Floats, sizes: Floats) -> npt.NDArray[np.float64]:
+    def of_items(self, t: Floats, sizes: Floats) -> npt.NDArray[np.float64]:
         """Chance of each item to be unknown, [..., item]."""
         shape, n_items = t.shape, t.shape[-1]
-        t, sizes, found = t.reshape(-1, n_items).astype(np.float64), sizes.reshape(-1, n_items), np.empty(t.shape)
-        grid, found = self.grid.reshape(len(t), -1).astype(np.float32), found.reshape(-1, n_items)
+        t, sizes = t.reshape(-1, n_items).astype(np.float64), sizes.reshape(-1, n_items)
+        grid, unknown = self.grid.reshape(len(t), -1).astype(np.float32), np.empty(t.shape)
         high, wide = max(1, BLOCK_ITEMS // n_items), BLOCK_ITEMS
         for top in range(0, len(t), high):
             some = slice(top, top + high)
@@ -126,27 +350,27 @@ class Verdict:
             weights, starts = grid[some][batch, cell, None], np.searchsorted(batch, np.arange(len(grid[some])))
             for left in range(0, n_items, wide):
                 here = some, slice(left, left + wide)
-                each = _chances(_densities(self.levels, t[here], sizes[here])[1], batch, cell)
-                found[here] = np.add.reduceat(weights * each, starts)
-        return found.reshape(shape).clip(0, 1)
+                each = _item_posterior(_densities(self.model, t[here], sizes[here])[1], batch, cell)
+                unknown[here] = np.add.reduceat(weights * each, starts)
+        return unknown.reshape(shape).clip(0, 1)
 
 
-def limit_of(chances: Floats, unknown_share: Floats | None) -> Floats:
+def rejection_limit(unknown: Floats, unknown_share: Floats | None) -> Floats:
     """Chance above which an item is rejected, [...]: if a share is told, that of the `Σ_n c_n` most likely ones.
 
     Examples
     --------
-    >>> limit_of(np.array([0.1, 0.4, 0.45, 0.3]), np.array([3.0, 7.0]))
+    >>> rejection_limit(np.array([0.1, 0.4, 0.45, 0.3]), np.array([3.0, 7.0]))
     array(0.4)
-    >>> limit_of(np.array([0.1, 0.4, 0.45, 0.3]), None)
+    >>> rejection_limit(np.array([0.1, 0.4, 0.45, 0.3]), None)
     array(0.5)
     """
-    lead = chances.shape[:-1]
+    lead = unknown.shape[:-1]
     limit = np.full(lead, REJECTED)
     if unknown_share is None:
         return limit
-    most = np.rint(chances.sum(-1, keepdims=True)).astype(np.intp)
-    falling = np.concatenate([-np.sort(-chances, axis=-1), np.zeros((*lead, 1))], -1)
+    most = np.rint(unknown.sum(-1, keepdims=True)).astype(np.intp)
+    falling = np.concatenate([-np.sort(-unknown, axis=-1), np.zeros((*lead, 1))], -1)
     return np.where(np.isnan(unknown_share[..., 0]), limit, np.take_along_axis(falling, most, -1)[..., 0])
 
 
@@ -154,21 +378,21 @@ def _prior(unknown_share: Floats) -> Floats:
     """Chance of each share, [batch, share], from a and b of each batch."""
     a, b = unknown_share[:, 0, None], unknown_share[:, 1, None]
     ends = np.linspace(0, 1, len(SHARES))
-    told = np.diff(betainc(np.maximum(a, np.finfo(np.float64).tiny), b, ends))
-    told = np.where(a > 0, np.pad(told, [(0, 0), (1, 0)]), SHARES[:, 0] == 0)
+    beta = np.diff(betainc(np.maximum(a, np.finfo(np.float64).tiny), b, ends))
+    beta = np.where(a > 0, np.pad(beta, [(0, 0), (1, 0)]), SHARES[:, 0] == 0)
     default = np.concatenate([[NOTHING_UNKNOWN], (1 - NOTHING_UNKNOWN) * np.diff(1 - (1 - ends) ** 2)])
-    return np.where(np.isnan(a), default, told)
+    return np.where(np.isnan(a), default, beta)
 
 
-def known_chances(unknown: Floats) -> npt.NDArray[np.float64]:
+def known_probability(unknown: Floats) -> npt.NDArray[np.float64]:
     """Chance of each item to have a class; one if the catalogue cannot tell."""
     return np.where(np.isnan(unknown), 1.0, 1 - unknown)
 
 
-def single_known_chances(levels: Levels, t: Floats) -> Floats:
+def single_known_probability(model: UnknownModel, t: Floats) -> Floats:
     """Chance that a single item has a class, at even odds and without shift, [..., item]."""
     flat = np.asarray(t, np.float64).reshape(1, -1)
-    ratio = _densities(levels, flat, np.ones_like(flat))[1][0, np.searchsorted(SHIFTS, 0.0), 0, -1]
+    ratio = _densities(model, flat, np.ones_like(flat))[1][0, np.searchsorted(SHIFTS, 0.0), 0, -1]
     return np.asarray(1 / (1 + ratio)).reshape(np.shape(t))
 
 
@@ -186,11 +410,13 @@ def _log_prior() -> Floats:
 LOG_PRIOR = _log_prior()
 
 
-def _integrated(levels: Levels, prior: Floats, t: Floats, n: Floats, w: Floats, told: Floats) -> tuple[Floats, Floats]:
+def _integrated(
+    model: UnknownModel, prior: Floats, t: Floats, n: Floats, w: Floats, fixed: Floats
+) -> tuple[Floats, Floats]:
     """Return the grids [batch, shift, width, level, share] and the intervals [batch, 2] of some batches."""
-    known, ratio = _densities(levels, t, n)
+    known, ratio = _densities(model, t, n)
     # An item that a person labelled is an example of its class: how far it lies from its mean tells nothing.
-    has_class, none = (told == 0)[:, None, None], (told == 1)[:, None, None]
+    has_class, none = (fixed == 0)[:, None, None], (fixed == 1)[:, None, None]
     known, ratio = np.where(has_class, 0, known), np.where(has_class[:, None], 0, ratio)
     mixed = ratio[..., None, :] * SHARES
     mixed += np.where(none[:, None, None], np.finfo(np.float64).tiny, 1 - SHARES)
@@ -203,12 +429,12 @@ def _integrated(levels: Levels, prior: Floats, t: Floats, n: Floats, w: Floats, 
     grid /= grid.sum((1, 2, 3, 4), keepdims=True)
     cells = grid.reshape(len(grid), -1)
     batch, cell = _cells(cells, OF_INTERVAL)
-    each = np.where(np.isnan(told)[batch], _chances(ratio, batch, cell), told[batch])
+    each = np.where(np.isnan(fixed)[batch], _item_posterior(ratio, batch, cell), fixed[batch])
     variance = (each * (1 - each) * n[batch]).sum(1) / t.shape[1] ** 2
     return grid, _intervals(batch, cells[batch, cell], each.mean(1), np.sqrt(variance))
 
 
-def _densities(levels: Levels, t: Floats, n: Floats) -> tuple[Floats, Floats]:
+def _densities(model: UnknownModel, t: Floats, n: Floats) -> tuple[Floats, Floats]:
     """Log-density of known items [batch, shift, width, item], and how many times as likely unknown ones are.
 
     That is [batch, shift, width, level, item].
@@ -217,7 +443,7 @@ def _densities(levels: Levels, t: Floats, n: Floats) -> tuple[Floats, Floats]:
     never less likely to be unknown.
     """
     level, known, other = (
-        (base + extra / n)[:, None, None] for base, extra in (levels.level, levels.known, levels.unknown)
+        (base + extra / n)[:, None, None] for base, extra in (model.level, model.known, model.unknown)
     )
     factors = FACTORS[:, None]
     x, widths = t[:, None, None] - SHIFTS[:, None, None], 4.0 ** LOG_WIDTHS[:, None]
@@ -237,11 +463,11 @@ def _cells(grid: Floats, least: float) -> tuple[npt.NDArray[np.intp], npt.NDArra
     return batch, cell
 
 
-def _chances(ratio: Floats, batch: npt.NDArray[np.intp], cell: npt.NDArray[np.intp]) -> Floats:
+def _item_posterior(ratio: Floats, batch: npt.NDArray[np.intp], cell: npt.NDArray[np.intp]) -> Floats:
     """Chance of each item to be unknown if a cell of the grid holds, [some, item]."""
-    place, share = np.divmod(cell, len(SHARES))
+    other, share = np.divmod(cell, len(SHARES))
     rho = SHARES[share].astype(np.float32)  # a chance needs no more digits
-    part = ratio.astype(np.float32).reshape(len(ratio), -1, ratio.shape[-1])[batch, place] * rho
+    part = ratio.astype(np.float32).reshape(len(ratio), -1, ratio.shape[-1])[batch, other] * rho
     return np.asarray(part / (part + (1 - rho)))
 
 
@@ -252,10 +478,10 @@ def _intervals(batch: npt.NDArray[np.intp], weights: Floats, mean: Floats, devia
     """
     starts, tails = np.flatnonzero(np.diff(batch, prepend=-1)), np.array([TAIL, 1 - TAIL])[:, None, None]
     mean, deviation, weights = mean[:, None], np.maximum(deviation, 1e-6)[:, None], weights[:, None]
-    found = np.zeros((2, len(starts)), int)
+    ends_below = np.zeros((2, len(starts)), int)
     for width in (16, 4, 1):
-        ends = found[..., None] + width * np.arange(1, 4) - 1
-        chances = weights * ndtr((ends[:, batch] / STEPS + 1e-5 - mean) / deviation)
+        ends = ends_below[..., None] + width * np.arange(1, 4) - 1
+        chances = weights * ndtr((ends[:, batch] / SHARE_STEPS + 1e-5 - mean) / deviation)
         below = np.add.reduceat(chances, starts, axis=1)
-        found = found + width * ((below < tails) & (ends < STEPS)).sum(-1)
-    return np.stack([np.maximum(found[0] - 1, 0), found[1]], 1) / STEPS
+        ends_below = ends_below + width * ((below < tails) & (ends < SHARE_STEPS)).sum(-1)
+    return np.stack([np.maximum(ends_below[0] - 1, 0), ends_below[1]], 1) / SHARE_STEPS

@@ -143,12 +143,14 @@ def by_group(
     return Batches.of(items, groups, known or Known()).labelled()
 
 
-def labels_alone(items: GroupedItems, groups: Any, known: Known) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
-    """Return the labels and the rejected items alone: probabilities are never held for all rows at once."""
+def predict_codes(
+    items: GroupedItems, groups: Any, known: Known
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """Return the class of each item and which are rejected; probabilities are never in memory for all rows at once."""
     codes, rejected = np.empty(len(items), np.int64), np.empty(len(items), dtype=bool)
     for _, rows, found in Batches.of(items, groups, known).labelled():
         codes[rows], rejected[rows] = found.probabilities.argmax(1), found.rejected
-    return items.classes[codes], rejected
+    return codes, rejected
 
 
 class _Kept(NamedTuple):

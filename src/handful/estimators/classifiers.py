@@ -23,7 +23,7 @@ from handful.catalogue.labels import distinct, places_of, with_label
 from handful.engine.questions import Question
 from handful.errors import LabelError, OptionError, SimilarNamesWarning, TaskError
 from handful.estimators.answer import Answer
-from handful.estimators.batches import Batches, CatalogueItems, answered, labels_alone
+from handful.estimators.batches import Batches, CatalogueItems, answered, predict_codes
 from handful.estimators.checks import checked_features, checked_labels, checked_rows
 from handful.estimators.containers import frame_of, labels_of
 from handful.estimators.context import Known, checked
@@ -121,7 +121,7 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         catalogue = Catalogue.of(features[~marked], labels[~marked], TRANSFORM)
         if names is not None:
             catalogue = catalogue.with_names(*rows_of_names(names, features.shape[1]))
-        _ = catalogue.reference.levels  # fitted here with the head, not with the first batch
+        _ = catalogue.reference.unknown_model  # fitted here with the head, not with the first batch
         _warn_of_similar(catalogue, 3)
         self._catalogue = catalogue
         codes, probabilities = np.empty(len(labels), np.int64), np.empty((0, len(self.classes_)))
@@ -347,7 +347,9 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             _warn(found)
             labels, rejected = found.labels, found.rejected
         else:
-            labels, rejected = labels_alone(self._items(X, known), groups, checked(known))
+            items = self._items(X, known)
+            codes, rejected = predict_codes(items, groups, checked(known))
+            labels = items.classes[codes]
         return labels if unknown is None else with_label(labels, rejected, unknown)
 
     @overload

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from handful.engine.model import Context
-from handful.engine.prior import Prior
+from handful.engine.tilt import Prior
 from handful.errors import LabelError, OptionError
 from handful.estimators.coarse import coarse_names
 from handful.estimators.columns import column_of

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from handful.catalogue.labels import distinct
 from handful.engine.pooling import FOLLOW, pooled
-from handful.engine.prior import CONCENTRATION, Prior
+from handful.engine.tilt import CONCENTRATION, Prior
 from handful.errors import OptionError, TaskError
 from handful.estimators.columns import column_of, column_values, gaps_in, places_in
 from handful.shapes import Float, Int

@@ -13,8 +13,7 @@ import numpy.typing as npt
 from handful.banks.class_names import plain_label
 from handful.catalogue.labels import distinct
 from handful.engine.model import Context, JointAnswer
-from handful.engine.scores import KINDS, differences, factor_of_labelled, in_nats, label_scores, unit_of
-from handful.engine.several import holding
+from handful.engine.scores import KINDS, differences, factor_of_labelled, in_nats, label_scores, label_several, unit_of
 from handful.errors import LabelError, OptionError, TaskError
 from handful.estimators.answer import Answer
 from handful.estimators.batches import Batches
@@ -110,7 +109,7 @@ class ScoredItems:
         if self.listed is not None:
             context = replace(context, allowed=_listed_and_allowed(self.listed[rows], context))
         nats = self.nats[rows]
-        return holding(nats, self.best[rows], context) if self.several else label_scores(nats, context)
+        return label_several(nats, self.best[rows], context) if self.several else label_scores(nats, context)
 
 
 def infer_scores(

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from handful.engine.linear import class_sums
 from handful.engine.links import NewGroup
-from handful.engine.logistic import class_sums
 from handful.engine.model import JointAnswer
-from handful.engine.unknown import known_chances, limit_of
+from handful.engine.unknown import known_probability, rejection_limit
 from handful.errors import OptionError
 from handful.estimators.columns import column_values, gaps_in, places_in
 from handful.shapes import Bool, Float, Int
@@ -61,9 +61,9 @@ def averaged(
     q = _means(found.probabilities, sequence_of)
     unknown = _means(found.unknown[:, None], sequence_of)[:, 0]
     none = found.none if len(found.none) else np.zeros(len(q), bool)
-    counts = known_chances(np.where(none, 1, unknown)) @ q.astype(np.float64)
+    counts = known_probability(np.where(none, 1, unknown)) @ q.astype(np.float64)
     presence = found.presence if np.isnan(unknown).all() else np.minimum(found.presence, counts)  # Markov's inequality
-    limit = found.limit if unknown_share is None else float(limit_of(np.where(none, 0, unknown), unknown_share))
+    limit = found.limit if unknown_share is None else float(rejection_limit(np.where(none, 0, unknown), unknown_share))
     found = replace(found, probabilities=q, unknown=unknown, expected_counts=counts, presence=presence, limit=limit)
     return replace(found, groups=_whole_groups(found, sequence_of))
 

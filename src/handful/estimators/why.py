@@ -165,7 +165,7 @@ def explained(
     rows = batches.rows_of[place][np.asarray(chosen, dtype=np.int64)]
     items = batches.items
     assert isinstance(items, CatalogueItems)
-    context = replace(batches.contexts.of_group(place, rows), given=None)
+    context = replace(batches.contexts.of_group(place, rows), fixed_labels=None)
     scores, names = items.catalogue.scores(items.points[rows], context), items.classes.tolist()
     alone, near = softmax(scores, axis=1), _nearest(items.catalogue, items.points[rows], names, n_nearest)
     table, unknown, counts = found.probabilities, found.unknown, found.expected_counts

@@ -11,9 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from handful.engine.model import BatchItems, Context, DecidedBatch, Decision, Reference
-from handful.engine.sizes import rows_at_a_time
-from handful.engine.unknown import known_chances
+from handful.engine.model import BatchItems, BatchTotals, Context, DecidedBatch, Decision, Reference, rows_at_a_time
 from handful.estimators.certainty import certainty_of, most_certain
 
 Floats = npt.NDArray[np.floating]
@@ -28,27 +26,19 @@ class RowAnswers(NamedTuple):
     unknown: Floats  # [row], NaN if it is not known
 
 
-class BatchTotals(NamedTuple):
-    """What rows add up to; as one vector, parts of a batch add."""
+def packed(totals: BatchTotals) -> npt.NDArray[np.float64]:
+    """Return the sums over rows as one vector, so that parts of a batch add."""
+    return np.concatenate([totals.counts, *totals.log_absence, [totals.confidence, totals.unknown]])
 
-    counts: Floats  # [class], Σ_n q_nk, unknown rows apart
-    absent: Floats  # [2, class], as in `handful.engine.model.ItemLabels`
-    confidence: float  # Σ_n of the largest probabilities under the head
-    unknown: float  # Σ_n of the chances to be unknown
 
-    def packed(self) -> Floats:
-        """Return one vector."""
-        return np.concatenate([self.counts, *self.absent, [self.confidence, self.unknown]])
-
-    @classmethod
-    def unpacked(cls, vector: Floats) -> BatchTotals:
-        """Undo `packed`."""
-        counts, *absent = vector[:-2].reshape(3, -1)
-        return cls(counts, np.stack(absent), float(vector[-2]), float(vector[-1]))
+def unpacked(vector: npt.NDArray[np.float64]) -> BatchTotals:
+    """Undo `packed`."""
+    counts, *absence = vector[:-2].reshape(3, -1)
+    return BatchTotals(counts, np.stack(absence), vector[-2], vector[-1])
 
 
 class GivenRows(NamedTuple):
-    """Rows whose class is known for certain, in increasing order, and these classes, as in `Context.given`."""
+    """Rows whose class is known for certain, in increasing order, and these classes, as in `Context.fixed_labels`."""
 
     rows: Ints
     classes: Ints
@@ -79,7 +69,7 @@ class DecidedRun:
         """Decide; `read` returns the points of rows."""
 
         def items_at(rows: Ints) -> BatchItems:
-            return BatchItems(read(rows), reference, replace(context, given=given.at(rows)))
+            return BatchItems(read(rows), reference, replace(context, fixed_labels=given.at(rows)))
 
         return cls(DecidedBatch.of(n_rows, len(reference.head.weights), items_at, given.rows), context, given)
 
@@ -92,12 +82,12 @@ class DecidedRun:
     def name(self) -> str:
         """Hash of it all: what shards add up to is kept under this name."""
         at, head = self.decision, self.decision.reference.head
-        digest = hashlib.sha256(repr((at.roll.alone, at.gate, at.far)).encode())
-        arrays = [head.weights, head.offsets, head.mass, at.tilts, at.offset, *at.roll[:3]]
-        arrays += [self.batch.rows, self.batch.given]
+        digest = hashlib.sha256(repr((at.samples.alone_weight, at.move_weight, at.distance)).encode())
+        arrays = [head.weights, head.offsets, head.mass, at.tilts, at.offset, *at.samples[:3]]
+        arrays += [self.batch.rows, self.batch.responsibilities]
         if self.context.log_shares is not None:
             arrays.append(self.context.log_shares)
-        for array in arrays if at.verdict is None else [*arrays, at.verdict.grid]:
+        for array in arrays if at.unknown_posterior is None else [*arrays, at.unknown_posterior.grid]:
             digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()[:16]
 
@@ -108,20 +98,14 @@ class DecidedRun:
 
     def label(self, points: Floats, rows: range) -> tuple[RowAnswers, Floats]:
         """Label the rows of these numbers; return also their totals, packed."""
-        context = replace(self.context, given=self.given.at(np.asarray(rows)))
+        context = replace(self.context, fixed_labels=self.given.at(np.asarray(rows)))
         items = BatchItems(points, self.decision.reference, context)
         found = self.batch.label(items, rows)
         q, unknown = found.probabilities, np.asarray(found.unknown, np.float64)
-        counting = known_chances(unknown)
-        totals = BatchTotals(
-            (counting.astype(q.dtype) @ q).astype(np.float64),
-            found.absent,
-            float(found.confidence.sum(dtype=np.float64)),
-            unknown.sum(),
-        )
+        totals = found.totals()
         labels, values = _best_two(q)
-        most = np.where(items.judged, most_certain(self.decision.reference.head.mass), 1.0)
-        return RowAnswers(labels, certainty_of(values, unknown, most), unknown), totals.packed()
+        most = np.where(items.unlabelled, most_certain(self.decision.reference.head.mass), 1.0)
+        return RowAnswers(labels, certainty_of(values, unknown, most), unknown), packed(totals)
 
 
 def _best_two(q: Floats) -> tuple[Ints, Floats]:

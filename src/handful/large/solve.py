@@ -29,16 +29,14 @@ import numpy as np
 from handful.banks import FeatureBank
 from handful.catalogue import Catalogue
 from handful.catalogue.rows import ROW_TRANSFORMS
-from handful.engine.model import NO_CLASS, Context
-from handful.engine.presence import chance_of_any
-from handful.engine.unknown import REJECTED, limit_of
+from handful.engine.model import NO_CLASS, Context, summarize
 from handful.errors import OptionError, StorageError, TaskError
 from handful.estimators.diagnostics import diagnose
 from handful.estimators.given import rows_given
 from handful.estimators.prior_weights import class_places, prior_of, weights_of
 from handful.estimators.unknown_share import shares_of
 from handful.large.answers import FOLDER, read_answers
-from handful.large.decided import NOTHING_GIVEN, BatchTotals, DecidedRun, GivenRows
+from handful.large.decided import NOTHING_GIVEN, DecidedRun, GivenRows, unpacked
 from handful.large.inputs import read_input
 from handful.large.shard import SUMS, Work
 from handful.large.solution import LargeSolution
@@ -207,31 +205,30 @@ def _solved(
             f"answers of {missing} shards are not in {work.folder.address}: nodes of the cluster wrote them to disks "
             "of their own; give a URL as the folder, or a path that all nodes see"
         )
-    totals = BatchTotals.unpacked(total)
-    verdict = decided.decision.verdict
-    limit, none = REJECTED, given.rows[given.classes == NO_CLASS]
-    if verdict is not None and context.unknown_share is not None:
+    totals, posterior = unpacked(total), decided.decision.unknown_posterior
+    unknown, none = None, given.classes == NO_CLASS
+    if posterior is not None and context.unknown_share is not None:
         unknown = np.concatenate([part["unknown"] for part in read_answers(work.folder)])
         unknown[given.rows] = 0
-        limit = float(limit_of(unknown, context.unknown_share))
-    roll, shots = decided.decision.roll, catalogue.reference.head.mass
-    presence = chance_of_any(roll, shots, totals.absent, totals.counts, float(n_rows))
+    shots, share = catalogue.reference.head.mass, context.unknown_share
+    summary = summarize(decided.decision.samples, shots, totals, float(n_rows), none, posterior, unknown, share)
+    confidence, interval = float(totals.confidence) / n_rows, summary.interval
     return LargeSolution(
         folder=work.folder.address,
         class_names=names,
-        expected_counts=totals.counts,
-        presence=presence if verdict is None and len(none) == 0 else np.minimum(presence, totals.counts),
-        joint_weight=float(1 - roll.alone),
-        confidence=totals.confidence / n_rows,
-        unknown_share=None if verdict is None else totals.unknown / n_rows,
-        unknown_interval=(0.0, 1.0) if verdict is None else (float(verdict.interval[0]), float(verdict.interval[1])),
+        expected_counts=summary.expected_counts,
+        presence=summary.presence,
+        joint_weight=float(summary.joint_weight),
+        confidence=confidence,
+        unknown_share=None if posterior is None else float(totals.unknown) / n_rows,
+        unknown_interval=(float(interval[0]), float(interval[1])),
         unknown_reason=catalogue.unknown_reason,
-        limit=limit,
-        none=none,
+        limit=float(summary.limit),
+        none=given.rows[none],
         diagnostics=diagnose(
             catalogue.head,
             n_rows,
-            totals.confidence / n_rows,
+            confidence,
             unknown_share=context.unknown_share,
             unknown_reason=catalogue.unknown_reason,
         ),

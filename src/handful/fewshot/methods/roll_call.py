@@ -21,8 +21,8 @@ import torch
 from torch import Tensor
 
 from handful.engine.head import fit_head
-from handful.engine.levels import fit_levels
 from handful.engine.model import JointAnswer, Reference, label_batch
+from handful.engine.unknown import fit_unknown_model
 from handful.fewshot.methods.method import Method, Options
 from handful.fewshot.solution import Solution
 from handful.fewshot.solvers.frame import Frame
@@ -51,7 +51,7 @@ def _solved(task: TaskBatch) -> Solution:
     points, codes, square_norm = support_of(frame)
     examples, classes = points.cpu().numpy(), codes.cpu().numpy().astype(np.int64)
     head = fit_head(examples, classes, task.n_classes, square_norm)
-    reference = Reference(head, fit_levels(head, examples, classes))
+    reference = Reference(head, fit_unknown_model(head, examples, classes))
     n_tasks, n_query = frame.query.shape[:2]
     log_q = torch.full((n_tasks, n_query, task.n_classes), -torch.inf, dtype=task.dtype)
     shares, unknown = torch.zeros(n_tasks, task.n_classes, dtype=task.dtype), torch.zeros(log_q.shape[:2])

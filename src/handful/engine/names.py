@@ -1,13 +1,13 @@
 """Names: a class may also be known by a vector of its name or description, for example from a text encoder.
 
-Names and items need not lie in the same place: vectors of names and of photographs are far apart, and a name says less
+Names and items need not lie in the same region: vectors of names and of photographs are far apart, and a name says less
 than it varies. Over the classes that have both, with m their mean examples and t their names,
 
     name among examples = centre of m + a (t - centre of t),    a = Σ⟨m - centre, t - centre⟩ / Σ|t - centre|².
 
-There it is one more example, of weight w. Names of a catalogue say something if Σ⟨m - centre, t - centre⟩ is larger
-than for names dealt to the classes at random, by two standard deviations; else only classes without examples have
-theirs. w is the worth under which left-out examples are most likely. If the name of a class is not used and its only
+There it is one more example, of weight w. Names of a catalogue are informative if Σ⟨m - centre, t - centre⟩ is larger
+than for names assigned to the classes at random, by two standard deviations; else only classes without examples have
+theirs. w is the weight under which left-out examples are most likely. If the name of a class is not used and its only
 example is left out, nothing is left of the class, and the chance of the example is that of any class, 1/K.
 """
 
@@ -20,16 +20,16 @@ from functools import cached_property
 
 import numpy as np
 
-from handful.engine.left_out import Fold, Margins, likelihood
-from handful.engine.logistic import Bools, Floats, Ints, class_sums
+from handful.engine.left_out import Bools, Floats, Fold, Ints, Margins, log_likelihood
+from handful.engine.linear import class_sums
 
 # a where no class has both, and the number of classes that it weighs against those that have. On clinc150 a is 0.5.
 USUAL_SLOPE, SLOPE_CLASSES = 0.5, 2.0
 # Standard deviations beyond chance, and the classes with both below which names are trusted: there is no telling.
-SAYING, FEWEST_TESTED = 2.0, 4
-# Worth of a name in examples: what is tried, in this order, until the next is less likely; and what is used if examples
-# cannot tell, or at least if a class has none.
-WORTHS, USUAL_WORTH = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0), 1.0
+INFORMATIVE, FEWEST_TESTED = 2.0, 4
+# Weight of a name in examples: what is tried, in this order, until the next is less likely; and what is used if
+# examples cannot tell, or at least if a class has none.
+NAME_WEIGHTS, USUAL_NAME_WEIGHT = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0), 1.0
 
 # Trains on points, codes and weights, and returns W and b.
 Train = Callable[[Floats, Ints, Floats], tuple[Floats, Floats]]
@@ -52,14 +52,14 @@ class NameVectors:
 
     >>> means = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [0.5, 0.5], [0.0, 0.0]])
     >>> names, shots = NameVectors(2 * means + 5, np.arange(6)), np.full(6, 30.0)
-    >>> names.say_something(means, shots), bool(np.abs(names.among(means, shots) - means).max() < 0.1)
+    >>> names.are_informative(means, shots), bool(np.abs(names.aligned(means, shots) - means).max() < 0.1)
     (True, True)
     """
 
     points: Floats
     codes: Ints
 
-    def among(self, means: Floats, shots: Floats) -> Floats:
+    def aligned(self, means: Floats, shots: Floats) -> Floats:
         """Return the names [name, dim] on the side of the examples; `shots` of zero mark classes without any."""
         m, t, centre, of_names = self._both(means, shots)
         away = self.points - of_names
@@ -68,21 +68,21 @@ class NameVectors:
         slope = max(float((m * t).sum()) + USUAL_SLOPE * usual, 0.0) / size if size > 0 else 0.0
         return np.asarray(centre + slope * away)
 
-    def say_something(self, means: Floats, shots: Floats) -> bool:
+    def are_informative(self, means: Floats, shots: Floats) -> bool:
         """Whether names go with the examples of their classes; True if there are too few classes to tell."""
         m, t, _, _ = self._both(means, shots)
         if len(m) < FEWEST_TESTED:
             return True
         products = (m @ t.T).astype(np.float64)
-        return float(products.trace()) > SAYING * math.sqrt((products**2).sum() / (len(m) - 1))
+        return float(products.trace()) > INFORMATIVE * math.sqrt((products**2).sum() / (len(m) - 1))
 
     def blended(self, means: Floats, shots: Floats) -> tuple[Floats, Floats]:
         """Return means and numbers of examples with every name as one more example, or if it is the only one."""
-        used = self.say_something(means, shots) | (shots[self.codes] == 0)
+        used = self.are_informative(means, shots) | (shots[self.codes] == 0)
         weights = np.zeros_like(shots)
-        weights[self.codes] = USUAL_WORTH * used
+        weights[self.codes] = USUAL_NAME_WEIGHT * used
         sums = means * shots[:, None]
-        sums[self.codes] += self.among(means, shots) * weights[self.codes, None]
+        sums[self.codes] += self.aligned(means, shots) * weights[self.codes, None]
         return sums / (shots + weights)[:, None], shots + weights
 
     def _both(self, means: Floats, shots: Floats) -> tuple[Floats, Floats, Floats, Floats]:
@@ -108,15 +108,15 @@ class HeadRows:
         K.
     names
         Names of some of the classes, or None.
-    worth
-        How many examples a name is worth.
+    name_weight
+        How many examples a name counts as.
     """
 
     points: Floats
     codes: Ints
     n_classes: int
     names: NameVectors | None = None
-    worth: float = 0.0
+    name_weight: float = 0.0
 
     @cached_property
     def shots(self) -> Floats:
@@ -128,18 +128,21 @@ class HeadRows:
         """Weight of the name of each class; at least one for a class without examples."""
         weights = np.zeros(self.n_classes, self.points.dtype)
         if self.names is not None:
-            weights[self.names.codes] = self.worth
-            weights[self.shots == 0] = max(self.worth, USUAL_WORTH)
+            weights[self.names.codes] = self.name_weight
+            weights[self.shots == 0] = max(self.name_weight, USUAL_NAME_WEIGHT)
         return weights
 
-    def joined(self, kept: Bools, each: Floats) -> tuple[Floats, Ints, Floats]:
+    def training_rows(self, kept: Bools, each: Floats) -> tuple[Floats, Ints, Floats]:
         """Return some of the examples, then the names that count: points, codes and weights."""
         points, codes = self.points[kept], self.codes[kept]
         if self.names is None:
             return points, codes, each[kept]
         shots = np.bincount(codes, minlength=self.n_classes).astype(points.dtype)
         sums = class_sums(points, codes, self.n_classes, np.ones_like(each[kept]))
-        named, weights = self.names.among(sums / np.maximum(shots, 1)[:, None], shots), self.of_names[self.names.codes]
+        named, weights = (
+            self.names.aligned(sums / np.maximum(shots, 1)[:, None], shots),
+            self.of_names[self.names.codes],
+        )
         used = weights > 0
         return (
             np.concatenate([points, named[used]]),
@@ -147,34 +150,34 @@ class HeadRows:
             np.concatenate([each[kept], weights[used]]),
         )
 
-    def without(self, train: Train, out: Bools) -> Fold:
+    def leave_out(self, train: Train, out: Bools) -> Fold:
         """Train without some of the examples."""
-        left = self.left(out)
-        weights, offsets = train(*self.joined(~out, np.ones_like(self.points[:, 0])))
-        # Nothing is left of a class: its logits say nothing, see `evidence`.
+        left = self.remaining_shots(out)
+        weights, offsets = train(*self.training_rows(~out, np.ones_like(self.points[:, 0])))
+        # Nothing is left of a class: its logits say nothing, see `left_out_log_likelihood`.
         log_shots = np.log(np.where(left > 0, left, 1))
         return Fold(np.flatnonzero(out), self.points[out], self.codes[out], weights, offsets, log_shots)
 
-    def left(self, out: Bools) -> Floats:
+    def remaining_shots(self, out: Bools) -> Floats:
         """Return the number of examples of each class without some, names included."""
         return np.asarray(np.bincount(self.codes[~out], minlength=self.n_classes) + self.of_names)
 
-    def evidence(self, train: Train, left_out: list[Bools]) -> float:
+    def left_out_log_likelihood(self, train: Train, left_out: list[Bools]) -> float:
         """Mean log-likelihood of left-out examples, at the best temperature; classes weigh alike."""
-        margins = Margins.joined([part for out in left_out for part in self.without(train, out).margins()])
-        gone = np.concatenate([self.left(out)[self.codes[out]] == 0 for out in left_out])
+        margins = Margins.joined([part for out in left_out for part in self.leave_out(train, out).margins()])
+        gone = np.concatenate([self.remaining_shots(out)[self.codes[out]] == 0 for out in left_out])
         behind = np.where(gone, math.log(self.n_classes), margins.behind)
         own = np.concatenate([self.codes[out] for out in left_out])
-        likelihoods, _ = likelihood(margins._replace(behind=behind), 1 / self.shots[own], self.n_classes)
+        likelihoods, _ = log_likelihood(margins._replace(behind=behind), 1 / self.shots[own], self.n_classes)
         return float(likelihoods.max())
 
-    def of_best_worth(self, train: Train, left_out: list[Bools]) -> HeadRows:
-        """Return the same rows with the worth of names under which left-out examples are most likely."""
+    def with_best_weight(self, train: Train, left_out: list[Bools]) -> HeadRows:
+        """Return the same rows with the weight of names under which left-out examples are most likely."""
         best, highest = self, -math.inf
-        for worth in WORTHS:
-            tried = replace(self, worth=worth)
-            found = tried.evidence(train, left_out)
-            if found <= highest:
+        for weight in NAME_WEIGHTS:
+            tried = replace(self, name_weight=weight)
+            value = tried.left_out_log_likelihood(train, left_out)
+            if value <= highest:
                 break
-            best, highest = tried, found
+            best, highest = tried, value
         return best

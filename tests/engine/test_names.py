@@ -5,7 +5,7 @@ import pytest
 
 from handful.engine import head as module
 from handful.engine.head import LinearHead, fit_head
-from handful.engine.named import NameVectors
+from handful.engine.names import NameVectors
 from tests.engine.catalogues_at_hand import accuracy, with_names
 
 

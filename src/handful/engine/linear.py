@@ -1,0 +1,461 @@
+"""Linear scores: logistic regression, class means, and class means that move with the items of a batch.
+
+**Multinomial logistic regression**, `min Σ_n r_n CE(y_n, x_n W + b) + |W - W0|²/(2C)` over W and b, by L-BFGS.
+`logistic` compares every example with all K classes: N·K·d per evaluation; W0 = 0, and b has no penalty.
+`logistic_near` compares it with the M classes nearest to its own, N·M·d, and starts from class means.
+`logistic_some` trains M of the classes beside the others, which stay: N·K·d once, and N·M·d per evaluation.
+
+W - W0 lies in the span of the examples. If they are fewer than the features, they are rotated into it first.
+
+**Class means**: `W = κ P μ`, `b = -½κ μᵀPμ + ½κ g V/s`, with P the inverse covariance within classes, shrunk,
+`P = [(1-δ) Σ d/tr Σ + δ]⁻¹`, and `V = tr PΣ`. κ and δ are those under which examples are most likely if each is left
+out of its own mean, `(s μ - x)/(s - 1)`, and out of Σ, with half of the classes. The cost is three decompositions of Σ
+for any number of classes.
+
+**Moved means**, of examples and items: `μ'_k = (s_k μ_k + a Σ_n q_nk z_n) / (s_k + a Σ_n q_nk)`.
+The head's slope turns a move into nats, `κ_k = <W_k - W̄, μ_k - μ̄> / |μ_k - μ̄|²`. A score gains
+
+    f κ_k { (<z, μ'> - |μ'|²/2) - (<z, μ> - |μ|²/2) - V/2 (1/s - e) },    e = (s + a² Σ q²) / (s + a Σ q)²,
+
+with every item left out of its own class. The last term is what the mean of more examples gains for any item: V/s of
+its squared length is noise. Only sums over the items are needed, so a part of a batch can move the means for all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from scipy.optimize import minimize
+from scipy.special import expit
+
+from handful.engine.left_out import (
+    FEWEST_LEFT_OUT,
+    Calibration,
+    Floats,
+    Ints,
+    Margins,
+    blocks,
+    distinct,
+    log_likelihood,
+)
+from handful.shapes import PerBatch
+
+# Stop when the gradient is this share of that at zero: logits then differ from converged ones by less than 1 %.
+TOLERANCE = 1e-3
+# L-BFGS: pairs of steps and changes of the gradient that it remembers, and steps that it may take. SciPy's own takes as
+# many steps, in double precision, and twice as long.
+MEMORY, MOST_STEPS, MOST_HALVINGS = 10, 200, 20
+# Ridge of a logistic regression on one number.
+RIDGE = 1e-3
+# κ times the mean squared distance of the class means from their centre, in nats, at T = 1. At one shot the most likely
+# values were 11 to 16 on three banks.
+NATS_OF_MEANS = 14.0
+# A mean of s examples lies V/s too far from the items of its class; g, this share of it, is taken off. All of it is too
+# much: such a distance is also noisy, and noise of variance v in a score adds v/2 to the mean of its exponential, so
+# means of few examples win too often by chance. Shares between 0.5 and 0.75 are most accurate on three banks.
+SHARE_OF_EXCESS = 0.7
+# δ, what is tried; at 1 the space stays as it is.
+SHRINKAGES = (1.0, 0.9, 0.8, 0.6)
+# The spread is known if there are this many more examples than classes.
+ENOUGH_FOR_SPREAD = 10
+# Scores of left-out examples.
+LEFT_OUT_SCORES = 2**24
+# a, what an item of a class counts, in examples, and the share of the gain in nats that is believed.
+PULL, BELIEVED = 2.0, 0.5
+
+
+def logistic(
+    points: Floats, codes: Ints, n_classes: int, inverse_ridge: float, each: Floats | None = None
+) -> tuple[Floats, Floats]:
+    """Return W [class, dim] and b [class]; every example is compared with all classes.
+
+    Parameters
+    ----------
+    points, codes
+        Examples [point, dim] and their classes.
+    n_classes, inverse_ridge
+        K and C.
+    each
+        r, the weight of each example; one by default.
+
+    Examples
+    --------
+    >>> points = np.array([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]])
+    >>> weights, offsets = logistic(points, np.array([0, 0, 1]), 2, inverse_ridge=30.0)
+    >>> (points @ weights.T + offsets).argmax(1).tolist()
+    [0, 0, 1]
+    """
+    groups = [(block, slice(None), codes[block]) for block in blocks(len(points), n_classes)]
+    start = np.zeros((n_classes, points.shape[1] + 1), points.dtype)
+    return _minimised(points, _ones(points) if each is None else each, groups, start, 1 / inverse_ridge, 0.0)
+
+
+def logistic_line(x: Floats, truth: Floats, weights: Floats) -> tuple[float, float]:
+    """Minimise `Σ w CE(y, A + B x) + ridge (A² + B²)/2`.
+
+    Examples
+    --------
+    >>> a, b = logistic_line(np.array([-1.0, 1.0]), np.array([0.0, 1.0]), np.ones(2))
+    >>> abs(a) < 1e-6, b > 1
+    (True, True)
+    """
+
+    def sums(each: Floats) -> Floats:
+        return np.array([each.sum(), each @ x])
+
+    def loss(at: Floats) -> tuple[float, Floats]:
+        logits = at[0] + at[1] * x
+        each = np.maximum(logits, 0) + np.log1p(np.exp(-np.abs(logits))) - truth * logits
+        return float(weights @ each + RIDGE / 2 * at @ at), sums(weights * (expit(logits) - truth)) + RIDGE * at
+
+    def curvature(at: Floats) -> Floats:
+        p = expit(at[0] + at[1] * x)
+        each = weights * p * (1 - p)
+        return np.stack([sums(each), sums(each * x)]) + RIDGE * np.eye(2)
+
+    a, b = minimize(loss, np.zeros(2), jac=True, hess=curvature, method="trust-exact", options={"gtol": 1e-8}).x
+    return float(a), float(b)
+
+
+def logistic_near(
+    points: Floats,
+    codes: Ints,
+    near: Ints,
+    start: tuple[Floats, Floats],
+    inverse_ridge: float,
+    each: Floats | None = None,
+) -> tuple[Floats, Floats]:
+    """Return W and b; every example is compared with the classes `near[y_n]`, of which its own must be the first.
+
+    The penalty is `(|W - W0|² + |b - b0|²)/(2C)`, with W0 and b0 from `start`. Without that on b, the offset of a class
+    that no other class is compared with could grow without limit, and the class would win items far from it.
+
+    Examples
+    --------
+    >>> points = np.array([[1.0, 0.1], [0.9, 0.0], [0.1, 1.0], [0.0, 0.8]])
+    >>> codes, means = np.array([0, 0, 1, 1]), np.eye(2)
+    >>> weights, offsets = logistic_near(points, codes, nearest_classes(means, 2), (20 * means, np.zeros(2)), 30.0)
+    >>> (points @ weights.T + offsets).argmax(1).tolist()
+    [0, 0, 1, 1]
+    """
+    order = np.argsort(codes, kind="stable")
+    ends = np.cumsum(np.bincount(codes, minlength=len(near)))
+    groups = [
+        (slice(end - n, end), near[k], np.zeros(n, dtype=np.int64))
+        for k, (end, n) in enumerate(zip(ends, np.diff(ends, prepend=0), strict=True))
+        if n > 0
+    ]
+    each = _ones(points) if each is None else each
+    begin = np.column_stack(start).astype(points.dtype)
+    return _minimised(points[order], each[order], groups, begin, 1 / inverse_ridge, 1 / inverse_ridge)
+
+
+def logistic_some(
+    points: Floats, codes: Ints, start: tuple[Floats, Floats], some: Ints, inverse_ridge: float, each: Floats
+) -> tuple[Floats, Floats]:
+    """Return W and b of all classes: those of `some` classes are trained from `start`, and the others stay as there.
+
+    Examples
+    --------
+    >>> points = np.array([[1.0, 0.1], [0.9, 0.0], [0.1, 1.0], [0.0, 0.8]])
+    >>> codes, ones, start = np.array([0, 0, 1, 1]), np.ones(4), (np.array([[3.0, 0.0], [0.0, 0.0]]), np.zeros(2))
+    >>> weights, offsets = logistic_some(points, codes, start, np.array([1]), 30.0, ones)
+    >>> (points @ weights.T + offsets).argmax(1).tolist(), weights[0].tolist()
+    ([0, 0, 1, 1], [3.0, 0.0])
+    """
+    rows, begin = np.column_stack([points, _ones(points)]), np.column_stack(start).astype(points.dtype)
+    n_classes, number = len(begin), np.full(len(begin), -1)
+    number[some] = np.arange(len(some))
+    kept, own = begin[number < 0], number[codes]
+    ridge = np.full(rows.shape[1], 1 / inverse_ridge, rows.dtype)
+    ridge[-1] = 0
+    others = np.full(len(rows), -np.inf, rows.dtype)  # log-sum-exp of the classes that stay
+    parts = blocks(len(rows), n_classes)
+    for block in parts if len(kept) else ():
+        others[block] = np.logaddexp.reduce(rows[block] @ kept.T, axis=1)
+
+    def value(weights: Floats) -> tuple[float, Floats]:
+        gradient = weights * ridge
+        loss = 0.5 * float(np.vdot(weights, gradient))
+        for block in parts:
+            logits, share = rows[block] @ weights.T, each[block]
+            trained = np.flatnonzero(own[block] >= 0)
+            mine = own[block][trained]
+            top = np.maximum(logits.max(1), others[block])
+            loss -= float(np.dot(logits[trained, mine], share[trained]))
+            np.exp(logits - top[:, None], out=logits)
+            total = logits.sum(1) + np.exp(others[block] - top)
+            loss += float(np.dot(top + np.log(total), share))
+            logits *= (share / total)[:, None]
+            logits[trained, mine] -= share[trained]
+            gradient += logits.T @ rows[block]
+        return loss, gradient
+
+    at_zero = each @ rows / n_classes - class_sums(rows, codes, n_classes, each)
+    solution = begin.copy()
+    solution[some] = _descend(value, begin[some], value(begin[some]), TOLERANCE * float(np.linalg.norm(at_zero)))
+    return solution[:, :-1], solution[:, -1]
+
+
+def nearest_classes(means: Floats, most: int) -> Ints:
+    """Return each class itself and then the classes with the nearest means, `most` in all or as many as there are.
+
+    Examples
+    --------
+    >>> nearest_classes(np.array([[0.0], [1.0], [3.0]]), 2).tolist()
+    [[0, 1], [1, 0], [2, 1]]
+    """
+    most, halves, nearest = min(most, len(means)), 0.5 * (means**2).sum(1), []
+    for block in blocks(len(means), len(means)):
+        farness = halves - means[block] @ means.T
+        rows = np.arange(len(farness))
+        farness[rows, rows + block.start] = -np.inf
+        some = np.argpartition(farness, most - 1)[:, :most]
+        nearest.append(np.take_along_axis(some, np.take_along_axis(farness, some, 1).argsort(1), 1))
+    return np.concatenate(nearest)
+
+
+def class_sums(points: Floats, codes: Ints, n_classes: int, each: Floats) -> Floats:
+    """Σ r_n x_n of each class, [class, dim]."""
+    chosen = sparse.csr_array((each, (codes, np.arange(len(codes)))), shape=(n_classes, len(codes)))
+    return np.asarray(chosen @ points)
+
+
+Group = tuple[slice, Any, Ints]  # examples, the classes they are compared with, and the place of their own among these
+
+
+def _minimised(
+    points: Floats, each: Floats, groups: list[Group], start: Floats, pull: float, lift: float
+) -> tuple[Floats, Floats]:
+    """Minimise from W0, b0; `pull` and `lift` are the ridges of W and b."""
+    basis = None
+    if len(points) < points.shape[1]:
+        basis, triangle = np.linalg.qr(points.T)
+        points = triangle.T
+    rows = np.column_stack([points, _ones(points)])  # b is the weight of a feature that is always one
+    origin = start if basis is None else np.column_stack([start[:, :-1] @ basis, start[:, -1]])
+    ridge = np.full(rows.shape[1], pull, rows.dtype)
+    ridge[-1] = lift
+
+    def value(weights: Floats) -> tuple[float, Floats]:
+        away = weights - origin
+        gradient = away * ridge
+        loss = 0.5 * float(np.vdot(away, gradient))
+        for some, classes, own in groups:
+            block, share, index = rows[some], each[some], np.arange(len(own))
+            logits = block @ weights[classes].T
+            logits -= logits.max(1, keepdims=True)
+            behind = -logits[index, own]
+            np.exp(logits, out=logits)
+            total = logits.sum(1)
+            loss += float(np.dot(behind + np.log(total), share))
+            logits *= (share / total)[:, None]
+            logits[index, own] -= share
+            gradient[classes] += logits.T @ block
+        return loss, gradient
+
+    first = value(origin)
+    steepest = float(np.linalg.norm((value(np.zeros_like(origin)) if origin.any() else first)[1]))
+    solution = _descend(value, origin, first, TOLERANCE * steepest)
+    weights = solution[:, :-1] if basis is None else start[:, :-1] + (solution - origin)[:, :-1] @ basis.T
+    return weights, solution[:, -1]
+
+
+def _descend(
+    value: Callable[[Floats], tuple[float, Floats]], here: Floats, first: tuple[float, Floats], enough: float
+) -> Floats:
+    """Minimise by L-BFGS with backtracking (Armijo) until the gradient is at most `enough`; `first` is that of here."""
+    loss, gradient = first
+    steps: list[tuple[Floats, Floats, float]] = []
+    rounding = 4 * float(np.finfo(here.dtype).eps)
+    for _ in range(MOST_STEPS):
+        if float(np.linalg.norm(gradient)) <= enough:
+            break
+        direction = _newton(gradient, steps)
+        slope, step = float(np.vdot(gradient, direction)), 1.0
+        for _ in range(MOST_HALVINGS):
+            there = here - step * direction
+            new_loss, new_gradient = value(there)
+            # What the step gains can be less than the rounding of the loss.
+            if new_loss <= loss - 1e-4 * step * slope + rounding * abs(loss):
+                break
+            step /= 2
+        else:
+            break
+        moved, turned = there - here, new_gradient - gradient
+        bend = float(np.vdot(moved, turned))
+        if bend > rounding * float(np.vdot(turned, turned)):
+            steps = [*steps, (moved, turned, 1 / bend)][-MEMORY:]
+        here, loss, gradient = there, new_loss, new_gradient
+    return here
+
+
+def _newton(gradient: Floats, steps: list[tuple[Floats, Floats, float]]) -> Floats:
+    """Return the inverse Hessian times the gradient, as far as the steps remember it (the two-loop recursion)."""
+    direction, factors, part = gradient.copy(), [], np.empty_like(gradient)
+    for moved, turned, inverse in reversed(steps):
+        factors.append(inverse * float(np.vdot(moved, direction)))
+        direction -= np.multiply(turned, factors[-1], out=part)
+    if steps:
+        _, turned, inverse = steps[-1]
+        direction /= inverse * float(np.vdot(turned, turned))
+    for (moved, turned, inverse), factor in zip(steps, reversed(factors), strict=True):
+        direction += np.multiply(moved, factor - inverse * float(np.vdot(turned, direction)), out=part)
+    return direction
+
+
+def _ones(points: Floats) -> Floats:
+    return np.ones(len(points), points.dtype)
+
+
+class FittedMeans(NamedTuple):
+    """W [class, dim] and b [class] at T = 1, V in the space as it is, and what left-out examples say."""
+
+    weights: Floats
+    offsets: Floats
+    spread: float | None
+    calibration: Calibration
+
+
+def fit_class_means(means: Floats, shots: Floats, points: Floats, codes: Ints) -> FittedMeans:
+    """Fit a head to means [class, dim] of `shots` examples, known or not, and to some of these examples.
+
+    Examples
+    --------
+    Classes differ in the first feature, their items mostly in the second:
+
+    >>> rng = np.random.default_rng(0)
+    >>> codes = np.repeat(np.arange(4), 50)
+    >>> points = np.column_stack([codes + 0.3 * rng.normal(size=200), 3 * rng.normal(size=200)])
+    >>> means = np.stack([points[codes == k].mean(0) for k in range(4)])
+    >>> weights = fit_class_means(means, np.full(4, 50.0), points, codes).weights
+    >>> bool(np.ptp(weights[:, 0]) > 2 * np.ptp(weights[:, 1]))
+    True
+    """
+    _, row, counts = distinct(points, codes)
+    copies = counts[row].astype(means.dtype)
+    kept = np.flatnonzero(shots[codes] > copies)
+    some = min(len(kept), max(1, LEFT_OUT_SCORES // len(means)))
+    kept = kept[np.linspace(0, len(kept) - 1, some).round().astype(np.int64)]
+    x, own, copies, s = points[kept], codes[kept], copies[kept], shots[codes[kept]]
+    away = (x - means[own]) * np.sqrt(s / (s - 1))[:, None]
+    spread = float((away**2).sum(1).mean()) if len(kept) >= ENOUGH_FOR_SPREAD else None
+    if len(kept) < FEWEST_LEFT_OUT or len(means) == 1:
+        return FittedMeans(
+            *head_of_means(means, shots, spread or 0.0, default_slope(means)), spread, Calibration.without_examples(1.0)
+        )
+
+    # Its own mean, without the example and its copies.
+    rest = s - copies
+    without = (means[own] * s[:, None] - x * copies[:, None]) / rest[:, None]
+    # By class: what lies off a mean in one direction is made up for by others of the class.
+    odd = (means**2).sum(1).argsort(kind="stable").argsort()[own] % 2
+    halves = [np.flatnonzero(odd == 1), np.flatnonzero(odd == 0)]
+    order, weights = np.concatenate(halves), 1 / s[np.concatenate(halves)]
+    axes = [_axes(away[half]) for half in halves[::-1]]
+
+    def tried(shrinkage: float) -> tuple[Margins, float]:
+        """Return the margins of the examples, and V."""
+        parts, total = [], 0.0
+        for half, of_others in zip(halves, axes, strict=True):
+            turn = _turn(of_others, shrinkage)
+            there, z, alone = means @ turn, x[half] @ turn, without[half] @ turn
+            squares = ((away[half] @ turn) ** 2).sum(1)
+            total += float(squares.sum())
+            v, slope = float(squares.mean()), default_slope(there)
+            to_all, to_own = head_of_means(there, shots, v, slope), head_of_means(alone, rest[half], v, slope)
+            own_logits = (z * to_own[0]).sum(1) + to_own[1]
+            for block in blocks(len(half), len(means)):
+                logits = z[block] @ to_all[0].T + to_all[1]
+                logits[np.arange(len(logits)), own[half][block]] = own_logits[block]
+                parts.append(Margins.of(logits, own[half][block]))
+        return Margins.joined(parts), total / len(kept)
+
+    trials = [tried(shrinkage) for shrinkage in SHRINKAGES]
+    # How many labels are wrong does not depend on the space.
+    wrong = Calibration.of(trials[0][0], kept[order], weights, len(means)).wrong_share
+    best = int(np.argmax([log_likelihood(margins, weights, len(means), wrong)[0].max() for margins, _ in trials]))
+    (margins, v), shrinkage = trials[best], SHRINKAGES[best]
+    turn = _turn(_axes(away), shrinkage)
+    there = means @ turn
+    turned, offsets = head_of_means(there, shots, v, default_slope(there))
+    return FittedMeans(turned @ turn.T, offsets, spread, Calibration.of(margins, kept[order], weights, len(means)))
+
+
+def head_of_means(means: Floats, shots: Floats, spread: float, slope: float) -> tuple[Floats, Floats]:
+    """W = κμ and b = -½κ|μ|² + ½κ g V/s, with κ the slope."""
+    return slope * means, np.asarray(0.5 * slope * (SHARE_OF_EXCESS * spread / shots - (means**2).sum(1)))
+
+
+def default_slope(means: Floats) -> float:
+    """κ at T = 1."""
+    around = float(((means - means.mean(0)) ** 2).sum(1).mean())
+    return NATS_OF_MEANS / around if around > 0 else 1.0
+
+
+def _axes(away: Floats) -> tuple[Floats, Floats]:
+    """Variances along the axes of Σ, one on average, and these axes."""
+    values, axes = np.linalg.eigh(away.T @ away)
+    level = float(values.mean())
+    return np.maximum(values, 0) / level if level > 0 else np.ones_like(values), axes
+
+
+def _turn(axes: tuple[Floats, Floats], shrinkage: float) -> Floats:
+    """R with R Rᵀ = P."""
+    return np.asarray(axes[1] / np.sqrt((1 - shrinkage) * axes[0] + shrinkage))
+
+
+def class_slopes(weights: Floats, means: Floats) -> Floats:
+    """κ of each class, from the head's weights and the class means, [class, dim] each."""
+    tilted, centred = weights - weights.mean(0), means - means.mean(0)
+    return np.asarray((tilted * centred).sum(1) / np.maximum((centred**2).sum(1), np.finfo(np.float32).tiny))
+
+
+class MovedMeans(NamedTuple):
+    """Some classes, and sums over the items assigned to them; leading axes are the batches of a stack."""
+
+    means: Floats  # [..., class, dim]
+    shots: Floats  # [..., class]
+    slopes: Floats  # [..., class], κ
+    spread: PerBatch  # [...], V
+    sums: Floats  # [..., class, dim], a Σ q z
+    mass: Floats  # [..., class], a Σ q
+    squares: Floats  # [..., class], a² Σ q²
+
+    @classmethod
+    def of(
+        cls, points: Floats, responsibilities: Floats, slopes: Floats, means: Floats, shots: Floats, spread: PerBatch
+    ) -> MovedMeans:
+        """Assign items [..., item, dim] to classes, with responsibilities [..., item, class]."""
+        pull = PULL * responsibilities
+        sums = pull.swapaxes(-1, -2) @ points
+        return cls(means, shots, slopes, spread, sums, pull.sum(-2), (pull**2).sum(-2))
+
+    def gains(self, points: Floats, responsibilities: Floats | None = None) -> Floats:
+        """Return what the scores of items gain, [..., item, class].
+
+        `responsibilities` are those of these items, so that each is left out; None if they did not move the means.
+
+        Examples
+        --------
+        >>> means, points = np.eye(2), np.array([[0.6, 0.4], [0.7, 0.3], [0.1, 1.0]])
+        >>> all_first = np.array([[1.0, 0.0], [1.0, 0.0], [1.0, 0.0]])
+        >>> moved = MovedMeans.of(points, all_first, np.full(2, 5.0), means, np.ones(2), spread=0.1)
+        >>> bool(np.allclose(moved.gains(points, all_first)[:, 1], 0))  # the second class has no items, and stays
+        True
+        """
+        near, squares = points @ self.means.swapaxes(-1, -2), (self.means**2).sum(-1)
+        sums = self.shots[..., None] * self.means + self.sums
+        dot, length = points @ sums.swapaxes(-1, -2), (sums**2).sum(-1)[..., None, :]
+        mass, noise = (self.shots + self.mass)[..., None, :], (self.shots + self.squares)[..., None, :]
+        if responsibilities is not None:
+            pull, own = PULL * responsibilities, (points**2).sum(-1)[..., None]
+            length = length - 2 * pull * dot + pull**2 * own
+            dot, mass, noise = dot - pull * own, mass - pull, noise - pull**2
+        gained = dot / mass - length / mass**2 / 2 - (near - (squares / 2)[..., None, :])
+        half = np.asarray(self.spread)[..., None, None].astype(gained.dtype) / 2
+        gained -= half * ((1 / self.shots)[..., None, :] - noise / mass**2)
+        return np.asarray(BELIEVED * self.slopes[..., None, :] * gained)

@@ -1,0 +1,142 @@
+"""Linear scores: the minimum of logistic regression, class means in round spaces, and class means that move."""
+
+import numpy as np
+import pytest
+import torch
+from scipy.optimize import minimize
+from scipy.special import logsumexp
+
+from handful.engine.head import LinearHead
+from handful.engine.linear import (
+    BELIEVED,
+    PULL,
+    MovedMeans,
+    class_slopes,
+    fit_class_means,
+    logistic,
+    logistic_near,
+    nearest_classes,
+)
+from tests.engine.catalogues_at_hand import accuracy, drawn, means_of
+
+
+def labelled_rows(n=60, dim=12, n_classes=6, seed=0):
+    rng = np.random.default_rng(seed)
+    codes = np.arange(n) % n_classes
+    return rng.normal(size=(n_classes, dim))[codes] + rng.normal(size=(n, dim)), codes
+
+
+@pytest.mark.parametrize("dim", [12, 90])
+def test_the_gradient_is_zero_at_the_minimum(dim, monkeypatch):
+    monkeypatch.setattr("handful.engine.linear.TOLERANCE", 1e-9)
+    x, y = labelled_rows(dim=dim)
+    each = np.linspace(0.2, 2, len(x))
+    w, b = logistic(x, y, 6, 3.0, each)
+    p = np.exp(x @ w.T + b)
+    off = (p / p.sum(1, keepdims=True) - np.eye(6)[y]) * each[:, None]
+    np.testing.assert_allclose(off.T @ x + w / 3, 0, atol=1e-6)
+    np.testing.assert_allclose(off.sum(0), 0, atol=1e-6)
+
+
+def test_a_weight_of_two_is_a_copy():
+    x, y = labelled_rows()
+    each = np.where(np.arange(60) < 20, 2.0, 1.0)
+    weighted, copied = logistic(x, y, 6, 30.0, each), logistic(np.vstack([x, x[:20]]), np.append(y, y[:20]), 6, 30.0)
+    np.testing.assert_allclose(weighted[0], copied[0], atol=1e-2 * np.abs(copied[0]).max())
+
+
+@pytest.mark.parametrize(("dim", "n_rivals"), [(12, 6), (12, 3), (90, 3)])
+def test_near_classes_reach_the_minimum(dim, n_rivals, monkeypatch):
+    monkeypatch.setattr("handful.engine.linear.TOLERANCE", 1e-9)
+    x, y = labelled_rows(dim=dim)
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    means = np.stack([x[y == k].mean(0) for k in range(6)])
+    start, near = np.column_stack([5 * means, -2.5 * (means**2).sum(1)]), nearest_classes(means, n_rivals)
+
+    def loss(at):
+        table = at.reshape(start.shape)
+        logits = np.take_along_axis(x @ table[:, :-1].T + table[:, -1], near[y], 1)
+        return (logsumexp(logits, axis=1) - logits[:, 0]).sum() + ((table - start) ** 2).sum() / (2 * 30.0)
+
+    w, b = logistic_near(x, y, near, (start[:, :-1], start[:, -1]), 30.0)
+    assert np.abs(w - start[:, :-1]).max() > 0.5
+    assert (near[:, 0] == np.arange(6)).all()
+    assert loss(np.column_stack([w, b]).ravel()) <= minimize(loss, start.ravel()).fun + 1e-3
+
+
+def test_single_precision_stays_single():
+    x, y = labelled_rows()
+    w, b = logistic(x.astype(np.float32), y, 6, 30.0)
+    assert w.dtype == b.dtype == np.float32
+    np.testing.assert_allclose(w, logistic(x, y, 6, 30.0)[0], atol=1e-2 * np.abs(w).max())
+
+
+def test_means_are_compared_where_classes_are_round():
+    """Items vary along a few directions that do not tell classes apart."""
+    rng = np.random.default_rng(0)
+    codes, truth = np.arange(40).repeat(8), np.arange(40).repeat(10)
+    centres = rng.normal(size=(40, 16))
+    stretch = np.where(np.arange(16) < 3, 6.0, 0.5)
+    points, items = (centres[y] + stretch * rng.normal(size=(len(y), 16)) for y in (codes, truth))
+    means, shots = means_of(points, codes)
+    head = LinearHead.of_means(means, shots, points, codes)
+    to_means = ((items[:, None] - means) ** 2).sum(2).argmin(1)
+    assert accuracy(head, items, truth) > (to_means == truth).mean() + 0.2
+    some = LinearHead.of_means(means, shots, points[:160], codes[:160])
+    assert accuracy(some, items, truth) > (to_means == truth).mean() + 0.2
+
+
+def test_without_a_reason_means_stay_where_they_are():
+    points, codes, _, _ = drawn(40, 3, 24, 0.8, dtype=torch.float64)
+    means, shots = means_of(points, codes)
+    found = fit_class_means(means, shots, points, codes)
+    within = ((points - means[codes]) ** 2).sum() / (len(codes) - 40)
+    np.testing.assert_allclose(found.weights / np.linalg.norm(found.weights), means / np.linalg.norm(means), atol=0.02)
+    assert found.spread == pytest.approx(within, rel=0.02)
+    nothing = fit_class_means(means, shots, points[:0], codes[:0])
+    np.testing.assert_allclose(nothing.weights / np.linalg.norm(nothing.weights), means / np.linalg.norm(means))
+    assert (nothing.spread, nothing.calibration.temperature, nothing.calibration.confidence) == (None, 1.0, None)
+
+
+def test_equal_to_the_formula_with_every_item_left_out_of_its_own_class():
+    rng = np.random.default_rng(0)
+    n_items, n_classes, dim = 9, 4, 5
+    points, means = rng.normal(size=(n_items, dim)), rng.normal(size=(n_classes, dim))
+    weights, shots, spread = 2 * means + rng.normal(size=means.shape), np.array([1.0, 2.0, 5.0, 9.0]), 1.7
+    responsibilities = rng.dirichlet(np.ones(n_classes), n_items)
+    found = MovedMeans.of(points, responsibilities, class_slopes(weights, means), means, shots, spread).gains(
+        points, responsibilities
+    )
+    tilted, centred = weights - weights.mean(0), means - means.mean(0)
+    for item in range(n_items):
+        rest = np.arange(n_items) != item
+        for k in range(n_classes):
+            q, s = responsibilities[rest, k], shots[k]
+            moved = (s * means[k] + PULL * q @ points[rest]) / (s + PULL * q.sum())
+            noise = (s + PULL**2 * (q**2).sum()) / (s + PULL * q.sum()) ** 2
+            slope = tilted[k] @ centred[k] / (centred[k] @ centred[k])
+            after = points[item] @ moved - moved @ moved / 2
+            before = points[item] @ means[k] - means[k] @ means[k] / 2
+            expected = BELIEVED * slope * (after - before - spread / 2 * (1 / s - noise))
+            assert np.isclose(found[item, k], expected)
+
+
+def test_a_class_that_is_given_nothing_gains_nothing():
+    rng = np.random.default_rng(1)
+    points, means = rng.normal(size=(6, 3)), rng.normal(size=(3, 3))
+    responsibilities = np.zeros((6, 3))
+    responsibilities[:, 0] = 1
+    found = MovedMeans.of(points, responsibilities, class_slopes(means, means), means, np.ones(3), 1.0).gains(
+        points, responsibilities
+    )
+    assert np.allclose(found[:, 1:], 0)
+    assert np.abs(found[:, 0]).min() > 0
+
+
+def test_items_that_were_not_given_to_any_class_see_the_means_of_all_others():
+    rng = np.random.default_rng(2)
+    points, means, responsibilities = rng.normal(size=(6, 3)), rng.normal(size=(2, 3)), rng.dirichlet(np.ones(2), 6)
+    with_last = np.vstack([responsibilities[:5], np.zeros(2)])
+    whole = MovedMeans.of(points, with_last, np.ones(2), means, np.ones(2), 1.0)
+    part = MovedMeans.of(points[:5], responsibilities[:5], np.ones(2), means, np.ones(2), 1.0)
+    assert np.allclose(whole.gains(points, with_last)[5], part.gains(points[5:])[0])
