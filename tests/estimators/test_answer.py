@@ -371,7 +371,7 @@ def test_groups_that_are_not_there_are_refused(world):
         classifier.infer(batch[:3], groups=[1, 2, 3])[7]
     with pytest.raises(LabelError, match=r"there is no group \['marsh'\]"):
         classifier.infer(batch[:2], groups=["marsh", "wood"])[["marsh"]]
-    with pytest.raises(LabelError, match="it has no groups"):
+    with pytest.raises(LabelError, match="it has no group 'marsh'"):
         classifier.infer(batch)["marsh"]
 
 
@@ -440,7 +440,19 @@ def test_reading_every_group_looks_at_each_once(world):
     assert Name.compared <= 300
 
 
-def test_an_answer_is_no_list_and_says_what_has_the_labels():
-    found = BatchClassifier().fit(np.eye(2), ["a", "b"]).infer(np.eye(2))
-    with pytest.raises(TypeError, match="`labels` has one label per item"):
-        list(found)
+def test_items_are_counted_indexed_and_iterated():
+    found = BatchClassifier().fit(np.eye(3), ["a", "b", "c"]).infer(np.eye(3)[[2, 0]])
+    table = found.to_frame()
+    assert len(found) == 2
+    assert [item.label for item in found] == ["c", "a"] == [found[0].label, found[-1].label]
+    assert found[1]._asdict() == pytest.approx(table.iloc[1].to_dict(), nan_ok=True)
+    assert list(found[1]._fields) == list(table.columns)
+    assert str(found[:1]) == str([found[0]])
+    with pytest.raises(IndexError):
+        found[2]
+
+
+def test_groups_are_counted_indexed_and_iterated_as_in_a_dict():
+    found = BatchClassifier().fit(np.eye(3), ["a", "b", "c"]).infer(np.eye(3)[[2, 0, 1]], groups=["x", "y", "x"])
+    assert len(found) == 2
+    assert {name: found[name].labels.tolist() for name in found} == {"x": ["c", "b"], "y": ["a"]}
