@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import time
 import warnings
 from dataclasses import replace
 
@@ -373,27 +372,6 @@ def test_groups_that_are_not_there_are_refused(world):
         classifier.infer(batch[:2], groups=["marsh", "wood"])[["marsh"]]
     with pytest.raises(LabelError, match="it has no group 'marsh'"):
         classifier.infer(batch)["marsh"]
-
-
-def test_ten_thousand_groups_are_read_one_by_one(world):
-    """Each in constant time: as many passes over all rows would take minutes."""
-    classifier, batch = world
-    rng = np.random.default_rng(0)
-    groups = rng.permutation(np.arange(10_000).repeat(2))
-    rows = batch[rng.integers(0, len(batch), len(groups))]
-    found = classifier.infer(rows, groups=groups)
-    start = time.perf_counter()
-    sizes = [len(found[group].labels) for group in found.groups]
-    assert time.perf_counter() - start < 20
-    assert sizes == [2] * 10_000
-    for group in (0, 17, 9_999):
-        with warnings.catch_warnings(action="ignore"):
-            alone = classifier.infer(rows[groups == group])
-        one = found[group]
-        np.testing.assert_array_equal(one.labels, alone.labels)
-        np.testing.assert_allclose(one.probabilities, alone.probabilities, atol=1e-6)
-        np.testing.assert_allclose(one.presence, alone.presence, atol=1e-6)
-        assert one.unknown_interval == pytest.approx(alone.unknown_interval)
 
 
 class Name(str):

@@ -1,5 +1,4 @@
 import json
-import multiprocessing
 import random
 import threading
 from dataclasses import replace
@@ -57,28 +56,6 @@ def test_half_written_shards_are_not_rows_and_are_cleared_away(journal):
     assert journal.table().num_rows == 0
     with journal.writing():
         assert not half.exists()
-
-
-def hold(folder, ready, leave):
-    with Journal(folder).writing():
-        ready.set()
-        leave.wait(30)
-
-
-def test_one_writer_at_a_time_and_a_killed_one_lets_go(journal):
-    context = multiprocessing.get_context("spawn")
-    ready, leave = context.Event(), context.Event()
-    other = context.Process(target=hold, args=(journal.folder, ready, leave))
-    other.start()
-    try:
-        assert ready.wait(60)
-        with pytest.raises(PlanError, match="another process is writing"), journal.writing():
-            pass
-    finally:
-        other.kill()
-        other.join()
-    with journal.writing():
-        pass
 
 
 def test_a_longer_plan_continues_the_run(journal, banks):
