@@ -101,7 +101,8 @@ def train(
         raise OptionError(f"devices must be at least 1 and workers at least 0, got {devices} and {workers}")
     _check(split)
     out = Path(os.path.abspath(out))
-    if not (out / ABOUT_FILE).exists() and out.exists() and set(os.listdir(out)) - {"items.csv"}:
+    there = [name for name in os.listdir(out) if not name.startswith(".")] if out.exists() else []
+    if set(there) - {"items.csv"} and ABOUT_FILE not in there:
         raise TrainingError(f"{out} is neither empty nor a run of `handful train`; choose another folder")
     folder, about = LocalFolder(out), _about(split, recipe)
     refuse_another(folder, about, ())
