@@ -68,7 +68,8 @@ def plot_classes(answer: Answer, ax: Any = None) -> Any:
     ax.barh(places, items - doubtful, color=colours, height=0.7, label="jointly")
     if doubtful.any():
         colour = {"facecolor": "none", "edgecolor": BLUE, "hatch": "////", "linewidth": 0.8}
-        ax.barh(places, doubtful, left=items - doubtful, height=0.7, label="of these, in doubt", **colour)
+        some = np.flatnonzero(doubtful)
+        ax.barh(some, doubtful[some], left=(items - doubtful)[some], height=0.7, label="of these, in doubt", **colour)
     alone = [(place, bar.alone) for place, bar in enumerate(bars) if bar.drawn and bar.alone is not None]
     if alone:
         rows, counts = zip(*alone, strict=True)
