@@ -31,7 +31,9 @@ _HOMES = {
 }
 _HOME = {name: f"handful.{home}" for home, names in _HOMES.items() for name in names}
 # Modules that are there after `import handful` alone.
-_PARTS = frozenset({*_HOMES, "catalogue", "datasets", "errors", "exchange", "extraction", "fewshot", "large", "many"})
+_PARTS = frozenset(
+    {*_HOMES, "catalogue", "datasets", "errors", "exchange", "extraction", "fewshot", "large", "many", "review"}
+)
 
 
 def __getattr__(name: str) -> Any:
@@ -44,4 +46,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, *_PARTS, "__version__"})
+    return sorted({*globals(), *__all__, *_PARTS})

@@ -24,6 +24,7 @@ STUDIES = (
     "voices",
     "two_levels",
     "spectra",
+    "paper_stand_ins",
     "scale",
 )
 

@@ -28,7 +28,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from handful import plots
 from handful.banks import FeatureBank
 from handful.banks.class_names import SimilarNames, similar_names
 from handful.catalogue.labels import distinct, places_of, same_kind
@@ -42,7 +41,6 @@ from handful.engine.names import NameVectors
 from handful.engine.scores import label_by_names
 from handful.engine.unknown import UnknownModel, fit_unknown_model, unknown_reason
 from handful.errors import LabelError, OptionError, TaskError
-from handful.plots import html
 from handful.shapes import Float, Int
 
 # Numbers that the kept examples may have.
@@ -245,7 +243,7 @@ class Catalogue:
 
     def _labelled_points(self) -> tuple[Float[np.ndarray, "row dim"], Int[np.ndarray, "row"]]:
         """Return the kept examples, about the origin, and their classes."""
-        return self.examples.points - self.origin, self.example_codes
+        return self.examples.points - self.origin, places_of(self.examples.labels, self.classes)
 
     def _named_points(self) -> NameVectors | None:
         """Return the names, about the origin if there are examples, and their classes."""
@@ -266,11 +264,12 @@ class Catalogue:
         vars(same).update({name: vars(self)[name] for name in ("head", "unknown_model") if name in vars(self)})
         return same
 
-    def updated_from(self, before: Catalogue) -> Catalogue:
+    def updated_from(self, before: Catalogue, *, keep_unknown: bool = False) -> Catalogue:
         """Return the same catalogue with a head fitted from that of the catalogue before examples were added.
 
         Only classes with new examples are trained (`handful.engine.head.update_head`), a small part of the work. Where
-        much has changed, or the head is not of that kind, all of it is fitted.
+        much has changed, or the head is not of that kind, all of it is fitted. With `keep_unknown`, what was learned
+        about items of no class stays.
         """
         n_known, whole = len(before.examples.labels), len(self.examples.labels) == int(self.shots.sum(dtype=np.float64))
         same = np.array_equal(self.examples.positions[:n_known], before.examples.positions)
@@ -279,7 +278,9 @@ class Catalogue:
         points, codes = self._labelled_points()
         classes = places_of(before.classes, self.classes)
         head = update_head(before.head, classes, points, codes, self.n_classes, n_known, self._square_norm)
-        return self if head is None else self.with_fitted(head, fit_unknown_model(head, points, codes))
+        if head is None:
+            return self
+        return self.with_fitted(head, before.unknown_model if keep_unknown else fit_unknown_model(head, points, codes))
 
     @cached_property
     def content_hash(self) -> str:
@@ -298,32 +299,6 @@ class Catalogue:
     def report(self) -> CatalogueReport:
         """Say what looks wrong with the catalogue itself, which should be fixed first."""
         return report_on(self._whole, self.examples, self.head.left_out, self.similar)
-
-    def plot(self, ax: Any = None) -> Any:
-        """Draw which classes are confused, and how reliable the probabilities of left-out examples are.
-
-        Needs the extra `plots`. The second picture has the largest probability of left-out examples beside the share of
-        them that is right, with 95 % intervals; on the dotted line both agree.
-
-        Parameters
-        ----------
-        ax : two matplotlib Axes or None
-            Where to draw; by default on a new figure.
-
-        Returns
-        -------
-        array of two Axes
-            The axes.
-        """
-        return plots.plot_catalogue(self, ax)
-
-    def _repr_html_(self) -> str:
-        return html.of_catalogue(self)
-
-    @property
-    def example_codes(self) -> Int[np.ndarray, "row"]:
-        """The class of each example that is kept, as a position in `classes`."""
-        return places_of(self.examples.labels, self.classes)
 
     @property
     def only_names(self) -> bool:

@@ -2,7 +2,8 @@
 
 The page holds all items as JSON (`handful.classification.page_data`), and the program that shows them
 (`review.js`, `review.css`). It works from a file, without a network, and on a phone. The only code it may run is that
-program: a browser refuses anything else, by a hash of it.
+program: a browser refuses anything else, by a hash of it. `handful.review` serves the same page without the items,
+which it then asks for.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import shlex
 from collections.abc import Sequence
 from html import escape
 from importlib import resources
@@ -39,14 +41,20 @@ KEYS = (
     ("c", "correct: choose another class"),
     ("n", "it belongs to a new class: give its name"),
     ("g", "name the whole new group"),
+    ("b", "bad item: it cannot be labelled"),
+    ("p", "pass: no answer"),
+    ("a", "accept the labels of all items listed"),
     ("u", "undo"),
-    ("s", "save the corrections"),
+    ("s", "save the corrections, or finish the review"),
     ("/", "search in the items"),
+    ("?", "these keys"),
 )
 FRAME = """
 <noscript><p class='alarm'>This page needs JavaScript to show the items. The labels are in the table of predictions.</p>
 </noscript>
 <div class='bar-top'>
+<div id='progress' hidden><div class='meter'><span></span><span></span></div>
+<p id='progress-said' role='status'></p></div>
 <button id='filters-toggle'>Filters</button>
 <span class='grow' id='counter' role='status'></span>
 <input id='search' type='search' placeholder='Search' aria-label='Search in the items'>
@@ -54,6 +62,7 @@ FRAME = """
 <button id='save' class='main'>Save<span class='wide'>&nbsp;corrections</span><kbd>s</kbd></button>
 <button id='help-open' aria-label='Keys'>?</button>
 </div>
+<p id='note' role='status' hidden></p>
 <div id='work'>
 <nav id='side' aria-label='Filters'>
 <div id='groups-filter' hidden><h2>Group</h2><select id='group' aria-label='Group'></select></div>
@@ -64,7 +73,8 @@ FRAME = """
 </nav>
 <main>
 <div id='about' hidden></div>
-<div id='chosen'><small id='matches' class='quiet' role='status'></small><span id='chips'></span></div>
+<div id='chosen'><small id='matches' class='quiet' role='status'></small><span id='chips'></span>
+<button id='accept' hidden></button></div>
 <ul id='list' role='listbox' aria-label='Items'></ul>
 <p id='nothing' class='quiet' hidden>No item matches.</p>
 <div id='more' hidden><button></button></div>
@@ -74,7 +84,11 @@ FRAME = """
 <dialog id='ask'><form method='dialog'><label for='words' id='question'></label>
 <input id='words' autocomplete='off' role='combobox' aria-controls='options' aria-expanded='true' dir='auto'>
 <ul id='options' role='listbox'></ul></form></dialog>
+<dialog id='sure'><p id='sure-said'></p><div id='sure-more'></div><p class='buttons'><button id='sure-yes' class='main'>
+</button><button id='sure-no'>Back</button></p></dialog>
 """
+# Inputs that an option of the same name takes.
+OPTIONS = ("catalogue", "batch", "names", "segments", "scores", "sites", "prior", "candidates")
 
 
 def write_page(classified: Classified, path: str | os.PathLike[str], *, title: str) -> None:
@@ -90,48 +104,75 @@ def write_page(classified: Classified, path: str | os.PathLike[str], *, title: s
         What the batch is called.
     """
     refuse_outputs(classified, page=Path(path))
+    script, style = packaged("review.js"), packaged("review.css")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    data = page_data(classified, title) | {"command": command_with_corrections(classified)}
+    page = page_frame(
+        title,
+        "<meta http-equiv='Content-Security-Policy' content=\"default-src 'none'; img-src data:; "
+        f"style-src 'unsafe-inline'; script-src 'sha256-{digest}'\"><style>{style}</style>",
+        f"{page_top(classified, title)}"
+        f"{_overview(classified, sorted(by_doubt(classified)[:MOST_ROWS].tolist())) if classified.group_by else ''}",
+        f"<script type='application/json' id='data'>{embedded(data)}</script><script>{script}</script>",
+    )
+    with written_whole(Path(path)) as place:
+        # In the data, an escape is half a character again.
+        place.write_text(page, encoding="utf-8", errors="backslashreplace")
+
+
+def page_frame(title: str, head: str, top: str, program: str) -> str:
+    """Put the parts of the page together: what its head says, what stands above the items, and its program."""
+    keys = "".join(f"<tr><td><kbd>{escape(key)}</kbd></td><td>{what}</td></tr>" for key, what in KEYS)
+    return (
+        "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
+        "<meta name='viewport' content='width=device-width, initial-scale=1'>"
+        f"<meta name='color-scheme' content='light dark'><title>{escape(title)}</title>{head}</head>"
+        f"<body>{top}{FRAME}<dialog id='keys'><h2>Keys</h2><table>{keys}</table>"
+        f"<form method='dialog'><button>Close</button></form></dialog>{program}</body></html>"
+    )
+
+
+def page_top(classified: Classified, title: str, *, live: bool = False) -> str:
+    """Say what the batch is and what looks wrong with it; a `live` page has labels that change."""
     answer, groups = classified.answer, counted(classified.n_groups, "group")
-    head = groups if classified.group_by else f"{counted(len(classified.present()), 'class')} present"
+    head = f": {groups if classified.group_by else counted(len(classified.present()), 'class') + ' present'}"
     by = f" {groups} by {' and '.join(classified.group_by)}." if classified.group_by else ""
-    unknown = classified.unknown_said
-    if not classified.group_by and answer.unknown_reason is None and answer.rejected.any():
+    unknown = "" if live else classified.unknown_said
+    if not live and not classified.group_by and answer.unknown_reason is None and answer.rejected.any():
         low, high = answer.unknown_interval
         unknown += f" Between {low:.0%} and {high:.0%} of the items belong to no class of the catalogue (90% interval)."
     n_given = sum(k is not None for k in classified.given.values())  # they are examples too
     # It stands out if unknown items could not be judged.
     style = "" if answer.unknown_reason is None else " class='alarm' role='note'"
-    top = [
-        f"<h1>{escape(title)}: {head}</h1>",
-        f"<p class='quiet'>{escape(classified.how)}.{escape(by)}"
-        f"{' The batch was streamed.' if classified.streamed else ''}</p>",
-        *(f"<p class='alarm' role='note'>{escape(message)}</p>" for message in classified.messages()),
-        _skipped("catalogue", classified.skipped_examples, classified.n_examples - n_given),
-        _skipped("batch", classified.batch.skipped, len(classified.batch.rows)),
-        listed(f"{counted(len(classified.not_applied), 'correction')} {NOT_APPLIED}", classified.not_applied),
-        f"<p{style}>{escape(unknown)}</p>" if unknown else "",
-        _overview(classified, sorted(by_doubt(classified)[:MOST_ROWS].tolist())) if classified.group_by else "",
-    ]
-    script, style = _packaged("review.js"), _packaged("review.css")
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    keys = "".join(f"<tr><td><kbd>{escape(key)}</kbd></td><td>{what}</td></tr>" for key, what in KEYS)
-    final = Path(path)
-    page = (
-        "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
-        "<meta http-equiv='Content-Security-Policy' content=\"default-src 'none'; img-src data:; "
-        f"style-src 'unsafe-inline'; script-src 'sha256-{digest}'\">"
-        "<meta name='viewport' content='width=device-width, initial-scale=1'>"
-        f"<meta name='color-scheme' content='light dark'><title>{escape(title)}</title><style>{style}</style></head>"
-        f"<body>{''.join(top)}{FRAME}<dialog id='keys'><h2>Keys</h2><table>{keys}</table>"
-        "<form method='dialog'><button>Close</button></form></dialog>"
-        f"<script type='application/json' id='data'>{embedded(page_data(classified, title))}</script>"
-        f"<script>{script}</script></body></html>"
+    return "".join(
+        [
+            f"<h1>{escape(title)}{'' if live else head}</h1>",
+            f"<p class='quiet'>{escape(classified.how)}.{escape(by)}"
+            f"{' The batch was streamed.' if classified.streamed else ''}</p>",
+            *(f"<p class='alarm' role='note'>{escape(message)}</p>" for message in classified.messages()),
+            _skipped("catalogue", classified.skipped_examples, classified.n_examples - n_given),
+            _skipped("batch", classified.batch.skipped, len(classified.batch.rows)),
+            listed(f"{counted(len(classified.not_applied), 'correction')} {NOT_APPLIED}", classified.not_applied),
+            f"<p{style}>{escape(unknown)}</p>" if unknown else "",
+        ]
     )
-    with written_whole(final) as place:
-        # In the data, an escape is half a character again.
-        place.write_text(page, encoding="utf-8", errors="backslashreplace")
 
 
-def _packaged(name: str) -> str:
+def command_with_corrections(classified: Classified) -> str:
+    """Return the command that labels the batch again; the page adds the file that it saves."""
+    words = ["handful", "classify"]
+    for name in OPTIONS:
+        if name in classified.inputs:
+            path = classified.inputs[name]
+            here = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+            words += [f"--{name}", str(here)]
+    for column in classified.group_by:
+        words += ["--group-by", column]
+    return shlex.join(words)
+
+
+def packaged(name: str) -> str:
+    """Return a file of the page's program."""
     return resources.files("handful.classification").joinpath(name).read_text(encoding="utf-8")
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from handful.classification.examples import SMALL, chosen_examples, pictures, rounded, shortened
-from handful.classification.labelled import MOST_EXPLAINED, Classified, Shown
-from handful.estimators.batches import Batches
-from handful.estimators.why import NearExample, explained, questions_of
+from handful.classification.labelled import MOST_EXPLAINED, Classified
+from handful.engine.questions import Question
+from handful.estimators.why import Explanation, NearExample, explained, questions_of
+from handful.reading.contents import Source
 from handful.shapes import Int
 
 # Items on a page, the least certain ones and those like none of the classes first; and items that have a picture.
@@ -39,23 +40,64 @@ def embedded(data: dict[str, Any]) -> str:
 
 def page_data(classified: Classified, title: str) -> dict[str, Any]:
     """Return what the page shows: columns of items, classes, groups, proposals and examples."""
-    answer, batch, n_items = classified.answer, classified.batch, len(classified.batch.rows)
-    on_page = np.sort(np.lexsort((answer.certainty, ~answer.rejected))[:MOST_ON_PAGE])
+    on_page = items_on_page(classified)
+    data = item_data(classified, on_page, title) | label_data(classified, on_page)
     place = {item: at for at, item in enumerate(on_page.tolist())}
-    items = on_page.tolist()
+    if classified.batch.contents is not None and data["texts"] is None:
+        data["pictures"] = _pictures(classified, on_page.tolist())
+    near: dict[int, tuple[NearExample, ...]] = {}
+    if classified.batches is not None:
+        first = [place[one.item] for one in best_questions(classified, N_QUESTIONS) if one.item in place]
+        data["first"] += [item for item in first if item not in data["first"]]
+        for at, (said, numbers) in explanations(classified, place).items():
+            data["why"][at], near[at] = numbers, said.nearest
+    at_row = dict[int, int]()
+    if classified.shown is not None:
+        shown = classified.shown
+        # Corrected items of the batch are examples too, with positions after those of the catalogue.
+        asked = [one.position for i in data["first"] for one in near.get(i, ()) if one.position < len(shown.names)]
+        nearest = {place[item]: row for item, row in shown.nearest.items() if item in place}
+        data["examples"], at_row = example_data(classified, data, [*asked, *nearest.values()], pictures)
+        data["nearest"] = {item: at_row[row] for item, row in nearest.items() if row in at_row}
+    for i, examples_near in near.items():
+        data["why"][i] += [[at_row.get(one.position, -1), one.label, round(one.distance, 3)] for one in examples_near]
+    return data
+
+
+def items_on_page(classified: Classified) -> Int[np.ndarray, "some"]:
+    """Return the items on a page: rejected ones and the least certain first, if there are too many."""
+    answer = classified.answer
+    return np.sort(np.lexsort((answer.certainty, ~answer.rejected))[:MOST_ON_PAGE])
+
+
+def item_data(classified: Classified, on_page: Int[np.ndarray, "some"], title: str) -> dict[str, Any]:
+    """Return what the items are, which no label changes."""
+    batch, items = classified.batch, on_page.tolist()
     texts = batch.contents if isinstance(batch.contents, tuple) else None
-    data: dict[str, Any] = {
+    group_of = classified.answer.group_of
+    return {
         "title": title,
         "batch": batch.fingerprint,
-        "classes": list(classified.class_names),
-        # Corrections are saved with the names above, and these are shown.
-        "called": list(classified.common_names),
-        "n_known": len(classified.class_names) - classified.n_named,
         "rows": [batch.rows[i] for i in items],
         "names": [batch.names[i] for i in items],
         "contents": [batch.content(i) for i in items],
         "texts": None if texts is None else [shortened(texts[i]) for i in items],
         "pictures": None,
+        "left_out": len(batch.rows) - len(items),
+        "groups": [classified.name(place) for place in range(classified.n_groups)] if classified.group_by else None,
+        "group": None if group_of is None else group_of[on_page].tolist(),
+    }
+
+
+def label_data(classified: Classified, on_page: Int[np.ndarray, "some"]) -> dict[str, Any]:
+    """Return what is said about the items, which changes with every labelling."""
+    answer, batch = classified.answer, classified.batch
+    place = {item: at for at, item in enumerate(on_page.tolist())}
+    data: dict[str, Any] = {
+        "classes": list(classified.class_names),
+        # Corrections are saved with the names above, and these are shown.
+        "called": list(classified.common_names),
+        "n_known": len(classified.class_names) - classified.n_named,
         "label": answer.codes[on_page, 0].tolist(),
         "certainty": rounded(answer.certainty[on_page]),
         "second": answer.codes[on_page, 1].tolist(),
@@ -66,7 +108,6 @@ def page_data(classified: Classified, title: str) -> dict[str, Any]:
         "doubtful": answer.doubtful[on_page].astype(int).tolist(),
         "coarse": None if answer.coarse is None else answer.coarse.labels[on_page].tolist(),
         "coarse_certainty": None if answer.coarse is None else rounded(answer.coarse.certainty[on_page]),
-        "left_out": n_items - len(items),
         "given": [
             [batch.rows[item], None if k is None else classified.class_names[k]] for item, k in classified.given.items()
         ],
@@ -74,63 +115,51 @@ def page_data(classified: Classified, title: str) -> dict[str, Any]:
         "why": {},
         "nearest": {},
         "examples": [],
-        "groups": None,
-        "group": None,
+        **(_of_groups(classified) if classified.group_by else _of_batch(classified)),
     }
-    if batch.contents is not None and texts is None:
-        data["pictures"] = _pictures(classified, items)
-    data |= _of_groups(classified, on_page) if classified.group_by else _of_batch(classified)
     # Items of a proposal are given as positions in the batch; the page counts its own.
-    numbers = np.zeros(len(items), np.int64)
+    numbers = np.zeros(len(on_page), np.int64)
     for number, proposal in enumerate(data["proposals"], start=1):
         proposal["items"] = [place[i] for i in proposal["items"] if i in place]
         numbers[proposal["items"]] = number
     data["proposal"] = numbers.tolist()
-    near: dict[int, tuple[NearExample, ...]] = {}
-    if classified.batches is not None:
-        first, data["why"], near = _explanations(classified, classified.batches, place)
-        data["first"] += [item for item in first if item not in data["first"]]
-    occurring = set(data["label"]) | set(data["second"])
-    occurring |= {classified.class_names.index(proposal["nearest"]) for proposal in data["proposals"]}
-    at: dict[int, int] = {}
-    if classified.shown is not None:
-        shown = classified.shown
-        # Corrected items of the batch are examples too, with positions after those of the catalogue.
-        asked = [one.position for i in data["first"] for one in near.get(i, ()) if one.position < len(shown.names)]
-        examples, at = _examples(shown, classified.class_names, occurring, place, asked)
-        data |= examples
-    for i, examples_near in near.items():
-        data["why"][i] += [[at.get(one.position, -1), one.label, round(one.distance, 3)] for one in examples_near]
     return data
 
 
-def _explanations(
-    classified: Classified, batches: Batches, place: dict[int, int]
-) -> tuple[list[int], dict[int, list[Any]], dict[int, tuple[NearExample, ...]]]:
-    """Return items to look at first, why items have their labels, and examples near them; items as on the page.
+def best_questions(classified: Classified, n: int) -> list[Question]:
+    """Return the questions about all groups that are worth most; of many groups, about those with most doubt."""
+    batches, answer = classified.batches, classified.answer
+    if batches is None:
+        return []
+    found = [
+        one._replace(item=int(batches.rows_of[group][one.item]))
+        for group, of_group in ([(0, answer)] if answer.groups is None else batches.in_doubt.items())
+        for one in questions_of(batches, group, of_group, n)
+    ]
+    return sorted(found, key=lambda one: -one.worth)[:n]
 
-    Of many groups, those with most doubt are explained, `MOST_EXPLAINED` items in all.
+
+def explanations(classified: Classified, place: Mapping[int, int]) -> dict[int, tuple[Explanation, list[Any]]]:
+    """Return why items have their labels, by their places on the page: the explanation, and its numbers.
+
+    `place` has the items that may be explained, as positions in the batch. Of many groups, those with most doubt are
+    explained, `MOST_EXPLAINED` items in all.
     """
-    answer, codes = classified.answer, {name: k for k, name in enumerate(classified.class_names)}
-    first: list[tuple[float, int]] = []
-    why: dict[int, list[Any]] = {}
-    near: dict[int, tuple[NearExample, ...]] = {}
+    batches, answer = classified.batches, classified.answer
+    codes = {name: k for k, name in enumerate(classified.class_names)}
+    why: dict[int, tuple[Explanation, list[Any]]] = {}
+    if batches is None:
+        return why
     for group, found in [(0, answer)] if answer.groups is None else batches.in_doubt.items():
-        items = batches.rows_of[group]
-        by_doubt = np.argsort(answer.certainty[items], kind="stable")[:MOST_EXPLAINED]
-        places = [place.get(item) for item in items.tolist()]
-        questions = questions_of(batches, group, found, N_QUESTIONS)
-        first += [(one.worth, at) for one in questions if (at := places[one.item]) is not None]
-        for said in explained(batches, group, found, by_doubt.tolist()):
-            item = places[said.item]
-            if item is None:
-                continue
+        items = batches.rows_of[group].tolist()
+        wanted = [at for at, item in enumerate(items) if item in place]
+        wanted.sort(key=lambda at: answer.certainty[items[at]])
+        for said in explained(batches, group, found, wanted[:MOST_EXPLAINED]):
             evidence = (said.from_item, said.from_batch, said.others_of_label, said.others_of_rival)
             numbers = [round(number, 2) for number in (said.alone_certainty, *evidence)]
-            why[item] = [codes[said.alone], -1 if said.rival is None else codes[said.rival], *numbers, said.n_items]
-            near[item] = said.nearest
-    first.sort(key=lambda pair: -pair[0])
-    return [item for _, item in first[:N_QUESTIONS]], why, near
+            rival = -1 if said.rival is None else codes[said.rival]
+            why[place[items[said.item]]] = (said, [codes[said.alone], rival, *numbers, said.n_items])
+    return why
 
 
 def _pictures(classified: Classified, items: list[int]) -> list[str | None]:
@@ -147,26 +176,32 @@ def _pictures(classified: Classified, items: list[int]) -> list[str | None]:
     return drawn
 
 
-def _examples(
-    shown: Shown, class_names: tuple[str, ...], occurring: set[int], place: dict[int, int], asked: Sequence[int]
-) -> tuple[dict[str, Any], dict[int, int]]:
-    """Return the examples that the page shows, and where each row of the catalogue is among them."""
-    nearest = {place[item]: row for item, row in shown.nearest.items() if item in place}
-    rows = chosen_examples(shown, class_names, occurring, list(dict.fromkeys([*asked, *nearest.values()])))
-    at = {row: number for number, row in enumerate(rows)}
-    codes = {name: k for k, name in enumerate(class_names)}
+def example_data(
+    classified: Classified,
+    data: dict[str, Any],
+    also: Sequence[int],
+    draw: Callable[[Source, Sequence[int], int], list[str | None]],
+) -> tuple[list[list[Any]], dict[int, int]]:
+    """Return the examples that the page shows, and where each row of the catalogue is among them.
+
+    `also` are rows that are shown in any case, and `draw` makes pictures of them.
+    """
+    shown = classified.shown
+    assert shown is not None
+    occurring = set(data["label"]) | set(data["second"])
+    occurring |= {classified.class_names.index(proposal["nearest"]) for proposal in data["proposals"]}
+    rows = chosen_examples(shown, classified.class_names, occurring, list(dict.fromkeys(also)))
+    codes = {name: k for k, name in enumerate(classified.class_names)}
     contents: list[str | None]
     if isinstance(shown.contents, tuple):
         contents = [shortened(shown.contents[row]) for row in rows]
     else:
-        contents = pictures(shown.contents, rows, SMALL)
-    return {
-        "examples": [
-            [codes.get(str(shown.classes[row]), -1), content, shown.names[row]]
-            for row, content in zip(rows, contents, strict=True)
-        ],
-        "nearest": {item: at[row] for item, row in nearest.items() if row in at},
-    }, at
+        contents = draw(shown.contents, rows, SMALL)
+    examples = [
+        [codes.get(str(shown.classes[row]), -1), content, shown.names[row]]
+        for row, content in zip(rows, contents, strict=True)
+    ]
+    return examples, {row: number for number, row in enumerate(rows)}
 
 
 def _of_batch(classified: Classified) -> dict[str, Any]:
@@ -186,14 +221,11 @@ def _of_batch(classified: Classified) -> dict[str, Any]:
     }
 
 
-def _of_groups(classified: Classified, on_page: Int[np.ndarray, "item"]) -> dict[str, Any]:
+def _of_groups(classified: Classified) -> dict[str, Any]:
     """Return the same for many batches; a proposal belongs to one of them, and the whole table has counts only."""
     answer, of_groups = classified.answer, range(classified.n_groups)
     counts = answer.expected_counts.sum(0)
-    assert answer.group_of is not None
     return {
-        "groups": [classified.name(place) for place in of_groups],
-        "group": answer.group_of[on_page].tolist(),
         "present": [[k, count, None] for k, count, _ in _present(counts, (counts >= LEAST_COUNT).astype(float))],
         "present_by_group": [_present(answer.expected_counts[place], answer.presence[place]) for place in of_groups],
         "warnings": [[diagnostic.message for diagnostic in found] for found in answer.diagnostics],

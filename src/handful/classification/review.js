@@ -1,26 +1,25 @@
 // The page of a batch: filters, a list of items, one item in detail, and decisions that are saved as corrections.
-// Everything that comes from the batch reaches the page through textContent, never as markup.
+// From a file it has the items inside. From `handful review` it asks for them, sends every decision, and shows the labels
+// that come back. Everything that comes from the batch reaches the page through textContent, never as markup.
 "use strict";
-(() => {
-  const data = JSON.parse(document.getElementById("data").textContent);
+(async () => {
   const byId = (id) => document.getElementById(id);
+  const inside = byId("data");
+  const live = inside === null;
+  const data = live ? await (await fetch("state")).json() : JSON.parse(inside.textContent);
   const nItems = data.rows.length;
   // Items added to the list at once; more follow when its end is near.
   const PORTION = 60;
   const MOST_OPTIONS = 12;
-  // A page that was written with corrections starts from these, and not from what an earlier page kept.
-  const given = [...JSON.stringify(data.given)].reduce((hash, letter) => (hash * 31 + letter.codePointAt(0)) | 0, 0);
-  const STORE = "handful corrections " + data.batch + " " + given;
-
   // -- decisions ------------------------------------------------------------------------------------------------------
 
-  // Item to {kind: "confirmed" | "corrected" | "none" | "new", label}. The label null is "none of these".
+  // Item to {kind: "confirmed" | "corrected" | "none" | "new" | "bad" | "skip", label}. Without a class the label is null.
   const decisions = new Map();
   const history = [];
   let stored = true;
   let saved = true;
 
-  const inCatalogue = new Set(data.classes.slice(0, data.n_known));
+  let inCatalogue = new Set();
   const NONE = "None of these";
   const classOf = (item) => data.classes[data.label[item]];
   // What is shown first about an item and what second, each with the chance that it is right: a class and its runner-up;
@@ -29,9 +28,14 @@
   const secondOf = (item) => (data.rejected[item] ? classOf(item) : data.second[item] >= 0 && data.second_certainty[item] >= 0.0005 ? data.classes[data.second[item]] : null);
   const certaintyOf = (item) => (data.rejected[item] ? data.unknown[item] : data.certainty[item]);
   const secondCertaintyOf = (item) => (data.rejected[item] ? data.certainty[item] : data.second_certainty[item]);
-  const labelOf = (item) => (decisions.has(item) ? decisions.get(item).label : answerOf(item));
+  const saidOf = (item) => { const decision = decisions.get(item); return decision !== undefined && decision.kind !== "skip" ? decision : undefined; };
+  const labelOf = (item) => (saidOf(item) ? saidOf(item).label : answerOf(item));
+  // A label that a person must not see: the item is asked to find out how many labels are wrong.
+  const isHidden = (item) => live && item === data.audit && !decisions.has(item);
 
-  function decisionAbout(item, label) {
+  // What a person says: "class", "new", "none", "bad" or "skip". A label that is no class of the catalogue is new.
+  function decisionAbout(item, said, label) {
+    if (said === "bad" || said === "skip") return { kind: said, label: null };
     const kind = label === null ? "none" : !inCatalogue.has(label) ? "new" : label === answerOf(item) ? "confirmed" : "corrected";
     return { kind, label };
   }
@@ -41,14 +45,25 @@
     else decisions.set(item, decision);
   }
 
-  // One step of the reviewer, undone as one: items with the decision each has from now on.
-  function decide(changes) {
-    history.push(changes.map(([item]) => [item, decisions.get(item)]));
-    for (const [item, decision] of changes) put(item, decision);
-    changed(changes.map(([item]) => item));
+  // One step of the reviewer, undone as one: what is said about items, or "clear" if it is taken back.
+  async function decide(items, said, labels, several = false) {
+    if (live) {
+      const how = several ? "group" : items[0] === data.audit ? "audit" : data.first.includes(items[0]) ? "asked" : "chosen";
+      return send("decide", { items, said, labels, how });
+    }
+    history.push(items.map((item) => [item, decisions.get(item)]));
+    items.forEach((item, place) => put(item, said === "clear" ? undefined : decisionAbout(item, said, labels[place])));
+    changed(items);
+    return true;
   }
 
-  function undo() {
+  async function undo() {
+    if (live) {
+      if (!data.n_steps) return;
+      const back = await send("undo", {});
+      if (back) choose(data.back);
+      return;
+    }
     const before = history.pop();
     if (before === undefined) return;
     for (const [item, decision] of before) put(item, decision);
@@ -64,12 +79,17 @@
     drawSide();
     drawPanel();
     drawAbout();
+    drawAccept();
   }
 
-  // A page opened from a file may have no storage; then decisions live as long as the page.
+  // A page opened from a file may have no storage; then decisions live as long as the page. A page that was written with
+  // corrections starts from these, and not from what an earlier page kept.
+  const given = [...JSON.stringify(data.given)].reduce((hash, letter) => (hash * 31 + letter.codePointAt(0)) | 0, 0);
+  const STORE = "handful corrections " + data.batch + " " + given;
+
   function keep() {
     try {
-      localStorage.setItem(STORE, JSON.stringify([...decisions].map(([item, d]) => [data.rows[item], d.label])));
+      localStorage.setItem(STORE, JSON.stringify([...decisions].map(([item, d]) => [data.rows[item], d.label, d.kind])));
     } catch (error) {
       stored = false;
     }
@@ -84,9 +104,90 @@
     } catch (error) {
       stored = false;
     }
-    for (const [row, label] of before) {
-      if (places.has(row) && (label === null || typeof label === "string")) decisions.set(places.get(row), decisionAbout(places.get(row), label));
+    for (const [row, label, kind] of before) {
+      if (places.has(row) && (label === null || typeof label === "string")) decisions.set(places.get(row), decisionAbout(places.get(row), kind, label));
     }
+  }
+
+  // -- the server -----------------------------------------------------------------------------------------------------
+
+  let busy = false;
+
+  function note(text, more) {
+    byId("note").hidden = !text;
+    byId("note").replaceChildren(text || "", more || "");
+  }
+
+  // Every request says which state the page shows; the answer is the next state, or why there is none.
+  async function send(what, body) {
+    if (busy) return false;
+    busy = true;
+    document.documentElement.dataset.busy = "yes";
+    try {
+      const answer = await fetch(what, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ number: data.number, ...body }) });
+      const found = await answer.json();
+      if (answer.ok) {
+        if (what !== "finish") update(found);
+        return found;
+      }
+      if (answer.status === 409) {
+        await catchUp();
+        note("Another window has answered since. This one is up to date now; your last answer was not counted.");
+      } else note(answer.status === 401 ? "The server was started again: open the address that it printed. Nothing is lost." : found.error);
+    } catch (error) {
+      note("The server does not answer. Start the same command again: everything up to your last answer is kept.");
+    } finally {
+      busy = false;
+      delete document.documentElement.dataset.busy;
+    }
+    return false;
+  }
+
+  async function catchUp() {
+    const answer = await fetch("state");
+    if (answer.ok) update(await answer.json());
+  }
+
+  // A window that comes to the front looks whether another one has answered.
+  async function look() {
+    if (document.hidden || busy) return;
+    const answer = await fetch("number").catch(() => null);
+    if (answer === null || !answer.ok || (await answer.json()).number === data.number) return;
+    await catchUp();
+    note("Another window has answered since. This one is up to date now.");
+  }
+
+  function update(found) {
+    Object.assign(data, found);
+    const n = data.changed.length;
+    note(n ? (data.undid ? "Undone: " : "Your answer changed ") + counted(n, "other label") + (data.undid ? " changed back." : ".") : data.undid ? "Undone." : "", n ? make("button", { class: "link", onclick: () => refilter({ show: "changed", label: null, proposal: null }) }, "Show") : "");
+    ready();
+    drawCounter();
+    drawSide();
+    drawAbout();
+    drawList();
+  }
+
+  function adopt() {
+    decisions.clear();
+    for (const [item, kind, label, was] of data.decisions) {
+      decisions.set(item, { kind: kind === "class" ? (label === was ? "confirmed" : "corrected") : kind, label });
+    }
+  }
+
+  // What the page looks up, made again when labels change.
+  function ready() {
+    inCatalogue = new Set(data.classes.slice(0, data.n_known));
+    if (live) adopt();
+    calledOf = new Map(data.classes.map((label, code) => [label, data.called[code]]));
+    examplesByClass = new Map();
+    data.examples.forEach(([code], place) => {
+      if (!examplesByClass.has(code)) examplesByClass.set(code, []);
+      examplesByClass.get(code).push(place);
+    });
+    byDoubt = [...data.rows.keys()].sort((one, other) => data.certainty[one] - data.certainty[other] || one - other);
+    byUnknown = data.unknown ? [...byDoubt].sort((one, other) => data.unknown[other] - data.unknown[one]) : byDoubt;
+    if (data.proposals.length <= filter.proposal) filter.proposal = null;
   }
 
   // -- the file -------------------------------------------------------------------------------------------------------
@@ -99,9 +200,9 @@
       if (kind === "new") {
         if (!classes.has(label)) classes.set(label, []);
         classes.get(label).push(where);
-      } else if (kind === "none") {
-        file.none_of_these.push(where);
-      } else {
+      } else if (kind === "none" || kind === "bad") {
+        file.none_of_these.push(kind === "bad" ? { ...where, bad: true } : where);
+      } else if (kind !== "skip") {
         (kind === "confirmed" ? file.confirmed : file.corrections).push({ ...where, label });
       }
     }
@@ -110,14 +211,42 @@
   }
 
   function save() {
+    if (live) return finish();
     const address = URL.createObjectURL(new Blob([JSON.stringify(corrections(), null, 1)], { type: "application/json" }));
-    const link = make("a", { href: address, download: data.title.replace(/[\\/:*?"<>|]+/g, "_") + ".corrections.json" });
+    const name = data.title.replace(/[\\/:*?"<>|]+/g, "_") + ".corrections.json";
+    const link = make("a", { href: address, download: name });
     document.body.append(link);
     link.click();
     link.remove();
     setTimeout(() => URL.revokeObjectURL(address), 10000);
     saved = true;
     drawCounter();
+    const command = data.command + " --given " + (/^[\w.\-]+$/.test(name) ? name : "'" + name.replace(/'/g, "'\\''") + "'") + " --out labels.csv --report labels.html";
+    note("Saved " + counted(decisions.size, "answer") + " as " + name + ", among your downloads. To label the other items with them, run this command there, with the other options of the first run: ", make("code", {}, command));
+  }
+
+  // Labels are written once more, and what was confirmed may join the catalogue.
+  function finish() {
+    const more = data.can_add ? make("label", {}, make("input", { type: "checkbox", id: "add" }), " Add the " + counted(data.n_confirmed, "item") + " with a confirmed class to the catalogue") : "";
+    sure("Write the labels of " + counted(nItems + data.left_out, "item") + " to " + data.out + ", and your answers beside them? " + data.progress.said, "Write them", async () => {
+      const found = await send("finish", { add: more !== "" && byId("add").checked });
+      if (!found) return;
+      document.documentElement.dataset.finished = "yes";
+      note("Written: " + found.written.join(", ") + ". You can close this page. ", found.command ? make("span", {}, "To keep what you confirmed for later batches, run: ", make("code", {}, found.command)) : "");
+    }, more);
+  }
+
+  // Ask before something that concerns many items.
+  function sure(said, yes, does, more) {
+    byId("sure-said").textContent = said;
+    byId("sure-more").replaceChildren(more || "");
+    byId("sure-yes").textContent = yes;
+    byId("sure-yes").onclick = () => {
+      byId("sure").close();
+      does();
+    };
+    byId("sure").showModal();
+    byId("sure-yes").focus();
   }
 
   // -- small pieces ---------------------------------------------------------------------------------------------------
@@ -134,7 +263,7 @@
   }
 
   // What a class is called on the page; its own name is for files.
-  const calledOf = new Map(data.classes.map((label, code) => [label, data.called[code]]));
+  let calledOf = new Map();
   const called = (label) => calledOf.get(label) ?? label;
 
   // Names break after punctuation, not inside a word; their direction is their own.
@@ -155,7 +284,7 @@
   }
 
   const amount = (count) => (Math.abs(count - Math.round(count)) < 0.05 || count >= 100 ? String(Math.round(count)) : count.toFixed(1));
-  const address = (picture) => "data:image/jpeg;base64," + picture;
+  const address = (picture) => (live ? "media/" : "data:image/jpeg;base64,") + picture;
 
   function image(picture, name, style) {
     if (!picture) return make("div", { class: "gone" }, name);
@@ -180,26 +309,24 @@
     return make("div", { class: "like" }, make("small", { class: "quiet" }, ...said), make(data.pictures ? "div" : "ul", { class: data.pictures ? "strip" : "" }, ...pieces));
   }
 
-  const examplesByClass = new Map();
-  data.examples.forEach(([code], place) => {
-    if (!examplesByClass.has(code)) examplesByClass.set(code, []);
-    examplesByClass.get(code).push(place);
-  });
+  let examplesByClass = new Map();
 
   // -- filters --------------------------------------------------------------------------------------------------------
 
   const filter = { show: "all", label: null, group: null, proposal: null, words: "" };
   const lowered = data.names.map((name, item) => (name + " " + (data.texts ? data.texts[item] : "")).toLowerCase());
-  const byDoubt = [...data.rows.keys()].sort((one, other) => data.certainty[one] - data.certainty[other] || one - other);
-  const byUnknown = data.unknown ? [...byDoubt].sort((one, other) => data.unknown[other] - data.unknown[one]) : byDoubt;
+  let byDoubt = [];
+  let byUnknown = [];
 
   const VIEWS = [
-    ["first", "Look at these first", () => true, data.first || []],
-    ["doubt", "In doubt", (item) => data.doubtful[item], byDoubt],
-    ["unknown", NONE, (item) => labelOf(item) === null, byUnknown],
-    ["todo", "Not reviewed yet", (item) => !decisions.has(item), byDoubt],
-    ["done", "Looked at", (item) => decisions.has(item), byDoubt],
-    ["all", "All items", () => true, byDoubt],
+    ["first", "Look at these first", () => true, () => data.first],
+    ["changed", "Changed by your answer", () => true, () => data.changed || []],
+    ["doubt", "In doubt", (item) => data.doubtful[item], () => byDoubt],
+    ["unknown", NONE, (item) => labelOf(item) === null, () => byUnknown],
+    ["todo", "Not reviewed yet", (item) => !decisions.has(item), () => byDoubt],
+    ["skipped", "Passed", (item) => decisions.has(item) && decisions.get(item).kind === "skip", () => byDoubt],
+    ["done", "Looked at", (item) => saidOf(item), () => byDoubt],
+    ["all", "All items", () => true, () => byDoubt],
   ];
   const inGroup = (item) => filter.group === null || data.group[item] === filter.group;
 
@@ -207,7 +334,7 @@
   const hasLabel = (item) => filter.label === null || labelOf(item) === filter.label;
 
   // A new group is shown as a whole; a view and a class combine. The number beside a filter is what it would show.
-  const ofView = ([, , test, order]) => order.filter((item) => test(item) && hasLabel(item) && inGroup(item) && hasWords(item));
+  const ofView = ([, , test, order]) => order().filter((item) => test(item) && hasLabel(item) && inGroup(item) && hasWords(item));
   const ofProposal = (proposal) => proposal.items.filter((item) => inGroup(item) && hasWords(item));
 
   function matching() {
@@ -248,6 +375,8 @@
   let whyOpen = true;
   const cards = new Map();
 
+  const DONE = { confirmed: "✓ confirmed", corrected: "✓ corrected", none: "✓ your answer", new: "✓ new class", bad: "✓ bad item", skip: "passed" };
+
   function card(item) {
     const told = make("div", { class: "told" });
     const element = make("li", { role: "option", id: "item-" + item, onclick: () => choose(item) });
@@ -259,10 +388,16 @@
       element.append(make("div", { dir: "auto" }, wordsOf(item)));
     }
     const decision = decisions.get(item);
-    told.append(make("div", { class: "head" }, named(labelOf(item), "b"), make("span", {}, decision ? "" : percent(certaintyOf(item)))));
-    if (decision) {
-      told.append(make("small", { class: "done" }, { confirmed: "✓ confirmed", corrected: "✓ corrected", none: "✓ your answer", new: "✓ new class" }[decision.kind]));
-    } else {
+    if (live && data.changed.includes(item)) element.classList.add("changed");
+    if (isHidden(item)) {
+      told.append(make("small", { class: "quiet" }, "A check: its label is hidden"));
+      element.append(told);
+      element.setAttribute("aria-selected", item === current);
+      return element;
+    }
+    told.append(make("div", { class: "head" }, named(labelOf(item), "b"), make("span", {}, saidOf(item) ? "" : percent(certaintyOf(item)))));
+    if (decision) told.append(make("small", { class: "done" }, DONE[decision.kind]));
+    if (!saidOf(item)) {
       told.append(meter(certaintyOf(item)));
       if (data.rejected[item]) told.append(make("small", { class: "quiet" }, "most like ", named(classOf(item))));
       else if (secondCertaintyOf(item) >= 0.005) told.append(make("small", { class: "quiet" }, "or ", named(secondOf(item)), ", " + percent(secondCertaintyOf(item))));
@@ -308,8 +443,27 @@
     byId("matches").textContent = counted(shown.length, "item") + (data.left_out ? " of the " + nItems.toLocaleString("en") + " on this page; " + data.left_out.toLocaleString("en") + " more certain ones are in the table of predictions" : "");
     drawChips();
     drawMore();
+    drawAccept();
     if (!shown.includes(current)) current = -1;
     drawPanel();
+  }
+
+  // Items listed that have no answer yet can be accepted at once; those that a person answered stay as they are.
+  const acceptable = () => shown.filter((item) => !decisions.has(item) && !isHidden(item));
+
+  function drawAccept() {
+    const n = filter.show === "first" && filter.proposal === null ? 0 : acceptable().length;
+    byId("accept").hidden = n < 2;
+    byId("accept").replaceChildren("Accept all " + n.toLocaleString("en"), make("kbd", {}, "a"));
+  }
+
+  function accept() {
+    if (byId("accept").hidden) return;
+    const open = acceptable();
+    const classed = open.filter((item) => answerOf(item) !== null);
+    const items = classed.length ? classed : open;
+    const kept = shown.length - items.length;
+    sure("Confirm " + (classed.length ? "the labels of " : "that none of the classes fits ") + counted(items.length, "item") + "?" + (kept ? " " + counted(kept, "other item") + " of the list, answered before or of no class, stay" + (kept === 1 ? "s as it is." : " as they are.") : "") + " One undo takes it back.", "Confirm " + items.length.toLocaleString("en"), () => decide(items, classed.length ? "class" : "none", items.map(answerOf), true));
   }
 
   function refilter(changes) {
@@ -359,7 +513,7 @@
   function drawSide() {
     const here = byDoubt.filter((item) => inGroup(item) && hasWords(item));
     byId("views").replaceChildren(
-      ...VIEWS.filter(([key, , test, order]) => key === "all" || key === filter.show || order.some(test)).map((view) =>
+      ...VIEWS.filter(([key, , test, order]) => key === "all" || key === filter.show || order().some(test)).map((view) =>
         choice(view[1], ofView(view).length, filter.show === view[0] && filter.proposal === null, () => refilter({ show: view[0], proposal: null }))
       )
     );
@@ -371,7 +525,7 @@
       )
     );
     const counts = new Map();
-    for (const item of here) if (labelOf(item) !== null) counts.set(labelOf(item), (counts.get(labelOf(item)) || 0) + 1);
+    for (const item of here) if (labelOf(item) !== null && !isHidden(item)) counts.set(labelOf(item), (counts.get(labelOf(item)) || 0) + 1);
     const words = byId("class-words").value.trim().toLowerCase();
     const largest = Math.max(1, ...counts.values());
     const listed = [...counts].filter(([label]) => called(label).toLowerCase().includes(words)).sort((one, other) => other[1] - one[1] || called(one[0]).localeCompare(called(other[0])));
@@ -416,12 +570,20 @@
   }
 
   function drawCounter() {
-    const counts = { confirmed: 0, corrected: 0, none: 0, new: 0 };
-    for (const { kind } of decisions.values()) counts[kind] += 1;
-    const parts = Object.entries({ confirmed: "confirmed", corrected: "corrected", none: "none of these", new: "new" }).filter(([kind]) => counts[kind]).map(([kind, word]) => counts[kind] + " " + word);
-    byId("counter").textContent = decisions.size ? decisions.size.toLocaleString("en") + " of " + nItems.toLocaleString("en") + " reviewed: " + parts.join(", ") + (saved ? "" : stored ? "" : " (not kept if you close the page; save them)") : "No items reviewed yet";
-    byId("undo").disabled = !history.length;
+    const words = { confirmed: "confirmed", corrected: "corrected", none: "none of these", new: "new", bad: "bad", skip: "passed" };
+    const counts = {};
+    for (const { kind } of decisions.values()) counts[kind] = (counts[kind] || 0) + 1;
+    const parts = Object.keys(words).filter((kind) => counts[kind]).map((kind) => counts[kind] + " " + words[kind]);
+    byId("counter").textContent = decisions.size ? decisions.size.toLocaleString("en") + " of " + nItems.toLocaleString("en") + " reviewed: " + parts.join(", ") + (saved || stored || live ? "" : " (not kept if you close the page; save them)") : "No items reviewed yet";
+    byId("undo").disabled = live ? !data.n_steps : !history.length;
     byId("save").disabled = !decisions.size;
+    if (!live) return;
+    byId("progress").hidden = false;
+    const [looked, right] = byId("progress").querySelectorAll(".meter > *");
+    looked.style.width = 100 * data.progress.looked + "%";
+    right.style.width = 100 * Math.max(0, data.progress.right - data.progress.looked) + "%";
+    byId("progress-said").textContent = data.progress.said;
+    byId("progress").classList.toggle("stop", data.progress.may_stop);
   }
 
   // -- one item -------------------------------------------------------------------------------------------------------
@@ -445,7 +607,9 @@
       if (data.texts) pieces.push(make("small", { class: "quiet" }, named(data.names[item])));
     }
     if (data.groups) pieces.push(make("div", {}, make("small", { class: "quiet" }, named(data.groups[data.group[item]]))));
-    if (decision) pieces.push(make("p", { class: "done" }, { confirmed: "Confirmed: ", corrected: "Corrected to ", none: "You said: ", new: "New class: " }[decision.kind], named(decision.label)));
+    if (isHidden(item)) return drawCheck(panel, pieces);
+    if (live && data.reasons[item]) pieces.push(make("p", { class: "reason" }, asked(data.reasons[item])));
+    if (decision) pieces.push(make("p", { class: "done" }, { confirmed: "Confirmed: ", corrected: "Corrected to ", none: "You said: ", new: "New class: ", bad: "Bad item", skip: "Passed" }[decision.kind], ["bad", "skip"].includes(decision.kind) ? "" : named(decision.label)));
     const head = make("div", { class: "head" }, named(label, "b"), make("span", {}, percent(certaintyOf(item))));
     pieces.push(make("div", { class: data.doubtful[item] || data.rejected[item] ? "doubt" : "" }, head, meter(certaintyOf(item))));
     if (data.rejected[item]) pieces.push(make("small", { class: "quiet" }, "most like ", named(second), ", " + percent(secondCertaintyOf(item))));
@@ -456,13 +620,15 @@
     if (second !== null) does.push(make("button", { onclick: takeSecond }, make("span", {}, named(second)), make("kbd", {}, "r")));
     does.push(
       make("button", { onclick: correct }, make("span", {}, "Correct…"), make("kbd", {}, "c")),
-      make("button", { onclick: markNew }, make("span", {}, "New class…"), make("kbd", {}, "n"))
+      make("button", { onclick: markNew }, make("span", {}, "New class…"), make("kbd", {}, "n")),
+      make("button", { onclick: () => say("bad") }, make("span", {}, "Bad item"), make("kbd", {}, "b")),
+      make("button", { onclick: () => say("skip") }, make("span", {}, "Pass"), make("kbd", {}, "p"))
     );
     const proposal = data.proposal[item] - 1;
     if (proposal >= 0) {
       does.push(make("button", { onclick: () => nameGroup(proposal) }, make("span", {}, "Name all of ", named(data.proposals[proposal].name)), make("kbd", {}, "g")));
     }
-    if (decision) does.push(make("button", { onclick: () => decide([[item, undefined]]) }, make("span", {}, "Clear")));
+    if (decision) does.push(make("button", { onclick: () => decide([item], "clear", [null]) }, make("span", {}, "Clear")));
     pieces.push(make("div", { class: "does" }, ...does), ...why(item));
     const nearest = data.nearest[item];
     const others = (code) => (examplesByClass.get(code) || []).filter((place) => place !== nearest).slice(0, nearest === undefined ? 3 : 2);
@@ -473,10 +639,49 @@
     panel.scrollTop = 0;
   }
 
+  // An item that is asked to find out how many labels are wrong: nothing is suggested.
+  function drawCheck(panel, pieces) {
+    pieces.push(
+      make("p", { class: "reason" }, "A check: this item was drawn at random, and its label is hidden. Your answer tells how many of the other labels are wrong."),
+      make("div", { class: "does" },
+        make("button", { class: "main", onclick: correct }, make("span", {}, "Which class is it?…"), make("kbd", {}, "Enter")),
+        make("button", { onclick: sayNone }, make("span", {}, NONE), make("kbd", {}, "x")),
+        make("button", { onclick: markNew }, make("span", {}, "New class…"), make("kbd", {}, "n")),
+        make("button", { onclick: () => say("bad") }, make("span", {}, "Bad item"), make("kbd", {}, "b")),
+        make("button", { onclick: () => say("skip") }, make("span", {}, "Pass"), make("kbd", {}, "p"))
+      )
+    );
+    panel.replaceChildren(...pieces);
+    panel.scrollTop = 0;
+  }
+
+  // Why a question is asked.
+  function asked([worth, speaksFor]) {
+    if (!speaksFor) return "Asked because this label is wrong with a chance of " + percent(Math.min(worth, 1)) + ".";
+    const same = counted(speaksFor, "other item") + " probably " + (speaksFor === 1 ? "has" : "have") + " the same class";
+    return "Asked because " + same + ". Your answer is expected to correct " + (worth < 9.5 ? worth.toFixed(1) : Math.round(worth)) + " labels, this one included.";
+  }
+
+  // Explanations of a live page come one by one.
+  async function explain(item) {
+    const number = data.number;
+    const answer = await fetch("why/" + item).catch(() => null);
+    if (answer === null || !answer.ok) return;
+    const { why, near } = await answer.json();
+    if (data.number !== number) return;
+    for (const [label, distance, content, name] of near) {
+      if (content !== null) data.examples.push([data.classes.indexOf(label), content, name]);
+      why.push([content === null ? -1 : data.examples.length - 1, label, distance]);
+    }
+    data.why[item] = why;
+    if (current === item) drawPanel();
+  }
+
   // Why an item has its label: what it would be alone, what the batch adds, and the nearest examples.
   function why(item) {
     const said = data.why[item];
-    if (said === undefined) return [];
+    if (said === undefined && live && data.explains) explain(item);
+    if (!said || !said.length) return [];
     const label = classOf(item);
     const [alone, rival, aloneP, fromItem, fromBatch, mine, theirs, nInBatch, ...near] = said;
     const items = (count) => (count < 0.5 ? "none" : Math.round(count).toLocaleString("en"));
@@ -499,47 +704,49 @@
     return [told];
   }
 
+  async function answer(said, label) {
+    const item = current;
+    if (item < 0) return;
+    const place = shown.indexOf(item);
+    if (!(await decide([item], said, [label]))) return;
+    goOn(item, place);
+  }
+
+  // The next item: of a live page the next question, elsewhere that after the one that was answered.
+  function goOn(item, place) {
+    if (live && filter.show === "first" && filter.proposal === null) return choose(shown.length ? shown[0] : -1);
+    const here = shown.indexOf(item);
+    if (shown.length) choose(shown[Math.min(here < 0 ? place : here + 1, shown.length - 1)]);
+  }
+
+  const say = (said) => answer(said, null);
+  const sayNone = () => say("none");
+
   function confirm() {
     if (current < 0) return move(0);
-    const decision = decisions.get(current);
-    decide([[current, decisionAbout(current, decision ? decision.label : answerOf(current))]]);
-    move(1);
+    if (isHidden(current)) return correct();
+    const label = saidOf(current) ? saidOf(current).label : answerOf(current);
+    return answer(label === null ? "none" : "class", label);
   }
 
   function takeSecond() {
-    if (current < 0 || secondOf(current) === null) return;
-    decide([[current, decisionAbout(current, secondOf(current))]]);
-    move(1);
-  }
-
-  function sayNone() {
-    if (current < 0) return;
-    decide([[current, decisionAbout(current, null)]]);
-    move(1);
+    if (current < 0 || isHidden(current) || secondOf(current) === null) return;
+    answer("class", secondOf(current));
   }
 
   function correct() {
-    if (current < 0) return;
-    const item = current;
-    ask("Which class is it?", false, item, (label) => {
-      decide([[item, decisionAbout(item, label)]]);
-      move(1);
-    });
+    if (current >= 0) ask("Which class is it?", false, current, (label) => answer(inCatalogue.has(label) ? "class" : "new", label));
   }
 
   function markNew() {
-    if (current < 0) return;
-    const item = current;
-    ask("A class that the catalogue does not have. What is it called?", true, item, (label) => {
-      decide([[item, decisionAbout(item, label)]]);
-      move(1);
-    });
+    if (current >= 0) ask("A class that the catalogue does not have. What is it called?", true, current, (label) => answer(inCatalogue.has(label) ? "class" : "new", label));
   }
 
   function nameGroup(place) {
-    const { items, name } = data.proposals[place];
-    ask(name + ", " + counted(items.length, "item") + ". What is the class called?", true, items[0], (label) =>
-      decide(items.map((item) => [item, decisionAbout(item, label)]))
+    const items = data.proposals[place].items.filter((item) => !decisions.has(item));
+    if (!items.length) return;
+    ask(data.proposals[place].name + ", " + counted(items.length, "item") + ". What is the class called?", true, items[0], (label) =>
+      decide(items, inCatalogue.has(label) ? "class" : "new", items.map(() => label), true)
     );
   }
 
@@ -575,7 +782,7 @@
 
   function ask(question, newOnly, item, answer) {
     const labels = new Set();
-    if (secondOf(item) !== null) labels.add(secondOf(item));
+    if (secondOf(item) !== null && !isHidden(item)) labels.add(secondOf(item));
     for (const [code] of data.present) labels.add(data.classes[code]);
     asking = { newOnly, first: [...labels], answer };
     byId("question").textContent = question;
@@ -616,7 +823,7 @@
   // -- keys and buttons -----------------------------------------------------------------------------------------------
 
   function onKey(event) {
-    if (byId("ask").open || byId("keys").open) return;
+    if (byId("ask").open || byId("keys").open || byId("sure").open) return;
     const writing = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
     if (event.key === "Escape") {
       if (writing) event.target.blur();
@@ -631,6 +838,7 @@
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     // A button that has the focus keeps its own Enter.
     if (event.key === "Enter" && event.target.closest("button, summary, a")) return;
+    if (document.documentElement.dataset.finished) return;
     const does = {
       ArrowDown: () => move(perRow()),
       ArrowUp: () => move(-perRow()),
@@ -647,6 +855,9 @@
         const place = filter.proposal !== null ? filter.proposal : current >= 0 ? data.proposal[current] - 1 : -1;
         if (place >= 0) nameGroup(place);
       },
+      b: () => say("bad"),
+      p: () => say("skip"),
+      a: accept,
       u: undo,
       s: () => decisions.size && save(),
       "/": () => byId("search").focus(),
@@ -671,6 +882,14 @@
         does();
       });
     }
+    byId("accept").addEventListener("click", accept);
+    byId("sure-no").addEventListener("click", () => byId("sure").close());
+    if (live) {
+      byId("save").firstChild.textContent = "Finish";
+      byId("save").querySelector(".wide").hidden = true;
+      document.addEventListener("visibilitychange", look);
+      window.addEventListener("focus", look);
+    }
     byId("help-open").addEventListener("click", () => byId("keys").showModal());
     byId("filters-toggle").addEventListener("click", () => byId("side").classList.toggle("open"));
     // On a phone filters lie above the list; once one is chosen they only hide it.
@@ -690,7 +909,8 @@
     });
     if (data.groups) {
       // On a phone, or with many groups, the table would push the items out of sight.
-      document.querySelector("table.groups").closest("details").open = innerWidth >= 720 && data.groups.length <= 12;
+      const table = document.querySelector("table.groups");
+      if (table) table.closest("details").open = innerWidth >= 720 && data.groups.length <= 12;
       byId("group").append(make("option", { value: "" }, "All " + data.groups.length.toLocaleString("en")), ...data.groups.map((name, place) => make("option", { value: place }, name)));
       byId("group").addEventListener("change", () => chooseGroup(byId("group").value === "" ? null : Number(byId("group").value)));
       for (const button of document.querySelectorAll("button[data-group]")) {
@@ -708,12 +928,14 @@
     });
   }
 
-  restore();
+  ready();
+  if (!live) restore();
   listen();
   byId("groups-filter").hidden = !data.groups;
   byId("list").className = data.pictures ? "pictures" : "lines";
-  filter.show = VIEWS.find(([, , test, order]) => order.some(test))[0];
+  filter.show = VIEWS.find(([, , test, order]) => order().some(test))[0];
   drawCounter();
   refilter({});
+  if (live && shown.length) choose(shown[0]);
   document.documentElement.dataset.ready = "yes";
 })();

@@ -50,7 +50,7 @@ class ClassifyCommand(TyperCommand):
         return super().parse_args(ctx, args)
 
 
-def _expected(said: str | None) -> Any:
+def expected_unknown(said: str | None) -> Any:
     """Return what --expect-unknown says: nothing, True, a share, a range, or the path of predictions."""
     if said is None or said == TRUE:
         return None if said is None else True
@@ -300,7 +300,7 @@ def classify_command(
         "pool": pool,
         "order": order,
         "coarse": coarse,
-        "expect_unknown": _expected(expect_unknown),
+        "expect_unknown": expected_unknown(expect_unknown),
     }
     given_from, run = scores if scores is not None else batch, out.parent / f"{out.name}.run"
     what = "predictions, one row per item"

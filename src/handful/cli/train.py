@@ -15,7 +15,6 @@ from handful.errors import OptionError
 
 if TYPE_CHECKING:
     from handful.fewshot.training import BaseSplit
-    from handful.runs import Progress
 
 # The table of a benchmark's images in the folder of a run, for `handful features extract`.
 TABLE = "items.csv"
@@ -124,10 +123,9 @@ def train_command(
         data(f"{out}  epoch {kept.epoch}  {accuracies}".rstrip())
 
 
-def _checked(progress: Progress) -> None:
+def _checked(done: int, total: int) -> None:
     """Show how many images were checked before the training."""
-    end = "\n" if progress.done == progress.total else ""
-    sys.stderr.write(f"\rchecked {progress.done:,} of {progress.total:,} images{end}")
+    sys.stderr.write(f"\rchecked {done:,} of {total:,} images" + ("\n" if done == total else ""))
 
 
 def _split(

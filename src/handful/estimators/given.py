@@ -29,7 +29,8 @@ def with_given(
 ) -> tuple[Catalogue, Float[np.ndarray, "item dim"], Int[np.ndarray, "item"] | None]:
     """Add the given items to the catalogue; return it, the batch, and the class of each item, -1 where none was given.
 
-    Where nothing is given, the catalogue is the same, and None stands for the classes.
+    The head is fitted from that of the catalogue, so that a person does not wait for it. Where nothing is given, the
+    catalogue is the same, and None stands for the classes.
 
     Parameters
     ----------
@@ -69,7 +70,7 @@ def with_given(
         if wrong is not None:
             row = next(row for row, label in zip(rows, labels.tolist(), strict=True) if label == wrong)
             raise no_such_class(f"row {row}", wrong, [*catalogue.classes.tolist(), *announced])
-    more = catalogue.with_examples(features[rows], labels)
+    more = catalogue.with_examples(features[rows], labels).updated_from(catalogue, keep_unknown=True)
     codes[rows] = places_of(labels, more.classes)
     return more, features, codes
 

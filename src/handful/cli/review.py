@@ -1,0 +1,117 @@
+"""`handful review`: answer a few questions about a batch on a page, and watch the other labels follow."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import tempfile
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+from handful.cli.classify import classify_command, expected_unknown
+from handful.cli.terminal import Interrupted, data
+
+# Options of `classify` that a review has too.
+FROM_CLASSIFY = (
+    *("names", "segments", "precursor", "sequence", "pool", "order", "coarse", "candidates", "prior", "unknown"),
+    *("expect_unknown", "report", "group_by", "backbone", "features", "labels", "text", "id_column", "given"),
+    *("new_class", "tasks", "trust_pickle", "skip_bad", "device"),
+)
+READ = ("names", "segments", "features", "labels", "text", "trust_pickle", "skip_bad")
+KNOWN = ("candidates", "prior", "given", "sequence", "pool", "order", "coarse", "precursor")
+
+
+def review_command(
+    catalogue: Annotated[Path, typer.Argument(help="Labelled examples, as for `handful classify --catalogue`.")],
+    batch: Annotated[Path, typer.Argument(help="Items to label, as for `handful classify --batch`.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Where the labels are written in the end; by default BATCH.labels.csv, here. The review is "
+            "kept in a folder beside it, and the same command goes on with it."
+        ),
+    ] = None,
+    most_wrong: Annotated[
+        float, typer.Option(help="You may stop when at most this share of the labels is wrong.", min=0, max=1)
+    ] = 0.05,
+    host: Annotated[
+        str, typer.Option(help="Address of this machine at which others reach the page; by default only you do.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port of the page; by default any that is free.", min=0, max=65535)] = 0,
+    opens: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = True,
+    **options: Any,
+) -> None:
+    """Review a batch: answer questions on a page, and all other items are labelled again after every answer.
+
+    The page asks what tells most about the other items, and says why. Now and then it checks an item at random, with
+    its label hidden: from these checks it estimates how many labels are still wrong, and tells when you may stop. Every
+    answer is on the disk before the page goes on. Stop with Ctrl-C whenever you like; the same command goes on.
+
+    Finish on the page writes the labels to --out, with what you said and what the model said in columns of their own,
+    and your answers beside them, for --given.
+
+    \b
+    Examples:
+      handful review photos/ new_photos/
+      handful review intents.jsonl today.jsonl --out labels.parquet
+      handful review photos.bank cameras/ --group-by folder --most-wrong 0.02
+    """
+    from handful.classification.label import check, embed, read_inputs
+    from handful.classification.tables import check_ending
+    from handful.cli.passes import passes
+    from handful.machine.extras import import_extra
+    from handful.machine.outputs import refuse_overwriting
+
+    files, serving = (import_extra(f"handful.review.{name}", "review") for name in ("files", "serve"))
+    final = out if out is not None else Path(f"{batch.resolve().stem}.labels.csv")
+    check_ending(final, batch)
+    outputs = files.Outputs(final, options["report"], options["tasks"])
+    with tempfile.TemporaryDirectory(prefix="handful-") as work:
+        with passes(f"labelling {batch}") as on_progress:
+            inputs = read_inputs(catalogue, batch, **{name: options[name] for name in READ})
+            known: Any = {name: options[name] or None for name in KNOWN}
+            known |= {
+                "new_classes": options["new_class"] or None,
+                "expect_unknown": expected_unknown(options["expect_unknown"]),
+            }
+            about = {name: options[name] for name in ("id_column", "backbone", "device", "unknown")}
+            task = check(inputs, group_by=options["group_by"] or None, **about, **known)
+            writes = {"labels": final, "corrections": outputs.corrections, "review": outputs.folder}
+            refuse_overwriting(task.inputs.paths, {**writes, "page": outputs.page, "tasks": outputs.tasks})
+            fitted = embed(task, work, on_progress=on_progress)
+        address = serving.Address(host, port, opens, _announce)
+        found = files.review_files(fitted, outputs, batch.resolve().stem, address, most_wrong=most_wrong)
+    if found is None:
+        raise Interrupted("everything you said is kept; run the same command again to go on")
+    for path in found.written:
+        data(f"wrote {path}")
+    if found.command:
+        data(f"to keep what you confirmed for later batches: {found.command}")
+
+
+def _announce(address: str) -> None:
+    data(f"review at {address}")
+    sys.stdout.flush()  # somebody waits for it, also behind a pipe
+
+
+def _with_options_of_classify() -> None:
+    """Give the command the options of `classify`, word for word."""
+    own, theirs = inspect.signature(review_command), inspect.signature(classify_command)
+    hints = get_type_hints(review_command, include_extras=True)
+    hints |= {
+        name: hint
+        for name, hint in get_type_hints(classify_command, include_extras=True).items()
+        if name in FROM_CLASSIFY
+    }
+    shared = [theirs.parameters[name] for name in theirs.parameters if name in FROM_CLASSIFY]
+    kept = [one for one in own.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    parameters = [*kept, *(one.replace(kind=keyword) for one in shared)]
+    parameters = [one.replace(annotation=hints[one.name]) for one in parameters]
+    vars(review_command)["__signature__"] = own.replace(parameters=parameters)
+    review_command.__annotations__ = {name: hints[name] for name in [one.name for one in parameters]}
+
+
+_with_options_of_classify()

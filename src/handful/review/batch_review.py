@@ -1,0 +1,255 @@
+"""A batch under review: its journal, the labels that follow from it, and what the page shows.
+
+Every decision is journaled first, then the batch is labelled again with it. Labels depend on what is given alone, not
+on the order in which it was said, so undoing a step, or replaying the journal, gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import datetime
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+
+from handful.arguments import counted
+from handful.classification.labelled import Classified
+from handful.classification.page_data import best_questions, items_on_page
+from handful.engine.questions import Question
+from handful.errors import HandfulError, OptionError
+from handful.review.audit import MOST_WRONG, Audit, audit_is_due, audit_order
+from handful.review.journal import Journal
+from handful.review.session import HOWS, KINDS, Decision, Step, corrections_file, replayed
+from handful.shapes import Int
+
+# Questions that the page lists.
+N_QUESTIONS = 10
+# A question is worth asking if its answer is expected to correct at least this many labels.
+LEAST_WORTH = 0.25
+# Labellings that are kept, so that undoing is immediate.
+MOST_KEPT = 8
+# Characters of the name of a class.
+MOST_LETTERS = 200
+
+
+class Labeller(Protocol):
+    """What labels the batch."""
+
+    def __call__(self, given: Mapping[int, str | None]) -> Classified:
+        """Label the batch; `given` has the items whose class is known, None for none of the classes."""
+
+
+class BehindError(HandfulError):
+    """The page shows an older state than the journal has."""
+
+
+class BatchReview:
+    """A batch under review.
+
+    Parameters
+    ----------
+    journal : Journal
+        Where decisions are kept.
+    label : Labeller
+        What labels the batch.
+    person : str
+        Who decides.
+    most_wrong : float
+        The share of wrong labels at which a person may stop.
+    audits : bool
+        Whether some questions are audits.
+    """
+
+    def __init__(
+        self,
+        journal: Journal,
+        label: Labeller,
+        *,
+        person: str = "",
+        most_wrong: float = MOST_WRONG,
+        audits: bool = True,
+    ) -> None:
+        self.journal, self.person, self.most_wrong, self.audits = journal, person, most_wrong, audits
+        self._label = label
+        self._kept: OrderedDict[tuple[Any, ...], Classified] = OrderedDict()
+        self._asked: tuple[tuple[Step, ...], list[Question]] | None = None
+        self.state = replayed(journal.events)
+        self.first = self.labelled({})
+        self.batch = self.first.batch
+        self.on_page: Int[np.ndarray, "some"] = items_on_page(self.first)
+        self.lock = threading.RLock()
+
+    def labelled(self, given: Mapping[int, str | None]) -> Classified:
+        """Label the batch with what is given, or take an earlier labelling with the same."""
+        key = tuple(sorted(given.items(), key=lambda pair: pair[0]))
+        if key not in self._kept:
+            self._kept[key] = self._label(dict(key))
+            if len(self._kept) > MOST_KEPT:
+                self._kept.popitem(last=False)
+        self._kept.move_to_end(key)
+        return self._kept[key]
+
+    @property
+    def classified(self) -> Classified:
+        """The labels now."""
+        return self.labelled(self.state.given())
+
+    @cached_property
+    def _order(self) -> list[int]:
+        return list(map(int, audit_order(self.batch.fingerprint, len(self.batch.rows))))
+
+    # -- what a person does --------------------------------------------------------------------------------------------
+
+    def decide(
+        self, number: int, items: Sequence[int], kind: str, labels: Sequence[str | None], how: str = "chosen"
+    ) -> None:
+        """Keep a decision, and label the batch again; refuse it if the page was behind."""
+        with self.lock:
+            self.refuse_behind(number)
+            if how == "group":  # never touches what a person said
+                open_ = [at for at, item in enumerate(items) if item not in self.state.decisions]
+                items, labels = [items[at] for at in open_], [labels[at] for at in open_]
+            self._check(items, kind, labels, how)
+            if how == "audit" and items[0] != self.audit_item:
+                how = "chosen"
+            now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+            event = {
+                "step": "answer",
+                "items": [[item, self.batch.names[item], self.batch.content(item)] for item in items],
+                "kind": kind,
+                "labels": [label if kind in ("class", "new") else None for label in labels],
+                "was": [self.said_by_model(item) for item in items],
+                "how": how,
+                "at": now,
+                "by": self.person,
+            }
+            self._append(event)
+            try:
+                _ = self.classified
+            except HandfulError:  # what is known about the batch rules the answer out
+                self._append({"step": "undo"})
+                raise
+
+    def undo(self, number: int) -> tuple[int, ...]:
+        """Take the last step back, and return its items."""
+        with self.lock:
+            self.refuse_behind(number)
+            if not self.state.steps:
+                raise OptionError("there is nothing to undo")
+            items = self.state.steps[-1].items
+            self._append({"step": "undo"})
+            return items
+
+    def _append(self, event: dict[str, Any]) -> None:
+        self.journal.append(event)
+        self.state = self.state.after(event)
+
+    def refuse_behind(self, number: int) -> None:
+        """Refuse a page that shows another state."""
+        if number != self.state.number:
+            raise BehindError("another window has answered since; look at the newest state first")
+
+    def _check(self, items: Sequence[int], kind: str, labels: Sequence[str | None], how: str) -> None:
+        if kind not in KINDS or how not in HOWS:
+            raise OptionError(f"there is no answer {kind!r}, {how!r}")
+        if not items or len(set(items)) != len(items) or not all(0 <= item < len(self.batch.rows) for item in items):
+            raise OptionError("the answer must be about items of the batch, each once; all of them may be answered")
+        if kind not in ("class", "new"):
+            return
+        known = {*self.first.class_names, *self.new_classes}
+        for label in labels:
+            if label is None or not label.strip() or label != label.strip() or len(label) > MOST_LETTERS:
+                raise OptionError(f"a class must have a name of up to {MOST_LETTERS} characters")
+            if kind == "class" and label not in known:
+                raise OptionError(f"there is no class {label!r}; if it is new, say so")
+
+    # -- what follows --------------------------------------------------------------------------------------------------
+
+    @property
+    def new_classes(self) -> list[str]:
+        """Classes that the person named."""
+        return list(dict.fromkeys(one.label for _, one in self.state.of_kind("new") if one.label is not None))
+
+    def said_by_model(self, item: int) -> str | None:
+        """Return the model's label of an item now; None for none of the classes."""
+        answer = self.classified.answer
+        return None if answer.rejected[item] else str(answer.labels[item])
+
+    def audit(self) -> Audit:
+        """Say how many labels are still wrong, by the audited items."""
+        audited = [
+            (item, one)
+            for item, one in self.state.decisions.items()
+            if one.how == "audit" and one.kind not in ("skip", "bad")
+        ]
+        wrong = sum(self.said_by_model(item) != one.label for item, one in audited)
+        n_items = len(self.batch.rows)
+        n_left = n_items - sum(one.kind != "skip" for one in self.state.decisions.values())
+        return Audit.of(len(audited), wrong, n_left, n_items, self.most_wrong)
+
+    def questions(self) -> list[Question]:
+        """Return the questions that are worth asking, the most useful first."""
+        if self._asked is None or self._asked[0] != self.state.steps:
+            decided = self.state.decisions
+            held_out = sum(not one.teaches for one in decided.values())
+            found = best_questions(self.classified, N_QUESTIONS + held_out)
+            worth = [one for one in found if one.item not in decided and one.worth >= LEAST_WORTH]
+            self._asked = self.state.steps, worth[:N_QUESTIONS]
+        return self._asked[1]
+
+    @property
+    def audit_item(self) -> int | None:
+        """The item that is audited next; None if another question comes first, or nothing is left."""
+        if not self.audits:
+            return None
+        decided, n_audits = self.state.decisions, self.state.n_audits
+        asks = self.questions()
+        if asks and not audit_is_due(n_audits, len(self.state.steps) - n_audits):
+            return None
+        if not asks and self.audit().may_stop:
+            return None
+        return next((item for item in self._order if item not in decided), None)
+
+    def expected_right(self) -> float:
+        """Return the expected share of right labels; those of a person are right."""
+        answer = self.classified.answer
+        chance = np.where(answer.rejected, np.nan_to_num(answer.unknown, nan=1.0), answer.certainty)
+        chance[[item for item, one in self.state.decisions.items() if one.kind != "skip"]] = 1
+        return float(chance.mean())
+
+    def progress_said(self, audit: Audit, asks: bool) -> str:
+        """Say how far the review is, in a few sentences."""
+        n_items = len(self.batch.rows)
+        looked = sum(one.kind != "skip" for one in self.state.decisions.values())
+        right = round(self.expected_right() * n_items)
+        said = [f"{looked:,} of {counted(n_items, 'item')} looked at, about {right:,} expected to be right."]
+        if audit.n_audited:
+            said.append(
+                f"By {counted(audit.n_audited, 'check')}, {audit.low:.0%} to {audit.high:.0%} of all labels are wrong "
+                "(90% interval)."
+            )
+        if audit.may_stop:
+            said.append(f"You may stop: hardly more than {self.most_wrong:.0%} are wrong.")
+        elif not asks:
+            said.append("No question is left that is worth asking; a few checks tell whether you may stop.")
+        return " ".join(said)
+
+    def changed_since(self, before: Classified, apart: Sequence[int]) -> list[int]:
+        """Return the items whose label differs from an earlier one, other than these."""
+        now = self.classified.answer
+        labels = np.asarray(now.labels != before.answer.labels) | (now.rejected != before.answer.rejected)
+        labels[list(apart)] = False
+        return list(map(int, np.flatnonzero(labels)))
+
+    def corrections(self) -> dict[str, Any]:
+        """Return what the person said, as a file of corrections."""
+        batch, decisions = self.batch, self.state.decisions
+        items = {item: (batch.rows[item], batch.names[item], batch.content(item)) for item in decisions}
+        return corrections_file(decisions, items, self.first.class_names)
+
+    def confirmed(self) -> dict[int, Decision]:
+        """Return the items whose class a person said or confirmed."""
+        return dict(self.state.of_kind("class", "new"))

@@ -1,0 +1,133 @@
+"""Review a batch of files: what labels it again and again, and what is written when a person has finished."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from handful.banks.columns import Columns
+from handful.classification.label import Fitted, label
+from handful.classification.label_studio import write_label_studio
+from handful.classification.labelled import NONE, Classified
+from handful.classification.page import write_page
+from handful.classification.tables import write_predictions
+from handful.errors import OptionError
+from handful.machine.whole_file import written_whole
+from handful.review.batch_review import BatchReview
+from handful.review.journal import opened
+from handful.review.serve import Address, serve
+from handful.review.server import Finished, Page
+
+# Columns of the labels: what a person said about an item, and what the model said before.
+PERSON, MODEL = "person", "model"
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """What a finished review writes.
+
+    Attributes
+    ----------
+    labels : Path
+        The labels, in any format of `write_predictions`.
+    page, tasks : Path or None
+        A page about the batch, and tasks for Label Studio.
+    """
+
+    labels: Path
+    page: Path | None = None
+    tasks: Path | None = None
+
+    @property
+    def corrections(self) -> Path:
+        """What the person said, as `classify` takes it."""
+        return self.labels.with_name(f"{self.labels.stem}.corrections.json")
+
+    @property
+    def folder(self) -> Path:
+        """Where the review is kept."""
+        return self.labels.with_name(f"{self.labels.name}.review")
+
+
+class FileLabeller:
+    """Labels the items of files again, without reading, embedding or fitting anything anew.
+
+    Parameters
+    ----------
+    fitted : Fitted
+        From `handful.classification.label.embed`.
+    """
+
+    def __init__(self, fitted: Fitted) -> None:
+        if fitted.catalogue is None:
+            raise OptionError("a method of the few-shot literature cannot use answers; leave --method out")
+        if fitted.task.streams:
+            raise OptionError("this batch is too large to be labelled after every answer; review it in groups or parts")
+        self.fitted = fitted
+
+    def __call__(self, given: Mapping[int, str | None]) -> Classified:
+        """Label the batch."""
+        rows = self.fitted.batch.rows
+        new = [name for name in given.values() if name is not None and name not in self.fitted.task.classes]
+        known: Any = {"given": {rows[item]: name for item, name in given.items()} or None, "new_classes": new or None}
+        return label(self.fitted, **known)
+
+
+def review_files(fitted: Fitted, outputs: Outputs, title: str, where: Address, *, most_wrong: float) -> Finished | None:
+    """Serve the review of a batch, from where it was left; None if it was interrupted before the end."""
+    labeller = FileLabeller(fitted)
+    batch = fitted.batch
+    with opened(outputs.folder, {"batch": batch.fingerprint}) as journal:
+        review = BatchReview(journal, labeller, person=getpass.getuser(), most_wrong=most_wrong)
+        if not journal.events:
+            _begin_with(review, fitted)
+        page = Page(review, title, out=str(outputs.labels))
+        return serve(page, lambda found, add: finish(found, outputs, title), where)
+
+
+def _begin_with(review: BatchReview, fitted: Fitted) -> None:
+    """Take over what a person said before, in `given`: one step for each kind of answer."""
+    labels = fitted.task.given.of_items(fitted.task.batch, fitted.rows).labels
+    classes = set(review.first.class_names)
+    kinds = {item: "none" if name is None else "class" if name in classes else "new" for item, name in labels.items()}
+    for kind in ("class", "new", "none"):
+        items = [item for item, one in kinds.items() if one == kind]
+        if items:
+            review.decide(review.state.number, items, kind, [labels[item] for item in items], "group")
+
+
+def finish(review: BatchReview, outputs: Outputs, title: str) -> Finished:
+    """Label the batch once more with all that was said, audited items included, and write it."""
+    found = with_people(review, review.labelled(review.state.given(audited=True)))
+    write_predictions(found, outputs.labels)
+    written = [outputs.labels, outputs.corrections]
+    with written_whole(outputs.corrections) as place:
+        place.write_text(json.dumps(review.corrections(), indent=1), encoding="utf-8")
+    if outputs.tasks is not None:
+        write_label_studio(found, outputs.tasks)
+        written.append(outputs.tasks)
+    if outputs.page is not None:
+        write_page(found, outputs.page, title=title)
+        written.append(outputs.page)
+    catalogue = found.inputs.get("catalogue")
+    command = "" if catalogue is None else f"handful catalogue add {shlex.quote(str(catalogue))} --from"
+    return Finished([str(path) for path in written], command and f"{command} {shlex.quote(str(outputs.corrections))}")
+
+
+def with_people(review: BatchReview, classified: Classified) -> Classified:
+    """Add two columns: what a person said about each item, and what the model said before, or says."""
+    decisions, answer = review.state.decisions, classified.answer
+    said = np.where(answer.rejected, NONE, answer.labels.astype(object)).tolist()
+    person: list[str | None] = [None] * len(said)
+    for item, one in decisions.items():
+        said[item] = one.was or NONE
+        person[item] = one.label or {"none": NONE, "bad": "bad item", "skip": "passed"}.get(one.kind)
+    columns = Columns({**classified.batch.columns.by_name, PERSON: person, MODEL: said})
+    return replace(classified, batch=replace(classified.batch, columns=columns))

@@ -1,0 +1,187 @@
+"""Review rows in memory: `BatchClassifier.review` opens the page, and returns what it led to."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from handful.classification.labelled import HASH_DIGITS, Batch, Classified
+from handful.errors import LabelError, OptionError
+from handful.estimators import Answer, BatchClassifier
+from handful.estimators.batches import Batches, CatalogueItems
+from handful.estimators.containers import frame_of
+from handful.estimators.context import BatchContexts
+from handful.estimators.given import with_given
+from handful.machine.extras import import_extra
+from handful.reading.contents import FolderFiles, PerhapsFiles, Source
+from handful.review.batch_review import BatchReview
+from handful.review.journal import opened
+from handful.review.serve import Address, serve
+from handful.review.server import Finished, Page
+from handful.shapes import Float
+
+
+class Reviewed(NamedTuple):
+    """What a review in memory led to.
+
+    Attributes
+    ----------
+    answer : Answer
+        The labels of the whole batch, with what the person said.
+    given : dict
+        What the person said: positions of items to labels, None for none of the classes.
+    """
+
+    answer: Answer
+    given: dict[int, Any]
+
+
+class MemoryLabeller:
+    """Labels rows in memory with a classifier; classes are known by their names, as on the page.
+
+    Parameters
+    ----------
+    classifier : BatchClassifier
+        The fitted classifier.
+    X : [row, feature]
+        The items.
+    contents : tuple of str, or files
+        What the page shows of them; None for vectors alone.
+    known : mapping
+        What is known about the batch, as in `infer`, without groups and labels given.
+    """
+
+    def __init__(
+        self,
+        classifier: BatchClassifier,
+        X: Any,
+        contents: Source | None = None,
+        known: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.known, self.frame_of = dict(known or {}), frame_of(X)
+        items = classifier._items(X, {})
+        self.catalogue, self.features = items.catalogue.relabelled(np.arange(items.catalogue.n_classes)), items.features
+        self.named = {str(label): label for label in items.classes.tolist()}
+        self.kind = items.classes.dtype.kind
+        if len(self.named) < len(items.classes):
+            raise LabelError("two classes have the same name on a page; give them labels that differ as text")
+        names = tuple(f"item {row}" for row in range(len(self.features)))
+        self.batch = Batch(range(len(names)), names, contents, (), content=_hash_of(self.features))
+
+    def labels(self, given: Mapping[int, str | None]) -> dict[int, Any]:
+        """Return the labels that names of classes stand for; a new class has its name, or the number it says."""
+        return {item: None if name is None else self._label(name) for item, name in given.items()}
+
+    def _label(self, name: str) -> Any:
+        if name in self.named or self.kind not in "if":
+            return self.named.get(name, name)
+        try:
+            return int(name) if self.kind == "i" else float(name)
+        except ValueError:
+            raise LabelError(f"the classes are numbers, and {name!r} is none; give the new class a number") from None
+
+    def __call__(self, given: Mapping[int, str | None]) -> Classified:
+        """Label the batch."""
+        new = dict.fromkeys(name for name in given.values() if name is not None and name not in self.named)
+        names = [*self.named, *new]
+        codes = {name: k for k, name in enumerate(names)}
+        by_code = {item: None if name is None else codes[name] for item, name in given.items()}
+        catalogue, features, codes_of = with_given(self.catalogue, self.features, by_code, range(len(names)))
+        labels, called = np.empty((2, len(names)), dtype=object)
+        labels[:], called[:] = [self._label(name) for name in names], names
+        contexts = BatchContexts(self.known, labels, len(features), None, codes_of)  # type: ignore[arg-type]
+        batches = Batches(CatalogueItems(catalogue, features, codes_of, called), contexts)
+        return Classified(
+            self.batch,
+            batches.answer(self.frame_of),
+            int(catalogue.shots.sum()),
+            "",
+            given=by_code,
+            n_named=len(new),
+            batches=batches,
+        )
+
+
+def review(
+    classifier: BatchClassifier,
+    X: Any,
+    *,
+    images: Sequence[Any] | None = None,
+    texts: Sequence[str] | None = None,
+    folder: Any = None,
+    where: Address | None = None,
+    known: Mapping[str, Any] | None = None,
+) -> Reviewed:
+    """Open the page of a batch in memory, wait until it is finished, and return what it led to.
+
+    Parameters
+    ----------
+    classifier, X
+        The fitted classifier, and the items.
+    images, texts
+        What the page shows: paths, arrays or Pillow images; or sentences.
+    folder
+        Where the answers are kept; a review that was interrupted goes on there. By default they are kept no longer than
+        this call takes.
+    where
+        Where the page is served.
+    known
+        What is known about the batch, as in `infer`.
+    """
+    if images is not None and texts is not None:
+        raise OptionError("the page shows images or texts, not both; leave one out")
+    where = where or Address(announce=lambda address: _announce(address))
+    with ExitStack() as stack:
+        work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="handful-")))
+        contents = _contents(images, texts, work, len(X))
+        label = MemoryLabeller(classifier, X, contents, known)
+        place = work / "review" if folder is None else Path(folder)
+        journal = stack.enter_context(opened(place, {"batch": label.batch.fingerprint}))
+        under_review = BatchReview(journal, label)
+        serve(Page(under_review, "Review", out="this notebook"), lambda *_: Finished(["the answer"]), where)
+        given = label.labels(under_review.state.given(audited=True))
+        new = sorted({value for value in given.values() if value is not None and str(value) not in label.named})
+        more: Any = {"given": given, "new_classes": new} if given else {}
+        return Reviewed(classifier.infer(X, **dict(known or {}), **more), given)
+
+
+def _announce(address: str) -> None:
+    sys.stdout.write(f"Review at {address}\n")
+    sys.stdout.flush()
+
+
+def _contents(
+    images: Sequence[Any] | None, texts: Sequence[str] | None, work: Path, n_items: int
+) -> FolderFiles | tuple[str, ...] | None:
+    """Return what the page shows; images in memory become files."""
+    given = texts if images is None else images
+    if given is None:
+        return None
+    if len(given) != n_items:
+        raise OptionError(f"the batch has {n_items:,} rows; give as many images or texts, not {len(given):,}")
+    if images is None:
+        return tuple(map(str, given))
+    if all(isinstance(one, (str, Path)) for one in given):
+        return PerhapsFiles(Path.cwd(), tuple(map(str, given)))
+    image, names = import_extra("PIL.Image", "images"), list[str]()
+    for at, one in enumerate(given):
+        stream = io.BytesIO()
+        (image.fromarray(np.asarray(one)) if not hasattr(one, "save") else one).convert("RGB").save(stream, "PNG")
+        names.append(f"{at}.png")
+        (work / names[-1]).write_bytes(stream.getvalue())
+    return FolderFiles(work, tuple(names))
+
+
+def _hash_of(rows: Float[np.ndarray, "item dim"]) -> Any:
+    def content(item: int) -> str:
+        return hashlib.sha256(np.ascontiguousarray(rows[item], np.float32).data).hexdigest()[:HASH_DIGITS]
+
+    return content

@@ -1,0 +1,116 @@
+"""Start the server of a review on the loopback address, open its page, and wait until it is finished or interrupted."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+import tempfile
+import threading
+import webbrowser
+from collections.abc import Callable
+from html import escape
+from pathlib import Path
+from typing import NamedTuple
+
+import uvicorn
+
+from handful.errors import OptionError
+from handful.machine.whole_file import refusal
+from handful.review.guard import LOOPBACK, new_token
+from handful.review.server import Finish, Finished, Page, Routes, make_app
+
+# Requests that are answered at the same time, by far more than a browser sends.
+MOST_AT_ONCE = 64
+# Seconds for the last answer to reach the page before the server ends.
+LAST_ANSWER = 0.5
+
+
+class Address(NamedTuple):
+    """Where a review is served: a name or address of this machine, a port (0 for any that is free), and who opens it.
+
+    `host` is the loopback address unless the caller wants others to reach it. `opens` says whether a browser is opened,
+    and `announce` is called with the address and its token.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    opens: bool = True
+    announce: Callable[[str], None] = lambda address: None
+
+
+def serve(page: Page, finish: Finish, where: Address = Address()) -> Finished | None:  # noqa: B008 (a constant)
+    """Serve a review until it is finished; None if it was interrupted, in which case the same command goes on."""
+    listener, hosts = _listening(where.host, where.port)
+    port, token, ended = listener.getsockname()[1], new_token(), list[Finished]()
+    done = threading.Event()
+
+    def on_finished(found: Finished) -> None:
+        ended.append(found)
+        done.set()
+
+    app = make_app(Routes(page, finish, on_finished), hosts(port), token)
+    config = uvicorn.Config(
+        app,
+        log_level="error",
+        access_log=False,
+        server_header=False,
+        lifespan="off",
+        ws="none",
+        limit_concurrency=MOST_AT_ONCE,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=2,
+    )
+    server = uvicorn.Server(config)
+    # A notebook has a loop of its own on the main thread.
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+    thread.start()
+    name = f"[{where.host}]" if ":" in where.host else where.host
+    address = f"http://{name}:{port}/?token={token}"
+    where.announce(address)
+    with tempfile.TemporaryDirectory(prefix="handful-") as folder:
+        if where.opens:
+            webbrowser.open(_redirect(Path(folder), address).as_uri())
+        try:
+            while thread.is_alive() and not done.wait(0.2):
+                pass
+        except KeyboardInterrupt:
+            pass
+        finally:
+            threading.Event().wait(LAST_ANSWER if ended else 0)
+            server.should_exit = True
+            thread.join(timeout=10)
+            listener.close()
+    return ended[0] if ended else None
+
+
+def _listening(host: str, port: int) -> tuple[socket.socket, Callable[[int], frozenset[str]]]:
+    """Return a socket, and what requests may call this server, by its port."""
+    if host in ("", "0.0.0.0", "::", "*"):
+        raise OptionError("name the address at which others will reach this server, not all of them: --host ADDRESS")
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except OSError as error:
+        raise OptionError(f"there is no address {host!r} ({error}); check --host") from error
+    family, kind, protocol, _, place = found[0]
+    listener = socket.socket(family, kind, protocol)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(place)
+        listener.listen(128)
+    except OSError as error:
+        listener.close()
+        raise OptionError(f"no server can start at {host}, port {port}: {refusal(error)}") from error
+    local = ipaddress.ip_address(str(place[0]).partition("%")[0]).is_loopback
+    named = f"[{host}]" if ":" in host else host.lower()
+    names = {named, *LOOPBACK} if local else {named}
+    return listener, lambda port: frozenset(f"{name}:{port}" for name in names)
+
+
+def _redirect(folder: Path, address: str) -> Path:
+    """Write a page that leads to the address: arguments of a browser can be seen by other users, this file cannot."""
+    page = folder / "open.html"
+    handle = os.open(page, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "w", encoding="utf-8") as stream:
+        stream.write(f"<!doctype html><meta http-equiv='refresh' content='0; url={escape(address)}'>")
+    return page

@@ -1,0 +1,346 @@
+"""The routes of a review: the page, its data, pictures by opaque ids, and the decisions of a person."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import hmac
+import secrets
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Route
+
+from handful.classification.examples import SMALL, shortened, thumbnail
+from handful.classification.labelled import Classified
+from handful.classification.page import packaged, page_frame, page_top
+from handful.classification.page_data import embedded, example_data, explanations, item_data, label_data
+from handful.errors import HandfulError, StorageError
+from handful.machine.untrusted import parse_json
+from handful.reading.contents import Source, pick
+from handful.review.batch_review import BatchReview, BehindError
+from handful.review.guard import Guard
+
+# Pixels of the longer side of a picture of an item.
+LARGE = 320
+# Pictures that are kept in memory; each takes about 10 kB.
+MOST_PICTURES = 4000
+# Seconds that a body may take to arrive.
+SECONDS = 10.0
+TEXT = (str, type(None))
+
+
+class Finished(NamedTuple):
+    """What finishing a review did: the files it wrote, and the command that adds to the catalogue, if that is left."""
+
+    written: list[str]
+    command: str = ""
+
+
+# Writes what a review found; the argument says whether to add to the catalogue.
+Finish = Callable[[BatchReview, bool], Finished]
+
+
+class Media:
+    """Pictures by ids that say nothing: keyed hashes of what they stand for, made when a page may ask for them."""
+
+    def __init__(self) -> None:
+        self._key, self._sources = secrets.token_bytes(32), dict[str, tuple[Source, int, int]]()
+        self._drawn: OrderedDict[str, bytes | None] = OrderedDict()
+
+    def ids(self, source: Source, positions: Sequence[int], size: int) -> list[str | None]:
+        """Return ids of pictures; items and examples differ by their size."""
+        found = list[str | None]()
+        for position in positions:
+            about = f"{size} {position}".encode()
+            name = hmac.digest(self._key, about, hashlib.sha256)[:16].hex()
+            self._sources[name] = source, position, size
+            found.append(name)
+        return found
+
+    def picture(self, name: str) -> bytes | None:
+        """Return a JPEG; None if there is no such id, or the image cannot be read."""
+        if name not in self._sources:
+            return None
+        if name not in self._drawn:
+            source, position, size = self._sources[name]
+            (content,) = pick(source, [position])
+            drawn = thumbnail(content, size) if isinstance(content, bytes) else None
+            self._drawn[name] = None if drawn is None else base64.b64decode(drawn)
+            if len(self._drawn) > MOST_PICTURES:
+                self._drawn.popitem(last=False)
+        return self._drawn[name]
+
+
+class Page:
+    """What the page of a review shows.
+
+    Parameters
+    ----------
+    review : BatchReview
+        The batch under review.
+    title : str
+        What it is called.
+    out : str
+        Where the labels will be written, as shown.
+    can_add : bool
+        Whether the catalogue is a file that examples can be added to.
+    """
+
+    def __init__(self, review: BatchReview, title: str, *, out: str = "", can_add: bool = False) -> None:
+        self.review, self.title, self.out, self.can_add = review, title, out, can_add
+        self.media = Media()
+        self._items = review.on_page.tolist()
+        self._place = {item: at for at, item in enumerate(self._items)}
+
+    def html(self) -> str:
+        """Return the page without its items."""
+        head = "<link rel='stylesheet' href='review.css'>"
+        top = page_top(self.review.first, self.title, live=True)
+        return page_frame(self.title, head, top, "<script src='review.js'></script>")
+
+    def whole(self) -> dict[str, Any]:
+        """Return the items, and what is said about them."""
+        classified = self.review.classified
+        data = item_data(classified, self.review.on_page, self.title) | self.state()
+        if classified.batch.contents is not None and data["texts"] is None:
+            data["pictures"] = self.media.ids(classified.batch.contents, self._items, LARGE)
+        return data
+
+    def state(self, changed: Sequence[int] = (), *, undone: Sequence[int] | None = None) -> dict[str, Any]:
+        """Return what is said about the items, and what comes next; `changed` are those whose labels changed."""
+        review, classified, place = self.review, self.review.classified, self._place
+        data = label_data(classified, review.on_page)
+        audit, asks, audited = review.audit(), review.questions(), review.audit_item
+        asked = [one for one in asks if one.item in place and one.item != audited]
+        first = [place[one.item] for one in asked]
+        at = None if audited is None else place.get(audited)
+        if classified.shown is not None:
+            data["examples"], _ = example_data(classified, data, [], self.media.ids)
+        return data | {
+            "number": review.state.number,
+            "n_steps": len(review.state.steps),
+            "decisions": [
+                [place[item], one.kind, one.label, one.was]
+                for item, one in review.state.decisions.items()
+                if item in place
+            ],
+            "first": first if at is None else [at, *first],
+            "audit": at,
+            "reasons": {place[one.item]: [round(one.worth, 3), one.speaks_for] for one in asked},
+            "changed": [place[item] for item in changed if item in place],
+            "undid": undone is not None,
+            "back": place.get(undone[0], -1) if undone else -1,
+            "explains": classified.batches is not None,
+            "progress": self._progress(audit, bool(asks)),
+            "out": self.out,
+            "can_add": self.can_add,
+            "n_confirmed": len(review.confirmed()),
+            "command": "",
+        }
+
+    def _progress(self, audit: Any, asks: bool) -> dict[str, Any]:
+        review, n_items = self.review, len(self.review.batch.rows)
+        looked = sum(one.kind != "skip" for one in review.state.decisions.values())
+        return {
+            "looked": round(looked / n_items, 4),
+            "right": round(review.expected_right(), 4),
+            "audit": list(audit),
+            "may_stop": audit.may_stop,
+            "asks": asks,
+            "said": review.progress_said(audit, asks),
+        }
+
+    def why(self, at: int) -> dict[str, Any]:
+        """Return why the item at a place on the page has its label, and the examples near it."""
+        classified = self.review.classified
+        found = explanations(classified, {self._items[at]: at}).get(at)
+        if found is None:
+            return {"why": [], "near": []}
+        said, numbers = found
+        return {"why": numbers, "near": [self._near(classified, *one) for one in said.nearest]}
+
+    def _near(self, classified: Classified, position: int, label: Any, distance: float) -> list[Any]:
+        shown = classified.shown
+        if shown is None or position >= len(shown.names):  # an item of the batch that a person labelled
+            return [str(label), round(distance, 3), None, ""]
+        if isinstance(shown.contents, tuple):
+            content: str | None = shortened(shown.contents[position])
+        else:
+            (content,) = self.media.ids(shown.contents, [position], SMALL)
+        return [str(label), round(distance, 3), content, shown.names[position]]
+
+
+class Routes:
+    """What answers requests that the guard lets through.
+
+    Parameters
+    ----------
+    page : Page
+        What is shown.
+    finish : callable
+        Writes what the review found.
+    on_finished : callable
+        Called once that is done.
+    """
+
+    def __init__(self, page: Page, finish: Finish, on_finished: Callable[[Finished], None]) -> None:
+        self.page, self.review = page, page.review
+        self.finish, self.on_finished = finish, on_finished
+        self._one_at_a_time = asyncio.Lock()
+
+    def all(self) -> list[Route]:
+        """Return all routes."""
+        return [
+            Route("/", self.index),
+            Route("/review.js", self.program),
+            Route("/review.css", self.style),
+            Route("/favicon.ico", self.icon),
+            Route("/number", self.number),
+            Route("/state", self.state),
+            Route("/why/{at:int}", self.why),
+            Route("/media/{name}", self.media),
+            Route("/decide", self.decide, methods=["POST"]),
+            Route("/undo", self.undo, methods=["POST"]),
+            Route("/finish", self.end, methods=["POST"]),
+        ]
+
+    async def index(self, request: Request) -> Response:
+        """Return the page without its items."""
+        return HTMLResponse(await run_in_threadpool(self.page.html))
+
+    async def program(self, request: Request) -> Response:
+        """Return the program of the page."""
+        return Response(packaged("review.js"), media_type="text/javascript")
+
+    async def style(self, request: Request) -> Response:
+        """Return how the page looks."""
+        return Response(packaged("review.css"), media_type="text/css")
+
+    async def icon(self, request: Request) -> Response:
+        """Return nothing: browsers ask for it."""
+        return Response(status_code=204)
+
+    async def number(self, request: Request) -> Response:
+        """Return the number of the state: a page that shows another one is behind."""
+        return JSONResponse({"number": self.review.state.number})
+
+    async def state(self, request: Request) -> Response:
+        """Return all that the page shows."""
+        return await self._alone(self.page.whole)
+
+    async def why(self, request: Request) -> Response:
+        """Return why an item has its label."""
+        at = int(request.path_params["at"])
+        if at >= len(self.review.on_page):
+            raise HTTPException(404)
+        return await self._alone(lambda: self.page.why(at))
+
+    async def media(self, request: Request) -> Response:
+        """Return a picture."""
+        found = await run_in_threadpool(self.page.media.picture, request.path_params["name"])
+        if found is None:
+            raise HTTPException(404)
+        return Response(found, media_type="image/jpeg")
+
+    async def decide(self, request: Request) -> Response:
+        """Keep a decision, and return the labels that follow."""
+        body = await _body(request)
+        items = [int(self.review.on_page[at]) for at in _places(body, len(self.review.on_page))]
+        number, labels = _whole(body, "number"), body.get("labels")
+        if not isinstance(labels, list) or len(labels) != len(items) or any(type(x) not in TEXT for x in labels):
+            raise HTTPException(422, "labels must be texts or null, one per item")
+
+        def work() -> dict[str, Any]:
+            before = self.review.classified
+            self.review.decide(number, items, str(body.get("said")), labels, str(body.get("how")))
+            return self.page.state(self.review.changed_since(before, items))
+
+        return await self._alone(work)
+
+    async def undo(self, request: Request) -> Response:
+        """Take the last step back, and return the labels from before."""
+        number = _whole(await _body(request), "number")
+
+        def work() -> dict[str, Any]:
+            before = self.review.classified
+            items = self.review.undo(number)
+            return self.page.state(self.review.changed_since(before, items), undone=items)
+
+        return await self._alone(work)
+
+    async def end(self, request: Request) -> Response:
+        """Write the labels, and end the review."""
+        body = await _body(request)
+        number, found = _whole(body, "number"), list[Finished]()
+
+        def work() -> dict[str, Any]:
+            self.review.refuse_behind(number)
+            found.append(self.finish(self.review, body.get("add") is True))
+            return found[0]._asdict()
+
+        answer = await self._alone(work)
+        self.on_finished(found[0])
+        return answer
+
+    async def _alone(self, work: Callable[[], dict[str, Any]]) -> Response:
+        """Do one piece of work at a time, on a thread."""
+        async with self._one_at_a_time:
+            data = await run_in_threadpool(work)
+        return Response(embedded(data).encode("utf-8", "backslashreplace"), media_type="application/json")
+
+
+def make_app(routes: Routes, hosts: frozenset[str], token: str) -> Guard:
+    """Return the application, behind its guard."""
+    handlers: Any = {HandfulError: _said, HTTPException: _failed, ClientDisconnect: _failed}
+    return Guard(Starlette(routes=routes.all(), exception_handlers=handlers), hosts, token)
+
+
+async def _said(request: Request, error: Exception) -> Response:
+    """Turn an error of handful into its sentence."""
+    status = 409 if isinstance(error, BehindError) else 507 if isinstance(error, StorageError) else 422
+    return JSONResponse({"error": str(error)}, status)
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    if isinstance(error, HTTPException):
+        return JSONResponse({"error": error.detail}, error.status_code)
+    return JSONResponse({"error": "the request is too long, or did not arrive"}, 413)
+
+
+async def _body(request: Request) -> dict[str, Any]:
+    if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+        raise HTTPException(415, "the body must be JSON")
+    try:
+        async with asyncio.timeout(SECONDS):
+            body = parse_json((await request.body()).decode())
+    except TimeoutError:
+        raise HTTPException(408, "the body did not arrive in time") from None
+    except ValueError as error:
+        raise HTTPException(422, f"the body must be JSON: {error}") from None
+    if not isinstance(body, dict):
+        raise HTTPException(422, "the body must be an object")
+    return body
+
+
+def _whole(body: dict[str, Any], name: str) -> int:
+    value = body.get(name)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise HTTPException(422, f"{name} must be a whole number")
+    return value
+
+
+def _places(body: dict[str, Any], most: int) -> list[int]:
+    places = body.get("items")
+    if not isinstance(places, list) or not places:
+        raise HTTPException(422, "items must be a list of places on the page")
+    if any(isinstance(at, bool) or not isinstance(at, int) or not 0 <= at < most for at in places):
+        raise HTTPException(422, f"items must be places on the page, from 0 to {most - 1}")
+    return places

@@ -1,0 +1,50 @@
+"""Small batches under review, for tests."""
+
+from contextlib import contextmanager
+
+import numpy as np
+
+from handful.estimators import BatchClassifier
+from handful.review.batch_review import BatchReview
+from handful.review.journal import opened
+from handful.review.memory import MemoryLabeller
+
+KNOWN, PRESENT, EACH, DIM = 30, 6, 10, 24
+
+
+def problem(seed=0, shots=1, noise=0.8, contents=None):
+    """Return a labeller and the true classes: six of thirty classes, and one that the catalogue does not have."""
+    rng = np.random.default_rng(seed)
+    centres = rng.normal(size=(KNOWN + 1, DIM))
+    examples = np.arange(KNOWN).repeat(shots)
+    classifier = BatchClassifier().fit(
+        centres[examples] + noise * rng.normal(size=(len(examples), DIM)), [f"kind {k:02}" for k in examples]
+    )
+    truth = rng.permutation(np.repeat([*range(PRESENT), KNOWN], EACH))
+    batch = centres[truth] + noise * rng.normal(size=(len(truth), DIM))
+    shown = None if contents is None else tuple(contents(k) for k in range(len(truth)))
+    return MemoryLabeller(classifier, batch, shown), [f"kind {k:02}" for k in truth]
+
+
+@contextmanager
+def under_review(folder, label, **options):
+    """Open or resume the review in a folder."""
+    with opened(folder, {"batch": label.batch.fingerprint}) as journal:
+        yield BatchReview(journal, label, **options)
+
+
+def kind_of(review, label):
+    """Return what a person who knows the class says."""
+    return "class" if label in review.first.class_names else "new"
+
+
+def answer_next(review, truth):
+    """Answer the next question rightly; return the item, None if nothing is asked."""
+    audited = review.audit_item
+    asked = [one.item for one in review.questions()]
+    if audited is None and not asked:
+        return None
+    item = asked[0] if audited is None else audited
+    how = "asked" if audited is None else "audit"
+    review.decide(review.state.number, [item], kind_of(review, truth[item]), [truth[item]], how)
+    return item

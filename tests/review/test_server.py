@@ -1,0 +1,298 @@
+"""The server: what it answers to the person, and that it answers nobody else."""
+
+import asyncio
+import json
+import tracemalloc
+
+import httpx2
+import numpy as np
+import pytest
+from starlette.testclient import TestClient
+
+from handful.reading.contents import FolderFiles
+from handful.review.guard import AT_ONCE, HEADERS, MOST_BYTES, PER_SECOND, Guard, cookie_name, new_token
+from handful.review.server import Finished, Page, Routes, make_app
+from tests.review.reviews import problem, under_review
+
+HOST = "127.0.0.1:8080"
+TOKEN = new_token()
+
+
+@pytest.fixture(scope="module")
+def prepared():
+    return problem(contents=lambda item: f"text of {item}")
+
+
+@pytest.fixture
+def routes(tmp_path, prepared):
+    with under_review(tmp_path / "review", prepared[0]) as review:
+        ended = []
+        page = Page(review, "today", out="labels.csv")
+        made = Routes(page, lambda review, add: Finished(["labels.csv"], f"add {add}"), ended.append)
+        made.ended = ended
+        yield made
+
+
+@pytest.fixture
+def app(routes):
+    return make_app(routes, frozenset({HOST, "localhost:8080"}), TOKEN)
+
+
+@pytest.fixture
+def client(app):
+    """A browser that has opened the address with the token."""
+    with TestClient(app, base_url=f"http://{HOST}", headers={"origin": f"http://{HOST}"}) as client:
+        assert client.get(f"/?token={TOKEN}").status_code == 200
+        yield client
+
+
+def stranger(app, **headers):
+    return TestClient(app, base_url=f"http://{HOST}", headers={"origin": f"http://{HOST}", **headers})
+
+
+def say(client, number, item, said="class", label="kind 03", how="chosen"):
+    body = {"number": number, "items": [item], "said": said, "labels": [label], "how": how}
+    return client.post("/decide", json=body)
+
+
+# -- the person --------------------------------------------------------------------------------------------------------
+
+
+def test_a_session_over_http(client, routes, prepared):
+    _, truth = prepared
+    state = client.get("/state").json()
+    assert (state["number"], state["decisions"]) == (0, [])
+    assert state["first"]
+    for number in range(8):
+        item = state["audit"] if state["audit"] is not None else state["first"][0]
+        kind = "class" if truth[item] in state["classes"][: state["n_known"]] else "new"
+        answer = say(client, number, item, kind, truth[item], "audit" if item == state["audit"] else "asked")
+        assert answer.status_code == 200, answer.json()
+        state = answer.json()
+        assert state["number"] == number + 1
+        assert item not in state["first"]
+    whole = client.get("/state").json()
+    assert {name: whole[name] for name in state if name not in ("changed",)} == {
+        name: value for name, value in state.items() if name not in ("changed",)
+    }
+    assert state["progress"]["audit"][0] == 2
+    undone = client.post("/undo", json={"number": 8}).json()
+    assert (undone["number"], undone["n_steps"], undone["undid"]) == (9, 7, True)
+    assert client.post("/finish", json={"number": 9, "add": True}).json()["command"] == "add True"
+    assert routes.ended == [Finished(["labels.csv"], "add True")]
+
+
+def test_what_an_answer_changed_is_listed(client, routes, prepared):
+    before = client.get("/state").json()
+    item, truth = before["first"][0], prepared[1]
+    after = say(client, 0, item, "class" if truth[item] in before["classes"] else "new", truth[item]).json()
+    names = [[state["classes"][k] for k in state["label"]] for state in (before, after)]
+    moved = [k for k, (one, other) in enumerate(zip(*names, strict=True)) if one != other and k != item]
+    rejected = [k for k in range(len(truth)) if before["rejected"][k] != after["rejected"][k] and k != item]
+    assert after["changed"] == sorted({*moved, *rejected})
+
+
+def test_a_tab_that_is_behind_is_told_so(client, routes):
+    assert say(client, 0, 1).status_code == 200
+    late = say(client, 0, 2)
+    assert (late.status_code, "another window" in late.json()["error"]) == (409, True)
+    assert client.post("/undo", json={"number": 0}).status_code == 409
+    assert client.post("/finish", json={"number": 0}).status_code == 409
+    assert client.get("/number").json() == {"number": 1}
+    assert len(routes.review.journal.events) == 1
+
+
+def test_a_full_disk_is_said_and_the_state_stays(client, routes, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("handful.review.journal._write_all", full)
+        refused = say(client, 0, 1)
+    assert (refused.status_code, "the disk is full" in refused.json()["error"]) == (507, True)
+    assert client.get("/number").json() == {"number": 0}
+    assert say(client, 0, 1).status_code == 200
+
+
+def test_why_an_item_has_its_label(client):
+    found = client.get("/why/3").json()
+    assert len(found["why"]) == 8
+    assert len(found["near"]) == 3
+    assert client.get("/why/100000").status_code == 404
+
+
+def test_the_page_runs_nothing_inline_and_every_answer_has_its_policy(client):
+    page = client.get("/")
+    assert "<script src='review.js'></script>" in page.text
+    assert "<style" not in page.text
+    assert " style=" not in page.text
+    for path in ("/", "/state", "/review.js", "/nowhere"):
+        answer = client.get(path)
+        assert {name: answer.headers[name] for name in HEADERS} == HEADERS
+        assert not any(name.startswith("access-control") for name in answer.headers)
+
+
+def test_pictures_come_by_ids_that_say_nothing(tmp_path, prepared):
+    image = pytest.importorskip("PIL.Image")
+    (tmp_path / "photos").mkdir()
+    n_items = len(prepared[1])
+    for item in range(n_items):
+        image.fromarray(np.full((8, 8, 3), item, np.uint8)).save(tmp_path / "photos" / f"{item}.png")
+    label, _ = problem()
+    contents = FolderFiles(tmp_path / "photos", tuple(f"{item}.png" for item in range(n_items)))
+    label.batch = type(label.batch)(label.batch.rows, label.batch.names, contents, (), content=label.batch.content)
+    with under_review(tmp_path / "review", label) as review:
+        page = Page(review, "today")
+        app = make_app(Routes(page, lambda *_: Finished([]), lambda _: None), frozenset({HOST}), TOKEN)
+        with TestClient(app, base_url=f"http://{HOST}") as client:
+            client.get(f"/?token={TOKEN}")
+            ids = client.get("/state").json()["pictures"]
+            assert len(set(ids)) == n_items
+            assert all(len(one) == 32 for one in ids)
+            answer = client.get(f"/media/{ids[3]}")
+            assert (answer.headers["content-type"], answer.content[:2]) == ("image/jpeg", b"\xff\xd8")
+            for wrong in (
+                "3.png",
+                "..%2f3.png",
+                "%2e%2e/3.png",
+                "%00",
+                "\\\\host\\share",
+                "/etc/passwd",
+                ids[3][:-1] + "x",
+            ):
+                assert client.get(f"/media/{wrong}").status_code == 404
+
+
+# -- everybody else ----------------------------------------------------------------------------------------------------
+
+HEX = "a" * 32
+FOREIGN_HOSTS = (
+    "evil.example", "evil.example:8080", "127.0.0.1", "127.0.0.1:80", "0.0.0.0:8080", "127.0.0.1.evil.example:8080",
+    "localhost.evil.example:8080", "[::1]:8080", "2130706433:8080", "127.0.0.1:8080@evil.example", "", " ",
+)  # fmt: skip
+FOREIGN_ORIGINS = (
+    "http://evil.example", "null", "https://127.0.0.1:8080", "http://127.0.0.1", "http://127.0.0.1:8081",
+    "http://localhost:8080", "file://", "http://127.0.0.1:8080.evil.example",
+)  # fmt: skip
+BAD_COOKIES = ("", HEX, TOKEN[:-1], TOKEN + "x", TOKEN.lower(), TOKEN.encode().hex(), "\x00", "*", "true")
+BODIES = (
+    b"", b"[]", b"null", b"{", b"[" * 100_000, b'{"number": 1e400}', b'{"number": "0"}', b'{"number": true}',
+    b"\xff\xfe",
+    b'{"number": 0, "items": "all", "said": "skip", "labels": []}',
+    b'{"number": 0, "items": [1.5], "said": "skip", "labels": [null]}',
+    b'{"number": 0, "items": [-1], "said": "skip", "labels": [null]}',
+    b'{"number": 0, "items": [99999], "said": "skip", "labels": [null]}',
+    b'{"number": 0, "items": [1], "said": "class", "labels": [["a"]]}',
+    b'{"number": 0, "items": [1], "said": "class", "labels": ["<script>"], "how": "asked"}',
+    b'{"number": 0, "items": [1], "said": "__class__", "labels": [null], "how": "asked"}',
+    b'{"number": 0, "items": [1, 2], "said": "skip", "labels": [null], "how": "asked"}',
+)  # fmt: skip
+PATHS = (
+    "/../pyproject.toml", "/..%2f..%2fetc%2fpasswd", "/media/../../etc/passwd", "/media/%2e%2e%2f%2e%2e%2fetc%2fpasswd",
+    "/media/..\\..\\windows\\win.ini", "/media/%5c%5chost%5cshare", "/media/C:%5cboot.ini", "/media/%00",
+    "/media/~root", "/journal.jsonl", "/.lock", "/review.js/../journal.jsonl", "/static/review.js", "/why/-1",
+    "/why/1e9", "/why/a", "//etc/passwd",
+)  # fmt: skip
+
+
+def test_every_route_wants_the_token_the_host_and_the_origin(app, routes):
+    assert len(routes.all()) == 11
+    for route in routes.all():
+        path = route.path.replace("{at:int}", "1").replace("{name}", HEX)
+        for method in route.methods:
+            assert stranger(app).request(method, path).status_code == 401, (method, path)
+            for bad in BAD_COOKIES:
+                cookie = f"{cookie_name(HOST)}={bad}"
+                assert stranger(app, cookie=cookie).request(method, path).status_code == 401, (method, path, bad)
+            good = {"cookie": f"{cookie_name(HOST)}={TOKEN}"}
+            for host in FOREIGN_HOSTS:
+                assert stranger(app, host=host, **good).request(method, path).status_code == 403, (method, path, host)
+            for origin in FOREIGN_ORIGINS:
+                answer = stranger(app, **{**good, "origin": origin}).request(method, path)
+                assert answer.status_code == 403, (method, path, origin)
+    assert stranger(app).get("/nowhere").status_code == 401
+    assert stranger(app).options("/decide").status_code == 401
+    assert routes.review.state.number == 0
+
+
+def test_a_write_needs_an_origin_and_no_other_site(app):
+    cookie = {"cookie": f"{cookie_name(HOST)}={TOKEN}"}
+    bare = TestClient(app, base_url=f"http://{HOST}", headers=cookie)
+    assert bare.get("/number").status_code == 200
+    assert bare.post("/undo", json={"number": 0}).status_code == 403
+    for site in ("cross-site", "same-site"):
+        assert stranger(app, **cookie, **{"sec-fetch-site": site}).post("/undo", json={"number": 0}).status_code == 403
+    plain = stranger(app, **cookie, **{"content-type": "text/plain"})
+    assert plain.post("/undo", content=b'{"number": 0}').status_code == 415
+
+
+def test_the_token_becomes_a_cookie_that_no_script_reads_and_no_other_site_sends(app):
+    assert len(TOKEN) * 6 >= 128
+    answer = stranger(app).get(f"/?token={TOKEN}", follow_redirects=False)
+    assert (answer.status_code, answer.headers["location"]) == (303, "/")
+    cookie = answer.headers["set-cookie"]
+    assert "HttpOnly" in cookie
+    assert "SameSite=strict" in cookie
+    for path in (f"/state?token={TOKEN}", f"/?token={TOKEN[:-1]}", f"/?token={TOKEN}&token={TOKEN}", "/?token="):
+        assert stranger(app).get(path).status_code == 401
+    assert stranger(app).post(f"/?token={TOKEN}").status_code == 401
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_no_path_of_a_request_reads_a_file(client, path):
+    answer = client.get(path)
+    assert answer.status_code in (403, 404), path
+    assert "root:" not in answer.text
+
+
+@pytest.mark.parametrize("body", BODIES)
+def test_bodies_that_say_nothing_are_refused(client, routes, body):
+    answer = client.post("/decide", content=body, headers={"content-type": "application/json"})
+    assert answer.status_code == 422, body[:60]
+    assert routes.review.state.number == 0
+
+
+def test_bodies_are_bounded_whatever_their_header_says(client, app, routes):
+    large = b'{"number": 0, "x": "' + b"x" * MOST_BYTES + b'"}'
+    kind = {"content-type": "application/json"}
+    assert client.post("/decide", content=large, headers=kind).status_code == 413
+    assert client.post("/decide", content=b"{}", headers={**kind, "content-length": "-1"}).status_code == 413
+
+    def chunks():
+        for _ in range(64):
+            yield b"x" * 2**16
+
+    assert client.post("/decide", content=chunks(), headers=kind).status_code in (413, 422)
+    assert routes.review.state.number == 0
+
+
+def test_requests_are_bounded_and_come_back():
+    now = [0.0]
+
+    async def app(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    guard = Guard(app, frozenset({HOST}), TOKEN, clock=lambda: now[0])
+    client = stranger(guard, cookie=f"{cookie_name(HOST)}={TOKEN}")
+    found = [client.get("/").status_code for _ in range(int(AT_ONCE) + 20)]
+    assert (found.count(200), found.count(429)) == (AT_ONCE, 20)
+    now[0] = 0.1
+    assert [client.get("/").status_code for _ in range(25)].count(200) == int(0.1 * PER_SECOND)
+
+
+def test_a_thousand_requests_at_once_are_refused_and_take_no_memory(app, routes):
+    async def flood(n):
+        transport = httpx2.ASGITransport(app=app)
+        async with httpx2.AsyncClient(transport=transport, base_url=f"http://{HOST}") as client:
+            body = json.dumps({"number": 0, "items": [1], "said": "skip", "labels": [None]}).encode() * 50
+            answers = await asyncio.gather(*(client.post("/decide", content=body) for _ in range(n)))
+        return {answer.status_code for answer in answers}
+
+    asyncio.run(flood(50))
+    tracemalloc.start()
+    assert asyncio.run(flood(1000)) == {403}  # no origin
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept < 8 * 2**20
+    assert routes.review.state.number == 0
