@@ -11,7 +11,7 @@ install:   ## the package and its tools, editable, as CI installs them
 lock:      ## newer versions of everything into requirements-lock.txt, with their hashes
 	python tools/lock.py
 
-format:    ## rewrite to the house style
+format:    ## rewrite to the project's style
 	ruff format .
 	ruff check --fix .
 

@@ -1,6 +1,6 @@
 """The product without PyTorch: run by `.ci/light` in an environment that has the core and pyarrow alone.
 
-Not collected with the other tests, which need packages of the paper's house.
+Not collected with the other tests, which need packages of the paper's package.
 """
 
 import importlib.util

@@ -1,10 +1,7 @@
-"""Data sets of groups in Parquet, the answers that memory gives about them, and runs that are killed."""
+"""Data sets of groups in Parquet, the answers that memory gives about them."""
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,14 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from handful.estimators import BatchClassifier
-from handful.many import label_groups, portions
 from handful.many.write import GROUPS, ITEMS
 
 N_CLASSES, DIM = 30, 16
 # Numbers held in memory, so that a small data set has many portions.
 SMALL = 100 * DIM
-PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["tests.many_at_hand"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,27 +73,3 @@ def contents(out: Path) -> dict[str, bytes]:
     """Bytes of every file of the output by name."""
     files = [file for kind in (ITEMS, GROUPS) for file in (out / kind).rglob("*") if file.is_file()]
     return {str(file.relative_to(out)): file.read_bytes() for file in files}
-
-
-def killed_run(source: Path, out: Path, classifier: Path, group_by: str, after_file: int) -> bool:
-    """Run in a process of its own, and kill it after that many files; return whether it was killed."""
-    process = PROCESSES.Process(target=_drive, args=(source, out, classifier, group_by, after_file))
-    process.start()
-    process.join()
-    assert process.exitcode in (0, -signal.SIGKILL)
-    return process.exitcode != 0
-
-
-def _drive(source: Path, out: Path, classifier: Path, group_by: str, after_file: int) -> None:
-    portions.HELD_NUMBERS = SMALL
-    replace, left = os.replace, [after_file]
-
-    def replaced(*names: Any) -> None:
-        if left[0] == 0:  # before the name is given: what was written lies there unfinished
-            os.kill(os.getpid(), signal.SIGKILL)
-        left[0] -= 1
-        replace(*names)
-
-    os.replace = replaced
-    os.fsync = lambda _: None  # what is written survives a killed process without it
-    label_groups(BatchClassifier.load(classifier), source, out, group_by=group_by, threads=2)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+import handful
 from handful.arguments import option, some_of, whole
 from handful.errors import OptionError, TaskError
 
@@ -35,3 +36,10 @@ def test_an_error_names_all_of_a_few_columns_and_three_of_many():
     assert some_of(range(385)) == "0, 1, 2 and 382 more"
     assert some_of([*range(384), "label"]) == "label, 0, 1 and 382 more"
     assert some_of([]) == ""
+
+
+def test_users_see_names_for_users_alone():
+    private = {"Any", "TYPE_CHECKING", "import_module", "_HOME", "_HOMES", "_PARTS"}
+    assert not private & set(dir(handful))
+    assert set(handful.__all__) < set(dir(handful))
+    assert all(getattr(handful, name) is not None for name in dir(handful))

@@ -37,20 +37,9 @@ def interrupted(arguments, wait_for, seconds):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for another process")
-@pytest.mark.parametrize("seconds", [0.01, 0.05, 0.4, 0.8])
+@pytest.mark.parametrize("seconds", [0.01, 0.4])
 def test_an_interruption_of_the_imports_is_one_line(tmp_path, seconds):
-    arguments = [
-        "bench",
-        "run",
-        "--bank",
-        "clinc150",
-        "--method",
-        "paddle",
-        "--tasks",
-        100_000,
-        "--out",
-        tmp_path / "r",
-    ]
+    arguments = ["bench", "run", "--bank", "clinc150", "--method", "paddle", "--tasks", 9999, "--out", tmp_path / "r"]
     code, said = interrupted(arguments, None, seconds)
     # How far the command came depends on the machine: between two imports typer answers, and knows less.
     assert said in (
@@ -61,15 +50,13 @@ def test_an_interruption_of_the_imports_is_one_line(tmp_path, seconds):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for another process")
-@pytest.mark.parametrize("workers", [1, 2])
-def test_an_interruption_of_a_run_is_one_line_that_says_how_to_go_on(tmp_path, workers):
+def test_an_interruption_of_a_run_is_one_line_that_says_how_to_go_on(tmp_path):
     out = tmp_path / "my run"
     arguments = ["bench", "run", "--bank", "clinc150", "--method", "tim", "--tasks", 100_000, "--out", out]
-    code, said = interrupted([*arguments, "--workers", workers], lambda: out.glob("plan.json"), 0.5)
-    more = " --workers 2" if workers == 2 else ""
+    code, said = interrupted(arguments, lambda: out.glob("plan.json"), 0.5)
     assert said == (
         "handful: interrupted; rows that were written are kept. "
-        f"Continue with: handful bench run --resume --out '{out}'{more}\n"
+        f"Continue with: handful bench run --resume --out '{out}'\n"
     )
     assert code == 130
 

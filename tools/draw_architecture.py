@@ -17,16 +17,16 @@ PLACE = ROOT / "docs" / "drawn" / "architecture.svg"
 WIDTH, GAP, MARGIN = 1000, 14, 12
 # Height of the name in a box, and of each line of its description.
 NAME, LINE, MOST_LINES = 40, 18, 4
-# Height of the name of a house.
-HOUSE = 30
+# Height of the name of a package.
+PACKAGE = 30
 # Maximum number of boxes side by side; a longer layer continues in a second row of the same band.
 ACROSS = 3
 # Width of a letter of the smaller text, on average.
 LETTER = 6.7
 
 
-def houses(pyproject: Path = ROOT / "pyproject.toml") -> dict[str, list[list[str]]]:
-    """Return the modules of each layer of each house, the highest first."""
+def packages(pyproject: Path = ROOT / "pyproject.toml") -> dict[str, list[list[str]]]:
+    """Return the modules of each layer of each package, the highest first."""
     contracts = tomllib.loads(pyproject.read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
     return {
         contract["name"].partition(":")[0]: [
@@ -45,15 +45,15 @@ def purpose(module: str) -> str:
 
 
 def drawing() -> str:
-    """Return both houses as SVG: one band per layer, one box per module; a module may import from bands below it."""
+    """Return both packages as SVG: one band per layer, one box per module; a module may import from bands below it."""
     parts, y = [], MARGIN
-    for house, layers in houses().items():
-        parts.append(f'<text x="{MARGIN}" y="{y + 20}" class="house">{escape(house)}</text>')
-        bands, y = _bands(layers, y + HOUSE)
+    for package, layers in packages().items():
+        parts.append(f'<text x="{MARGIN}" y="{y + 20}" class="package">{escape(package)}</text>')
+        bands, y = _bands(layers, y + PACKAGE)
         parts += bands
     style = (
         "text{font-family:system-ui,-apple-system,'Segoe UI',sans-serif;fill:#1b1f24}"
-        ".house{font-size:18px;font-weight:600}.name{font-size:15px;font-weight:600}.says{font-size:12px;fill:#59636e}"
+        ".package{font-size:18px;font-weight:600}.name{font-size:15px;font-weight:600}.says{font-size:12px;fill:#59636e}"
         ".band0{fill:#e8f1f8}.band1{fill:#f6f8fa}.box{fill:#fff;stroke:#0072b2;stroke-width:1.2}"
     )
     return (
@@ -64,7 +64,7 @@ def drawing() -> str:
 
 
 def _bands(layers: list[list[str]], y: int) -> tuple[list[str], int]:
-    """Return the layers of a house from this height down, and where they end."""
+    """Return the layers of a package from this height down, and where they end."""
     parts = []
     for number, modules in enumerate(layers):
         rows = [modules[start : start + ACROSS] for start in range(0, len(modules), ACROSS)]

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from draw_architecture import ROOT, houses, purpose
+from draw_architecture import ROOT, packages, purpose
 
 DOCUMENTS = (ROOT / "CONTRIBUTING.md",)
 BEGIN, END = "<!-- layers: python tools/layers.py -->\n", "<!-- end of layers -->\n"
 
 
 def table() -> str:
-    """Return a table for each house: one row per module, the highest layer first."""
-    return "\n".join(_house(name, layers) for name, layers in houses().items())
+    """Return a table for each package: one row per module, the highest layer first."""
+    return "\n".join(_package(name, layers) for name, layers in packages().items())
 
 
-def _house(name: str, layers: list[list[str]]) -> str:
+def _package(name: str, layers: list[list[str]]) -> str:
     lines = [f"**{name}**", "", "| layer | module | what lives there |", "|---|---|---|"]
     for number, modules in enumerate(layers, start=1):
         for place, module in enumerate(modules):

@@ -6,14 +6,15 @@ A whole number is what `operator.index` accepts, except a bool: NumPy integers p
 from __future__ import annotations
 
 import difflib
+import inspect
 import math
 import operator
 import types
 import typing
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from numbers import Real
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -24,6 +25,40 @@ LARGEST_WHOLE = 2**63 - 1
 # Names that an error lists at most, and those that it lists of more.
 MOST_NAMED, FEW_NAMED = 6, 3
 WORDS = {int: "a whole number", float: "a finite number", bool: "True or False", str: "text"}
+
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def takes(known: type) -> Callable[[Function], Function]:
+    """Show the entries of a TypedDict as keyword arguments of a function, so that notebooks complete them.
+
+    Type checkers and editors take them from the annotation `Unpack[known]`; this is for those that ask the function.
+
+    Examples
+    --------
+    >>> class Size(typing.TypedDict, total=False):
+    ...     width: float
+    ...     height: float
+    >>> @takes(Size)
+    ... def draw(shape, **size: typing.Unpack[Size]): ...
+    >>> str(inspect.signature(draw))
+    "(shape, *, width: 'float' = None, height: 'float' = None)"
+    """
+
+    def shown(function: Function) -> Function:
+        own = inspect.signature(function)
+        named = [p for p in own.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+        entries = [
+            inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=getattr(hint, "__forward_arg__", hint)
+            )
+            for name, hint in known.__annotations__.items()
+        ]
+        vars(function)["__signature__"] = own.replace(parameters=[*named, *entries])
+        return function
+
+    return shown
 
 
 def whole(name: str, value: object, *, least: int, error: type[HandfulError]) -> int:

@@ -18,24 +18,24 @@ sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "studies")]
 EXTRAS = ["ray", "matplotlib", "pandas", "pyarrow", "transformers", "lightning", "typer", "fsspec", "s3fs"]
 
 
-def rooms(house: Path) -> list[str]:
-    """Packages and modules right below a house."""
-    packages = {path.parent.name for path in house.glob("*/__init__.py")} - {"fewshot"}
-    names = packages | {path.stem for path in house.glob("*.py")} - {"__init__", "__main__"}
-    return sorted(".".join([*house.relative_to(SOURCE.parent).parts, name]) for name in names)
+def modules(package: Path) -> list[str]:
+    """Packages and modules right below a package."""
+    packages = {path.parent.name for path in package.glob("*/__init__.py")} - {"fewshot"}
+    names = packages | {path.stem for path in package.glob("*.py")} - {"__init__", "__main__"}
+    return sorted(".".join([*package.relative_to(SOURCE.parent).parts, name]) for name in names)
 
 
 def test_every_module_stands_in_one_layer():
-    product, paper = importlib.import_module("draw_architecture").houses().values()
-    assert sorted(module for layer in product for module in layer) == rooms(SOURCE)
-    assert sorted(module for layer in paper for module in layer) == rooms(SOURCE / "fewshot")
+    product, paper = importlib.import_module("draw_architecture").packages().values()
+    assert sorted(module for layer in product for module in layer) == modules(SOURCE)
+    assert sorted(module for layer in paper for module in layer) == modules(SOURCE / "fewshot")
 
 
-def test_no_module_of_the_product_needs_the_papers_house():
+def test_no_module_of_the_product_needs_the_papers_package():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     contracts = project["tool"]["importlinter"]["contracts"]
     (forbidden,) = [c for c in contracts if c.get("forbidden_modules") == ["handful.fewshot"]]
-    assert sorted(forbidden["source_modules"]) == rooms(SOURCE)
+    assert sorted(forbidden["source_modules"]) == modules(SOURCE)
 
 
 def test_documents_show_the_layers_as_they_are():
@@ -63,13 +63,13 @@ def test_imports_are_light(modules, absent):
     assert found.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("house", [handful, fewshot])
-def test_every_name_of_a_house_is_found_when_asked_for(house):
-    for name in house.__all__:
-        assert getattr(house, name) is not None
-        assert name in dir(house)
+@pytest.mark.parametrize("package", [handful, fewshot])
+def test_every_name_of_a_package_is_found_when_asked_for(package):
+    for name in package.__all__:
+        assert getattr(package, name) is not None
+        assert name in dir(package)
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
-        house.nonsense  # noqa: B018
+        package.nonsense  # noqa: B018
 
 
 def test_the_product_has_few_names():

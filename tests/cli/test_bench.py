@@ -10,7 +10,6 @@ from handful.cli.main import main
 from handful.datasets import load_clinc150
 from handful.fewshot import METHODS, Dirichlet, FixedSupport, ShotsPerClass, TaskSpec, UnknownClasses
 from handful.fewshot.benchmark import method_file
-from handful.fewshot.benchmark import run as benchmark_run
 from handful.fewshot.benchmark.completion import progress
 from handful.fewshot.benchmark.journal import Journal
 from handful.fewshot.benchmark.paper import PAPER_PLANS, TABLE_1_METHODS
@@ -82,13 +81,6 @@ def test_tasks_with_unknown_classes_from_the_command_to_the_page(bank, tmp_path,
     assert page.count("1 − highest probability") == 2  # once in each table, for nearest_prototype
     again = run(capsys, "run", "--resume", "--out", tmp_path / "run")
     assert again == lines
-
-
-def test_classes_without_a_share_are_refused(bank, tmp_path, capsys):
-    arguments = ("run", "--bank", bank, "--method", "oslo", "--unknown-classes", 2, "--out", tmp_path / "run")
-    assert main(["bench", *map(str, arguments)]) != 0
-    assert "unknown_classes and unknown_share go together" in capsys.readouterr().err
-    assert not (tmp_path / "run").exists()
 
 
 def test_the_grid_takes_the_options_of_its_siblings(bank, tmp_path, capsys):
@@ -200,15 +192,6 @@ def test_methods_are_compared_on_the_same_tasks(bank, tmp_path, capsys):
     assert "it has paddle, soft_kmeans" in capsys.readouterr().err
 
 
-def test_a_plan_of_the_paper_runs_on_stand_ins(tmp_path, capsys):
-    random_bank(n_classes=6, least=60, most=70).save(tmp_path / "stand-in")
-    options = ("--bank", f"mini={tmp_path / 'stand-in'}", "--tasks", 2, "--out", tmp_path / "run")
-    lines = run(capsys, "run", "--paper", "partition_term", *options)
-    assert [line for line in lines if not line.startswith(" ")] == [
-        f"mini, {shots}-shot, K_eff=5" for shots in (5, 10, 20)
-    ]
-
-
 @pytest.fixture
 def stand_ins(tmp_path):
     """Banks for all columns of Table 1, of the paper's sizes: but tiered_wrn has 150 classes instead of 160."""
@@ -288,12 +271,6 @@ def test_table_1_runs_on_stand_ins_with_all_its_methods(tmp_path, capsys, stand_
     assert not any(error for error in Journal(tmp_path / "run").columns()["error"])
 
 
-def test_the_shipped_bank_needs_no_path(tmp_path, capsys):
-    options = ("--bank", "clinc150", "--method", "nearest_prototype", "--tasks", 2, "--out", tmp_path / "run")
-    assert run(capsys, "run", *options)[0] == "clinc150, 5-shot, K_eff=5"
-    run(capsys, "run", "--resume", "--out", tmp_path / "run")
-
-
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -353,16 +330,6 @@ def test_a_bank_that_no_cell_uses_is_refused(bank, tmp_path, capsys):
     assert "named clinc150; it uses mini" in refused(capsys, "run", "--paper", "table1", *mini, "--out", tmp_path / "x")
 
 
-def test_a_run_in_use_keeps_its_plan(bank, tmp_path, capsys):
-    out = tmp_path / "run"
-    run(capsys, *grid(bank, out, "--tasks", 2))
-    before = (out / "plan.json").read_bytes()
-    with Journal(out).writing():
-        said = refused(capsys, *grid(bank, out, "--tasks", 9, "--resume"))
-    assert "another process is writing to" in said
-    assert (out / "plan.json").read_bytes() == before
-
-
 def test_a_run_of_other_versions_goes_on_only_if_told_and_says_so(bank, tmp_path, capsys, monkeypatch):
     out = tmp_path / "run"
     with monkeypatch.context() as patch:
@@ -378,21 +345,6 @@ def test_a_run_of_other_versions_goes_on_only_if_told_and_says_so(bank, tmp_path
     assert (out / "plan.json").read_bytes() == before
     lines = run(capsys, *more, "--mix-versions")
     assert lines[-1] == f"Rows were made with different versions: handful 0.0.9 (8); {versions_text()} (4)."
-
-
-@pytest.mark.filterwarnings("default::handful.errors.HandfulWarning")
-def test_what_the_machine_failed_on_is_said_and_tried_again(bank, tmp_path, capsys, monkeypatch):
-    def full(*_, **__):
-        raise MemoryError("no room")
-
-    out = tmp_path / "run"
-    with monkeypatch.context() as patch:
-        patch.setattr(benchmark_run, "solve", full)
-        assert main(["bench", *map(str, grid(bank, out, "--tasks", 2))]) == 1
-    said = capsys.readouterr()
-    assert said.out.splitlines()[1].endswith(" 0/2")
-    assert "the machine failed on 8 tasks, first with MemoryError: no room; resume the run" in said.err
-    assert " 2/2 " in run(capsys, "run", "--resume", "--out", out)[1]
 
 
 def without_numbers(line) -> str:

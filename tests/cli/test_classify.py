@@ -54,13 +54,7 @@ def test_labels_a_page_and_the_classes_present(files, capsys):
     assert "batch: " in (folder / "p.html").read_text()
 
 
-@pytest.mark.parametrize(
-    "mixed",
-    [
-        True,
-        False,
-    ],
-)
+@pytest.mark.parametrize("mixed", [True, False])
 def test_items_of_missing_classes_are_counted_and_written(files, capsys, mixed):
     folder, _ = files
     bank, rng = load_clinc150(), np.random.default_rng(0)
@@ -138,12 +132,6 @@ def test_what_looks_wrong_is_said_on_standard_error(files, capsys):
     assert code == 0
     assert "warning: The mean probability of an item's class is " in err
     assert "warning: " not in out
-
-
-def test_a_missing_file_is_one_sentence(tmp_path, capsys):
-    code, out, err = run(capsys, "--catalogue", tmp_path / "c", "--batch", tmp_path / "b", "--out", tmp_path / "p.csv")
-    assert (code, out) == (1, "")
-    assert err == f"handful: {tmp_path / 'c'} does not exist; check the path\n"
 
 
 def test_an_unknown_ending_is_refused_before_any_work(tmp_path, capsys):
@@ -279,21 +267,6 @@ def test_an_empty_folder_is_called_empty_and_a_wide_table_names_three_columns(fi
     assert len(err) < 400
 
 
-def test_examples_without_a_label_are_left_out_and_counted(tmp_path, capsys):
-    rows = [f"{a},{b},{label}" for a, b, label in ((0, 1, "up"), (1, 0, "right"), (1, 1, ""), (0, 2, "up"))]
-    (tmp_path / "catalogue.csv").write_text("\n".join(["e0,e1,label", *rows]))
-    np.save(tmp_path / "batch.npy", np.eye(2))
-    out = tmp_path / "p.csv"
-    code, _, err = run(
-        capsys, "--catalogue", tmp_path / "catalogue.csv", "--batch", tmp_path / "batch.npy", "--out", out
-    )
-    assert code == 0
-    said = "catalogue.csv: 1 of 4 items is left out: 1 without a label: line 4: it has no label"
-    assert [line.endswith(said) for line in err.splitlines() if line.startswith("warning: ")].count(True) == 1
-    with out.open(newline="") as stream:
-        assert {row["label"] for row in csv.DictReader(stream)} == {"up", "right"}
-
-
 def test_bad_rows_are_left_out_on_request_and_counted(files, capsys):
     folder, _ = files
     rows = [f"{k % 2},{(k + 1) % 2},{'ab'[k % 2]}" for k in range(20)]
@@ -316,11 +289,3 @@ def test_bad_rows_are_left_out_on_request_and_counted(files, capsys):
     page = (folder / "p.html").read_text(encoding="utf-8")
     assert "Catalogue: 2 of 22 items are left out" in page
     assert "Batch: 2 of 4 items are left out" in page
-
-
-def test_predictions_are_not_written_as_a_spreadsheet(files, capsys):
-    folder, _ = files
-    arguments = ("--catalogue", folder / "catalogue.npz", "--labels", "intent", "--batch", folder / "batch.npz")
-    code, _, errors = run(capsys, *arguments, "--out", folder / "p.xlsx")
-    assert code == 1
-    assert "predictions are written as .parquet, .csv (which spreadsheets open)" in errors

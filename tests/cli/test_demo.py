@@ -1,7 +1,6 @@
 import csv
 import pydoc
 import re
-import time
 from html.parser import HTMLParser
 
 import numpy as np
@@ -15,23 +14,10 @@ from handful.datasets import load_clinc150, load_clinc150_sentences
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory):
-    """The folder of one demo, and its processor time, as a ratio to that of `some_products`."""
-    place, before = tmp_path_factory.mktemp("demo") / "demo", some_products()
-    begun = time.process_time()
+    """The folder of one demo."""
+    place = tmp_path_factory.mktemp("demo") / "demo"
     assert main(["demo", "--out", str(place)]) == 0
-    spent = time.process_time() - begun
-    return place, 2 * spent / (before + some_products())
-
-
-def some_products():
-    """Processor seconds of the kind of work that fits a catalogue: about one on the machine of the first tests."""
-    rng = np.random.default_rng(0)
-    points, weights = (rng.normal(size=(n, 384)).astype(np.float32) for n in (750, 150))
-    begun = time.process_time()
-    for _ in range(240):
-        chances = np.exp(points @ weights.T / 100)
-        np.divide(chances, chances.sum(1, keepdims=True)).T @ points
-    return time.process_time() - begun
+    return place
 
 
 class Cells(HTMLParser):
@@ -53,17 +39,12 @@ class Cells(HTMLParser):
             self.rows[-1][-1] += text.strip()
 
 
-def test_it_takes_seconds(shown):
-    # It takes about eight times as long; a busy machine counts more seconds for both.
-    assert shown[1] < 15
-
-
 def test_the_page_shows_the_batch_its_classes_and_the_gain(shown):
-    page = (shown[0] / "index.html").read_text()
+    page = (shown / "index.html").read_text()
     names = np.array(load_clinc150().class_names)
     _, batches = demo.drawn(load_clinc150())
     truth = names[load_clinc150().labels[batches[0]]]
-    with open(shown[0] / "labels.csv", newline="") as file:
+    with open(shown / "labels.csv", newline="") as file:
         predicted = list(csv.DictReader(file))
     together = np.array([row["label"] for row in predicted])
     sentences = np.array(load_clinc150_sentences())[batches[0]]
@@ -85,13 +66,13 @@ def test_the_page_shows_the_batch_its_classes_and_the_gain(shown):
     gained = sum((row[3] == row[1]) - (row[2] == row[1]) for row in changed)
     assert right + gained == (together == truth).sum()
     assert "<h1>review" not in page
-    assert (shown[0] / "review.html").is_file()
+    assert (shown / "review.html").is_file()
     assert "href='review.html'" in page
 
 
 def test_the_sentences_are_shown_in_the_terminal_and_on_the_page_to_review(shown, tmp_path, capsys):
     sentences = np.array(load_clinc150_sentences())[demo.drawn(load_clinc150())[1][0]]
-    review = (shown[0] / "review.html").read_text(encoding="utf-8")
+    review = (shown / "review.html").read_text(encoding="utf-8")
     assert all(sentence in review for sentence in sentences if not set(sentence) & set("'\"<>&"))
     labels = [np.array(names) for names in (["a"] * 6, ["b"] * 5 + ["a"], ["a"] * 6)]
     lines = demo.changes_said(demo.Labelled(sentences[:6], *labels)).splitlines()
@@ -111,10 +92,10 @@ def test_the_gain_is_a_mean_of_pairs():
 def test_the_command_of_the_page_runs(shown, monkeypatch, tmp_path):
     words = " ".join(demo.AGAIN).split()
     for name in ("catalogue.npz", "batch.npz"):
-        (tmp_path / name).write_bytes((shown[0] / name).read_bytes())
+        (tmp_path / name).write_bytes((shown / name).read_bytes())
     monkeypatch.chdir(tmp_path)
     assert main(words[1:]) == 0
-    assert (tmp_path / "labels.csv").read_text() == (shown[0] / "labels.csv").read_text()
+    assert (tmp_path / "labels.csv").read_text() == (shown / "labels.csv").read_text()
 
 
 def test_catalogue_and_batches_have_no_row_in_common():
@@ -136,10 +117,3 @@ def test_what_it_sends_to_comes_with_the_package(capsys):
     explained = re.findall(r"pydoc (\S+)", demo.NEXT)
     assert len(explained) == 1
     assert all("Examples" in pydoc.getdoc(pydoc.locate(name)) for name in explained)
-
-
-def test_an_earlier_demo_is_not_overwritten(tmp_path, capsys):
-    (tmp_path / "demo").mkdir()
-    assert main(["demo", "--out", str(tmp_path / "demo")]) == 1
-    assert "already exists" in capsys.readouterr().err
-    assert not list((tmp_path / "demo").iterdir())

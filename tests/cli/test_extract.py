@@ -67,14 +67,6 @@ def test_a_split_of_a_table(tmp_path, run):
     assert FeatureBank.load(tmp_path / "bank").labels.tolist() == [1]
 
 
-@pytest.mark.parametrize("option", [("--workers", 2), ("--device", "cuda")])
-def test_workers_and_devices_do_not_go_with_ray(tmp_path, run, option):
-    items = tmp_path / "items"
-    code, _, errors = run("--items", items, "--backbone", "b", "--out", tmp_path / "bank", "--on", "ray", *option)
-    assert code == 1
-    assert f"{option[0]} is for running here" in errors
-
-
 @pytest.mark.parametrize("option", ["--batch-size", "--shard-size", "--workers"])
 def test_sizes_below_one_are_a_usage_error(tmp_path, run, option):
     assert run("--items", tmp_path, "--backbone", "b", "--out", tmp_path / "bank", option, 0)[0] == 2

@@ -81,9 +81,3 @@ def test_export_writes_parquet(tmp_path, capsys):
     assert main(["features", "export", str(tmp_path / "bank"), str(tmp_path / "x.parquet")]) == 0
     assert read_bank(tmp_path / "x.parquet").content_hash == bank.content_hash
     assert capsys.readouterr().out == f"{tmp_path / 'x.parquet'}\n"
-
-
-@pytest.mark.parametrize("command", ["import", "export", "info", "verify"])
-def test_help_has_an_example(command, capsys):
-    assert main(["features", command, "--help"]) == 0
-    assert f"\n    handful features {command} " in capsys.readouterr().out

@@ -3,7 +3,7 @@ import pytest
 pytest.importorskip("typer")
 from handful.cli.places import executor_at
 from handful.errors import OptionError
-from handful.machine import executors
+from handful.runs import executors
 
 
 def chosen(on, only_here=None):

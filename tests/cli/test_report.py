@@ -15,8 +15,3 @@ def test_the_page_is_written_and_its_place_printed(tmp_path, capsys):
     assert main(["report", str(tmp_path / "run"), "--out", str(tmp_path / "report")]) == 0
     assert capsys.readouterr().out == f"{tmp_path}/report/index.html\n"
     assert "soft_kmeans" in (tmp_path / "report" / "index.html").read_text()
-
-
-def test_a_folder_that_is_no_run_is_refused(tmp_path, capsys):
-    assert main(["report", str(tmp_path), "--out", str(tmp_path / "report")]) == 1
-    assert "is not a run" in capsys.readouterr().err

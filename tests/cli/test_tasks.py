@@ -59,11 +59,6 @@ def test_items_of_unknown_classes_are_drawn_and_counted(bank, tmp_path, capsys):
     assert preview[0].endswith("; 2 of classes without support")
 
 
-def test_unknown_classes_need_a_share(bank, tmp_path, capsys):
-    assert main(["tasks", "draw", "--bank", str(tmp_path / "bank"), "--unknown-classes", "2"]) != 0
-    assert "--unknown-classes and --unknown-share go together" in capsys.readouterr().err
-
-
 def test_the_support_may_be_another_bank(bank, tmp_path, capsys):
     library = random_bank(5, n_classes=6).save(tmp_path / "library")
     options = ["--support-bank", tmp_path / "library", "--k-eff", 2, "--n-query", 6, "--query", "dirichlet"]
@@ -82,16 +77,6 @@ def test_the_support_may_be_another_bank(bank, tmp_path, capsys):
 def test_impossible_ranges_are_refused(bank, tmp_path, capsys, text):
     assert main(["tasks", "draw", "--bank", str(tmp_path / "bank"), "--tasks", text]) == 2
     assert "FIRST:END" in capsys.readouterr().err
-
-
-def test_tasks_that_do_not_fit_are_refused_with_a_sentence(bank, tmp_path, capsys):
-    assert main(["tasks", "draw", "--bank", str(tmp_path / "bank"), "--shots", "50"]) == 1
-    assert "fewer than the 50 shots asked for" in capsys.readouterr().err
-
-
-def test_a_number_of_tasks_is_the_range_from_zero(bank, tmp_path, capsys):
-    small = ("--bank", tmp_path / "bank", "--k-eff", 2, "--n-query", 6)
-    assert run(capsys, *small, "--tasks", 4) == run(capsys, *small, "--tasks", "0:4")
 
 
 def test_the_shipped_bank_has_a_name_here_too(capsys):

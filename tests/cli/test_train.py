@@ -6,6 +6,7 @@ from handful.cli.main import main
 from handful.fewshot.networks import NETWORKS
 from handful.fewshot.networks.checkpoint import Checkpoint
 from handful.fewshot.training import splits
+from handful.runs import Progress
 from tests.items_at_hand import image_folder, zipped
 from tests.trainings_at_hand import OPTIONS
 
@@ -126,8 +127,8 @@ def test_wrong_layouts_and_broken_images_say_what_to_do(photos, tmp_path, capsys
 
 
 def test_where_somebody_looks_the_check_of_the_images_is_shown(capsys):
-    train._checked(500, 1000)
-    train._checked(1000, 1000)
+    train._checked(Progress("check images", 500, 1000, 1.0, 1.0))
+    train._checked(Progress("check images", 1000, 1000, 2.0, 0.0))
     assert capsys.readouterr().err == "\rchecked 500 of 1,000 images\rchecked 1,000 of 1,000 images\n"
 
 

@@ -14,7 +14,7 @@ from handful.estimators.on_ray import labelled_dataset
 from handful.extraction.extract import extract, skipped_items
 from handful.extraction.items import list_items
 from handful.large import solve
-from handful.machine import executors
+from handful.runs import executors
 from handful.runs.executors import TASKS_PER_CORE, Shared, on_ray
 from tests.groups_at_hand import WHERE, world_of_groups
 from tests.items_at_hand import image_folder, small_backbone

@@ -1,19 +1,16 @@
-"""Trainings as programs of their own: killed, resumed, shared by two processes, and from images to accuracy."""
+"""Trainings as programs of their own: shared by two processes, and from images to accuracy."""
 
 import csv
 import os
 import re
-import signal
 import subprocess
 import time
 from pathlib import Path
 
 import pytest
-import torch
 
 from handful.cli.main import main
 from handful.fewshot.networks.checkpoint import Checkpoint
-from handful.fewshot.training.run import STATE
 from tests.items_at_hand import image_folder, shared_data
 from tests.trainings_at_hand import OPTIONS, command
 
@@ -26,13 +23,6 @@ def photos(tmp_path_factory):
     return image_folder(tmp_path_factory.mktemp("photos") / "all", n_classes=6, each=16)
 
 
-@pytest.fixture(scope="module")
-def undisturbed(photos, tmp_path_factory):
-    out = tmp_path_factory.mktemp("runs") / "undisturbed"
-    assert main(arguments(photos, out)) == 0
-    return out
-
-
 def arguments(photos: Path, out: Path, *more: str) -> list[str]:
     return ["train", "--items", str(photos), "--out", str(out), "--epochs", str(EPOCHS), *OPTIONS, *more]
 
@@ -40,26 +30,6 @@ def arguments(photos: Path, out: Path, *more: str) -> list[str]:
 def curve(run: Path, column: str) -> list[float]:
     with (run / "logs" / "version_0" / "metrics.csv").open() as stream:
         return [float(row[column]) for row in csv.DictReader(stream) if row[column]]
-
-
-def test_killed_and_resumed_it_ends_with_the_weights_of_an_undisturbed_run(photos, undisturbed, tmp_path):
-    out = tmp_path / "killed"
-    program = command(tmp_path, *arguments(photos, out))
-    # Sums over another number of threads would round otherwise.
-    one_thread = {**os.environ, "OMP_NUM_THREADS": str(torch.get_num_threads())}
-    with subprocess.Popen(program, stderr=subprocess.PIPE, env=one_thread) as training:
-        deadline = time.monotonic() + 300
-        while not (out / STATE).exists():
-            assert training.poll() is None, training.stderr.read().decode()
-            assert time.monotonic() < deadline
-            time.sleep(0.001)
-        os.kill(training.pid, signal.SIGKILL)
-    assert training.returncode == -signal.SIGKILL
-    assert (out / STATE).exists(), "it was finished before it could be killed"
-    assert main(arguments(photos, out)) == 0
-    resumed, expected = Checkpoint.load(out), Checkpoint.load(undisturbed)
-    assert resumed.epoch == expected.epoch == EPOCHS
-    assert all(torch.equal(resumed.weights[name], expected.weights[name]) for name in expected.weights)
 
 
 @pytest.mark.slow

@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from handful.catalogue import Catalogue
-from handful.engine.model import Context
 from handful.errors import OptionError, TaskError
 from handful.estimators import BatchClassifier, infer_scores
 from handful.estimators.batches import CatalogueItems, answered, by_group, predict_codes
@@ -25,17 +24,6 @@ def small_world(seed=0):
     catalogue = Catalogue.of(centres[codes] + 0.5 * rng.normal(size=(60, 16)), codes)
     truth = np.array([1, 4, 4, 1, 7, 7, 7, 4])
     return catalogue, centres[truth] + 0.5 * rng.normal(size=(8, 16)), truth
-
-
-def test_a_group_has_the_answer_that_it_has_alone():
-    catalogue, features, _ = small_world()
-    group_of = np.array([1, 0, 0, 1, 2, 2, 2, 0])
-    found = list(by_group(CatalogueItems(catalogue, features), group_of))
-    assert [place for place, _, _ in found] == [0, 1, 2]
-    assert np.concatenate([rows for _, rows, _ in found]).tolist() == [1, 2, 7, 0, 3, 4, 5, 6]
-    for _, rows, answer in found:
-        alone = catalogue.label(features[rows], Context())
-        np.testing.assert_array_equal(answer.probabilities, alone.probabilities)
 
 
 def test_every_group_has_its_own_prior_and_what_is_given_holds():

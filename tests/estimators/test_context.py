@@ -1,5 +1,7 @@
 """What is known about a batch: the same arguments at every door, and candidates of single items."""
 
+import inspect
+
 import numpy as np
 import pytest
 
@@ -177,3 +179,11 @@ def test_pool_may_be_false_without_groups():
     X, y = np.eye(4).repeat(2, axis=0), np.arange(4).repeat(2)
     classifier = BatchClassifier().fit(X, y)
     assert (classifier.predict(X, pool=False) == classifier.predict(X)).all()
+
+
+@pytest.mark.parametrize("name", ["infer", "predict", "predict_proba", "explain", "questions"])
+def test_what_is_known_is_in_the_signature(name):
+    parameters = inspect.signature(getattr(BatchClassifier, name)).parameters
+    assert list(Known.__annotations__) == [p for p in parameters if p in Known.__annotations__]
+    assert all(p.kind is not p.VAR_KEYWORD for p in parameters.values())
+    assert set(Known.__annotations__) < set(inspect.signature(infer_scores).parameters)

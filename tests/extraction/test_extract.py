@@ -1,8 +1,3 @@
-import os
-import signal
-import subprocess
-import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -92,40 +87,6 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path, items):
     assert seen == [2, 3, 4, 5]
     assert progress == [(done, 24) for done in (8, 12, 16, 20, 24)]
     assert resumed.content_hash == whole.content_hash
-
-
-KILLED = """
-import sys, time
-from handful.extraction.extract import extract
-from handful.extraction.items import list_items
-from handful.runs.executors import in_process
-from tests.items_at_hand import small_backbone
-
-def slow(*work):
-    for result in in_process()(*work):
-        yield result
-        time.sleep(0.3)
-
-extract(list_items(sys.argv[1]), small_backbone(), sys.argv[2], shard_size=4, executor=slow)
-"""
-
-
-def test_killed_half_way_and_run_again(tmp_path, items):
-    command = [sys.executable, "-c", KILLED, str(tmp_path / "images"), str(tmp_path / "bank")]
-    process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT / "src")})
-    work, patience = tmp_path / ".bank.shards", time.monotonic() + 60
-    while len(list(work.glob("*/[0-9]*"))) < 2:
-        assert process.poll() is None
-        assert time.monotonic() < patience
-        time.sleep(0.02)
-    os.kill(process.pid, signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
-    assert not (tmp_path / "bank").exists()
-    seen = []
-    bank = extract(items, small_backbone(), tmp_path / "bank", shard_size=4, executor=counted(seen))
-    assert 0 < len(seen) < 6
-    assert bank.content_hash == extract(items, small_backbone(), tmp_path / "whole", shard_size=4).content_hash
-    assert not work.exists()
 
 
 def interrupted(tmp_path, items, **changes):

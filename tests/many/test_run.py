@@ -15,7 +15,7 @@ import pytest
 from handful.errors import OptionError, TaskError
 from handful.fewshot import MethodClassifier
 from handful.many import label_groups, portions
-from tests.many_at_hand import DIM, SMALL, contents, killed_run, lists, read, world, written
+from tests.many_at_hand import DIM, SMALL, contents, lists, read, world, written
 
 
 @pytest.fixture(scope="module")
@@ -186,26 +186,6 @@ def test_a_large_group_is_streamed(given, small, tmp_path, monkeypatch, mixed):
     source = written([given.table(rows)], tmp_path / "in")
     label_groups(given.classifier, source, tmp_path / "out", group_by="site")
     check(tmp_path / "out", given.classifier, given.vectors[rows], given.groups[rows], unknown_atol=1e-3)
-
-
-@pytest.mark.parametrize("mixed", [False, True])
-def test_killed_and_resumed_it_writes_the_same_bytes(given, small, tmp_path, mixed):
-    rows = np.random.default_rng(0).permutation(len(given.groups)) if mixed else np.arange(len(given.groups))
-    source = written([given.table(part) for part in np.array_split(rows, 2)], tmp_path / "in")
-    given.classifier.save(tmp_path / "classifier")
-    label_groups(given.classifier, source, tmp_path / "whole", group_by="site", threads=1)
-    whole = contents(tmp_path / "whole")
-    assert len(whole) == 4
-    kills = 0
-    # Killed again and again, a few files further each time; the last processes reach the end.
-    for _ in range(40):
-        if not killed_run(source, tmp_path / "out", tmp_path / "classifier", "site", 3):
-            break
-        kills += 1
-    assert kills >= 3
-    assert contents(tmp_path / "out") == whole
-    label_groups(given.classifier, source, tmp_path / "out", group_by="site")  # nothing is left to do
-    assert contents(tmp_path / "out") == whole
 
 
 def interrupted(given, source, out, stage):

@@ -24,7 +24,6 @@ STUDIES = (
     "voices",
     "two_levels",
     "spectra",
-    "paper_stand_ins",
     "scale",
 )
 

@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from handful import plots
 from handful.banks import FeatureBank
 from handful.banks.class_names import SimilarNames, similar_names
 from handful.catalogue.labels import distinct, places_of, same_kind
@@ -41,6 +42,7 @@ from handful.engine.names import NameVectors
 from handful.engine.scores import label_by_names
 from handful.engine.unknown import UnknownModel, fit_unknown_model, unknown_reason
 from handful.errors import LabelError, OptionError, TaskError
+from handful.plots import html
 from handful.shapes import Float, Int
 
 # Numbers that the kept examples may have.
@@ -243,7 +245,7 @@ class Catalogue:
 
     def _labelled_points(self) -> tuple[Float[np.ndarray, "row dim"], Int[np.ndarray, "row"]]:
         """Return the kept examples, about the origin, and their classes."""
-        return self.examples.points - self.origin, places_of(self.examples.labels, self.classes)
+        return self.examples.points - self.origin, self.example_codes
 
     def _named_points(self) -> NameVectors | None:
         """Return the names, about the origin if there are examples, and their classes."""
@@ -299,6 +301,32 @@ class Catalogue:
     def report(self) -> CatalogueReport:
         """Say what looks wrong with the catalogue itself, which should be fixed first."""
         return report_on(self._whole, self.examples, self.head.left_out, self.similar)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw which classes are confused, and how reliable the probabilities of left-out examples are.
+
+        Needs the extra `plots`. The second picture has the largest probability of left-out examples beside the share of
+        them that is right, with 95 % intervals; on the dotted line both agree.
+
+        Parameters
+        ----------
+        ax : two matplotlib Axes or None
+            Where to draw; by default on a new figure.
+
+        Returns
+        -------
+        array of two Axes
+            The axes.
+        """
+        return plots.plot_catalogue(self, ax)
+
+    def _repr_html_(self) -> str:
+        return html.of_catalogue(self)
+
+    @property
+    def example_codes(self) -> Int[np.ndarray, "row"]:
+        """The class of each example that is kept, as a position in `classes`."""
+        return places_of(self.examples.labels, self.classes)
 
     @property
     def only_names(self) -> bool:

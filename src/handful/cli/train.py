@@ -15,6 +15,7 @@ from handful.errors import OptionError
 
 if TYPE_CHECKING:
     from handful.fewshot.training import BaseSplit
+    from handful.runs import Progress
 
 # The table of a benchmark's images in the folder of a run, for `handful features extract`.
 TABLE = "items.csv"
@@ -123,9 +124,10 @@ def train_command(
         data(f"{out}  epoch {kept.epoch}  {accuracies}".rstrip())
 
 
-def _checked(done: int, total: int) -> None:
+def _checked(progress: Progress) -> None:
     """Show how many images were checked before the training."""
-    sys.stderr.write(f"\rchecked {done:,} of {total:,} images" + ("\n" if done == total else ""))
+    end = "\n" if progress.done == progress.total else ""
+    sys.stderr.write(f"\rchecked {progress.done:,} of {progress.total:,} images{end}")
 
 
 def _split(

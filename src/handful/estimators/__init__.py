@@ -1,7 +1,7 @@
 """scikit-learn estimators: `fit` on the labelled catalogue; each `predict` labels its batch as one joint problem."""
 
 from handful.engine.questions import Question
-from handful.estimators.answer import Answer, Top
+from handful.estimators.answer import Answer, LabelledItem, Top
 from handful.estimators.classifiers import BatchClassifier
 from handful.estimators.context import Known
 from handful.estimators.diagnostics import Diagnostic
@@ -18,6 +18,7 @@ __all__ = [
     "Explanation",
     "FewClassSplit",
     "Known",
+    "LabelledItem",
     "NearExample",
     "Pooling",
     "Proposal",

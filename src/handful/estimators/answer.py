@@ -5,22 +5,28 @@ One long file: half of it documents fields.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from handful import plots
 from handful.arguments import counted, whole
 from handful.errors import LabelError, OptionError
 from handful.estimators.certainty import SURE, in_doubt
 from handful.estimators.coarse import Coarse
 from handful.estimators.containers import FrameOf, new_frame
 from handful.estimators.pooling import Pooling
+from handful.extraction.decode import picture_of
 from handful.machine.untrusted import printable
+from handful.plots import html
 from handful.shapes import Bool, Float, Int
+
+if TYPE_CHECKING:
+    from handful.estimators.batches import GroupedItems
 
 # A class is present if its chance of being present is at least this, and listed in tables from the other on.
 PRESENT, LEAST_LISTED = 0.5, 0.02
@@ -54,13 +60,45 @@ class Top(NamedTuple):
     probabilities: Float[np.ndarray, "item k"]
 
 
+class LabelledItem(NamedTuple):
+    """One item of an answer: what `to_frame` has as a row.
+
+    Attributes
+    ----------
+    label, certainty : label, float
+        Its most probable class, and the chance that this is right.
+    runner_up, runner_up_certainty : label, float
+        The next most probable class; None if there is only one.
+    doubtful : bool
+        Whether another class, or none, is nearly as likely.
+    unknown, rejected : float, bool
+        The chance that it belongs to none of the classes, and whether it counts as such.
+
+    Examples
+    --------
+    >>> from handful.estimators import BatchClassifier
+    >>> X, y = [[0.0, 1.0], [0.1, 1.0], [1.0, 0.0], [1.0, 0.1]], ["up", "up", "right", "right"]
+    >>> [item.label for item in BatchClassifier().fit(X, y).infer([[0.0, 2.0], [3.0, 0.1]])]
+    ['up', 'right']
+    """
+
+    label: Any
+    certainty: float
+    runner_up: Any
+    runner_up_certainty: float
+    doubtful: bool
+    unknown: float
+    rejected: bool
+
+
 @dataclass(frozen=True, eq=False)
 class Answer:
     """The joint answer about one batch, or about many: with groups, every group of items is a batch of its own.
 
     Items are in the order of the rows given, and everything is a NumPy array; `to_frame` returns a table like the one
-    that was given. With groups, everything about a batch has one more axis, the first, with one entry per group.
-    `found[group]` is the answer about a single group.
+    that was given. `found[3]` is one item, and iteration goes through all of them. With groups, everything about a
+    batch has one more axis, the first, with one entry per group; `found[group]` is then the answer about a single
+    group, and iteration goes through the names of the groups, as in a dict.
 
     Attributes
     ----------
@@ -104,6 +142,8 @@ class Answer:
         Whether groups were labelled with the help of their siblings, and what it gained.
     coarse : Coarse or None
         With `coarse`, the most probable coarse class of each item; see `sure_labels`.
+    items : GroupedItems or None
+        The items as they were compared, for pictures; None if they were not kept, for instance of a streamed batch.
 
     Examples
     --------
@@ -145,6 +185,7 @@ class Answer:
     group_of: Int[np.ndarray, "item"] | None = None
     pooling: Pooling | None = None
     coarse: Coarse | None = None
+    items: GroupedItems | None = None
     frame_of: FrameOf = new_frame  # makes a table of the kind of the rows given
 
     def __repr__(self) -> str:
@@ -157,16 +198,28 @@ class Answer:
         groups = counted(len(self.groups), "group")
         return f"Answer({groups}, {items}, {present:,} of {classes} present in some group, {doubtful})"
 
-    def __getitem__(self, group: Any) -> Answer:
-        """Return the answer about one group; items are in the order of the rows."""
-        return self.at(self.place(group))
+    def __len__(self) -> int:
+        return len(self.codes) if self.groups is None else len(self.groups)
 
-    def __iter__(self) -> NoReturn:
-        """Refuse: Python would otherwise ask for a group called 0."""
-        raise TypeError(
-            "an Answer is not a list: `labels` has one label per item, `present_classes` the classes, and `groups` the "
-            "names of the groups, each of which answer[group] is about"
-        )
+    def __getitem__(self, which: Any) -> Any:
+        """Return one item, or a list for a slice; with groups, the answer about one, items in the order of the rows."""
+        if self.groups is not None:
+            return self.at(self.place(which))
+        if isinstance(which, slice):
+            return [self._item(place) for place in range(len(self))[which]]
+        if isinstance(which, str):
+            raise LabelError(f"this answer is about one batch; it has no group {which!r}, only items by their position")
+        return self._item(range(len(self))[which])
+
+    def __iter__(self) -> Iterator[Any]:
+        """Go through the items; with groups, through their names."""
+        return (self._item(place) for place in range(len(self))) if self.groups is None else iter(self.groups.tolist())
+
+    def _item(self, place: int) -> LabelledItem:
+        return LabelledItem(*(self._items[name][place : place + 1].tolist()[0] for name in LabelledItem._fields))
+
+    def _repr_html_(self) -> str:
+        return html.of_answer(self)
 
     def place(self, group: Any) -> int:
         """Return the position of a group in `groups`.
@@ -236,6 +289,7 @@ class Answer:
             group_of=None,
             pooling=None,
             coarse=None if self.coarse is None else self.coarse.rows(rows),
+            items=None if self.items is None else self.items.rows(rows),
             frame_of=self.frame_of.rows(rows),
         )
 
@@ -281,8 +335,18 @@ class Answer:
 
         Of a method that does not tell `presence`, those that some item has as its label.
         """
+        return np.asarray(self.classes[self.present_places])
+
+    @property
+    def present_places(self) -> Int[np.ndarray, "place"]:
+        """Positions of `present_classes` in `classes`."""
         counts, presence = (np.atleast_2d(table) for table in (self.expected_counts, self.presence_or_labels))
-        return np.asarray(self.classes[present_places(counts.sum(0), presence.max(0))])
+        return present_places(counts.sum(0), presence.max(0))
+
+    @property
+    def alone(self) -> Int[np.ndarray, "item"] | None:
+        """The most probable class of each item without the batch, as a position in `classes`; None if not known."""
+        return None if self.items is None else self.items.alone
 
     @property
     def presence_or_labels(self) -> npt.NDArray[np.float64]:
@@ -443,10 +507,133 @@ class Answer:
         """
         return "\n".join(self._lines_of_batch() if self.groups is None else self._lines_of_groups(self.groups))
 
+    def plot(self, ax: Any = None) -> Any:
+        """Draw how many items each class present has, jointly and alone, how many are doubtful, and its presence.
+
+        Needs the extra `plots`, as all pictures do.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None
+            Where to draw; by default on a new figure.
+
+        Returns
+        -------
+        Axes
+            The axes; `ax.figure.savefig(path)` writes the picture.
+
+        Examples
+        --------
+        >>> from handful.estimators import BatchClassifier
+        >>> X, y = [[0.0, 1.0], [0.1, 1.0], [1.0, 0.0], [1.0, 0.1]], ["up", "up", "right", "right"]
+        >>> ax = BatchClassifier().fit(X, y).infer([[0.0, 2.0], [3.0, 0.1], [2.0, 0.0]]).plot()
+        >>> [text.get_text() for text in ax.get_yticklabels()]
+        ['right', 'up']
+        """
+        self._refuse_groups("plot_groups() draws all of them")
+        return plots.plot_classes(self, ax)
+
+    def plot_map(self, ax: Any = None) -> Any:
+        """Draw the items, and the examples of the classes present, in the two directions that separate these best.
+
+        The directions are linear discriminants of the catalogue. Doubtful items are hollow, unknown ones crosses, and
+        those of a proposed new class are joined. A class that looks like two, or lies apart from its examples, is worth
+        a look.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None
+            Where to draw; by default on a new figure.
+
+        Returns
+        -------
+        Axes
+            The axes.
+
+        Examples
+        --------
+        >>> from handful.estimators import BatchClassifier
+        >>> X, y = [[0.0, 1.0], [0.1, 1.0], [1.0, 0.0], [1.0, 0.1]], ["up", "up", "right", "right"]
+        >>> ax = BatchClassifier().fit(X, y).infer([[0.0, 2.0], [3.0, 0.1], [2.0, 0.0]]).plot_map()
+        >>> [text.get_text() for text in ax.get_legend().get_texts()]
+        ['2  right', '1  up']
+        """
+        self._refuse_groups("answer[group].plot_map() draws one")
+        return plots.plot_map(self, ax)
+
+    def plot_items(
+        self, images: Any = None, texts: Any = None, ax: Any = None, *, most_classes: int = 8, most_items: int = 8
+    ) -> Any:
+        """Draw a contact sheet: the items of each class, the least certain first, with their certainty.
+
+        Parameters
+        ----------
+        images : sequence, one per item
+            Paths of image files, arrays of pixels, or images of Pillow.
+        texts : sequence of str, one per item
+            Texts instead of images.
+        ax : matplotlib Axes or None
+            Where to draw; by default on a new figure.
+        most_classes, most_items : int
+            How many classes, those with most items, and how many items of each.
+
+        Returns
+        -------
+        Axes
+            The axes.
+
+        Examples
+        --------
+        >>> from handful.estimators import BatchClassifier
+        >>> X, y = [[0.0, 1.0], [0.1, 1.0], [1.0, 0.0], [1.0, 0.1]], ["up", "up", "right", "right"]
+        >>> found = BatchClassifier().fit(X, y).infer([[0.0, 2.0], [3.0, 0.1]])
+        >>> ax = found.plot_items(texts=["it went up", "then right"])
+        >>> ax.texts[0].get_text()
+        'right  (1)'
+        """
+        self._refuse_groups("answer[group].plot_items() draws one")
+        if (images is None) == (texts is None):
+            raise OptionError("give one of images and texts, with one entry per item")
+        given = images if texts is None else texts
+        if len(given) != len(self):
+            raise OptionError(f"there must be one image or text per item, {len(self):,}, got {len(given):,}")
+        # A pandas Series is indexed by its labels.
+        entries = list(given)
+        if texts is not None:
+            return plots.plot_texts(self, entries, most_classes, most_items, ax)
+        return plots.plot_pictures(self, lambda item: picture_of(entries[item]), most_classes, most_items, ax)
+
+    def plot_groups(self, ax: Any = None) -> Any:
+        """Draw the share of each class in each group as a heat map, with expected numbers of items.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None
+            Where to draw; by default on a new figure.
+
+        Returns
+        -------
+        Axes
+            The axes.
+
+        Examples
+        --------
+        >>> from handful.estimators import BatchClassifier
+        >>> X, y = [[0.0, 1.0], [0.1, 1.0], [1.0, 0.0], [1.0, 0.1]], ["up", "up", "right", "right"]
+        >>> ax = BatchClassifier().fit(X, y).infer([[0.0, 2.0], [3.0, 0.1]], groups=["a", "b"]).plot_groups()
+        >>> [text.get_text() for text in ax.get_yticklabels()]
+        ['a', 'b']
+        """
+        return plots.plot_groups(self, ax)
+
+    def _refuse_groups(self, instead: str) -> None:
+        if self.groups is not None:
+            raise OptionError(f"this answer is about {counted(len(self), 'group')}; {instead}")
+
     def _lines_of_batch(self) -> list[str]:
         classes = counted(len(self.classes), "class")
-        lines = [f"{counted(len(self.labels), 'item')}, {len(self.present_classes):,} of {classes} present."]
-        present = present_places(self.expected_counts, self.presence_or_labels)
+        lines = [f"{counted(len(self), 'item')}, {len(self.present_classes):,} of {classes} present."]
+        present = self.present_places
         if len(present):
             rows = [
                 [str(self.classes[k]), f"{self.expected_counts[k]:.1f}", _chance_said(self.presence[k])]
@@ -455,6 +642,13 @@ class Answer:
             lines += aligned([["class", "expected count", "presence"], *rows])
         if len(present) > MOST_LINES:
             lines.append(f"And {len(present) - MOST_LINES:,} more, see by_class().")
+        lines += self.notes
+        return [*lines, *(f"Warning: {diagnostic.message}" for diagnostic in self.diagnostics)]
+
+    @property
+    def notes(self) -> list[str]:
+        """What there is to say about doubtful and unknown items of a batch, one sentence each."""
+        lines = list[str]()
         doubtful, rejected = np.flatnonzero(self.doubtful), np.flatnonzero(self.rejected)
         if len(doubtful):
             lines.append(f"{counted(len(doubtful), 'doubtful item')}: {listed_in_words(doubtful)}.")
@@ -472,8 +666,7 @@ class Answer:
             f"{listed_in_words(proposal.items)}."
             for proposal in self.proposals
         ]
-        lines += [self.sure_said] if self.sure_said else []
-        return [*lines, *(f"Warning: {diagnostic.message}" for diagnostic in self.diagnostics)]
+        return [*lines, self.sure_said] if self.sure_said else lines
 
     def _lines_of_groups(self, groups: npt.NDArray[Any]) -> list[str]:
         assert self.group_of is not None
@@ -505,7 +698,7 @@ class Answer:
         assert self.groups is not None
         return {name: place for place, name in enumerate(self.groups.tolist())}
 
-    @property
+    @cached_property
     def _items(self) -> dict[str, npt.NDArray[Any]]:
         """Columns with one entry per item; with a single class there is no runner-up."""
         second = self.codes[:, 1]

@@ -65,6 +65,13 @@ class GroupedItems(Protocol):
     def __len__(self) -> int:
         """Return the number of items."""
 
+    @property
+    def alone(self) -> Int[np.ndarray, "item"]:
+        """The most probable class of each item by itself."""
+
+    def rows(self, rows: Int[np.ndarray, "some"]) -> GroupedItems:
+        """Return some of the items."""
+
     def label(self, rows: Int[np.ndarray, "some"], context: Context) -> JointAnswer:
         """Label some of the items as one batch."""
 
@@ -116,6 +123,26 @@ class CatalogueItems:
     def points(self) -> Float[np.ndarray, "item dim"]:
         """The transformed items: siblings, questions and explanations need them again."""
         return self.catalogue.points(self.features)
+
+    @property
+    def alone(self) -> Int[np.ndarray, "item"]:
+        """The most probable class of each item under the head."""
+        return np.asarray(self.catalogue.head.scores(self.points).argmax(1))
+
+    @property
+    def examples(self) -> tuple[Float[np.ndarray, "row dim"], Int[np.ndarray, "row"]]:
+        """The examples that the catalogue keeps, comparable with `points`, and their classes."""
+        examples = self.catalogue.examples
+        about = np.zeros_like(self.catalogue.origin) if self.catalogue.only_names else self.catalogue.origin
+        return examples.points - about, self.catalogue.example_codes
+
+    def rows(self, rows: Int[np.ndarray, "some"]) -> CatalogueItems:
+        """Return some of the items."""
+        given = None if self.given is None else self.given[rows]
+        some = CatalogueItems(self.catalogue, self.features[rows], given, self.names)
+        if "points" in vars(self):
+            vars(some)["points"] = self.points[rows]
+        return some
 
     def label(self, rows: Int[np.ndarray, "some"], context: Context) -> JointAnswer:
         """Label some of the items as one batch, and look for unknown ones."""
@@ -268,6 +295,7 @@ class Batches:
             group_of=self.contexts.group_of,
             pooling=self.pooling,
             coarse=coarse,
+            items=items if keep else None,
             frame_of=frame_of,
         )
         return answer if names is not None else answer.at(0)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from handful.arguments import whole
+from handful.arguments import takes, whole
 from handful.banks.class_names import plain_label, similar_said
 from handful.catalogue import Catalogue, load_catalogue, save_catalogue
 from handful.catalogue.labels import distinct, places_of, with_label
@@ -274,6 +274,7 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise LabelError(f"class {unknown[0]!r} is not in the catalogue; see classes_ for those that are")
         return self._became(catalogue.without(leaving))
 
+    @takes(Known)
     def infer(self, X: Any, groups: Any = None, **known: Unpack[Known]) -> Answer:
         """Label all rows of X jointly and say which classes are present; nothing is stored, so it is thread-safe.
 
@@ -285,9 +286,8 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             The items.
         groups : [row], [row, column] or None
             One value per row, or one row of values; every group is labelled as a separate batch.
-        **known : object
-            What is known about the batch in advance: `prior`, `candidates`, `given`, `new_classes`, `sequence`,
-            `pool`, `order`, `coarse` and `expect_unknown`, see `Known`.
+        prior, candidates, given, new_classes, sequence, pool, order, coarse, expect_unknown : object
+            What is known about the batch in advance, see `Known`.
 
         Returns
         -------
@@ -313,6 +313,7 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             _warn(found)
         return found
 
+    @takes(Known)
     def predict(self, X: Any, groups: Any = None, *, unknown: Any = None, **known: Unpack[Known]) -> npt.NDArray[Any]:
         """Label all rows of X jointly.
 
@@ -323,7 +324,7 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         unknown : label or None
             The label of items that look like none of the classes, see `Answer.rejected`; for instance "other" or
             -1. None, the default, means a class for every item.
-        **known : object
+        prior, candidates, given, new_classes, sequence, pool, order, coarse, expect_unknown : object
             As in `infer`.
 
         Returns
@@ -358,6 +359,7 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @overload
     def explain(self, X: Any, item: Sequence[int], **known: Unpack[Known]) -> tuple[Explanation, ...]: ...
 
+    @takes(Known)
     def explain(
         self, X: Any, item: int | Sequence[int], **known: Unpack[Known]
     ) -> Explanation | tuple[Explanation, ...]:
@@ -369,7 +371,7 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             The whole batch. It is labelled again, so ask for several items at once.
         item : int or list of int
             Position of the item in the batch, or several.
-        **known : object
+        prior, candidates, given, new_classes, sequence, pool, order, coarse, expect_unknown : object
             As in `infer`.
 
         Returns
@@ -395,6 +397,7 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         said = explained(batches, 0, batches.answer(), chosen)
         return said[0] if isinstance(item, int | np.integer) else said
 
+    @takes(Known)
     def questions(self, X: Any, n: int = 10, **known: Unpack[Known]) -> tuple[Question, ...]:
         """Return the items that a person should look at first: those that tell most about other items.
 
@@ -406,7 +409,7 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             The whole batch. It is labelled first.
         n : int
             Number of questions.
-        **known : object
+        prior, candidates, given, new_classes, sequence, pool, order, coarse, expect_unknown : object
             As in `infer`. Items whose labels are given are not asked about again.
 
         Returns
@@ -432,6 +435,7 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         n, batches = whole("n", n, least=1, error=OptionError), Batches.of(self._items(X, known), None, checked(known))
         return questions_of(batches, 0, batches.answer(), n)
 
+    @takes(Known)
     def predict_proba(self, X: Any, groups: Any = None, **known: Unpack[Known]) -> npt.NDArray[np.float64]:
         """Return the probabilities of the classes for all rows of X, jointly; columns in the order of `classes_`.
 
@@ -441,7 +445,7 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ----------
         X, groups : object
             As in `infer`.
-        **known : object
+        prior, candidates, given, new_classes, sequence, pool, order, coarse, expect_unknown : object
             As in `infer`.
 
         Returns

@@ -10,6 +10,7 @@ from typing import Any, Unpack
 import numpy as np
 import numpy.typing as npt
 
+from handful.arguments import takes
 from handful.banks.class_names import plain_label
 from handful.catalogue.labels import distinct
 from handful.engine.model import Context, JointAnswer
@@ -104,6 +105,16 @@ class ScoredItems:
         """Return the number of items."""
         return len(self.nats)
 
+    @property
+    def alone(self) -> Int[np.ndarray, "item"]:
+        """The class of the best score."""
+        return np.asarray(self.nats.argmax(1))
+
+    def rows(self, rows: Int[np.ndarray, "some"]) -> ScoredItems:
+        """Return some of the items."""
+        listed, given = (None if some is None else some[rows] for some in (self.listed, self.given))
+        return replace(self, nats=self.nats[rows], best=self.best[rows], listed=listed, given=given)
+
     def label(self, rows: Int[np.ndarray, "some"], context: Context) -> JointAnswer:
         """Label a batch; only scores of several classes can tell which items are unknown."""
         if self.listed is not None:
@@ -112,6 +123,7 @@ class ScoredItems:
         return label_several(nats, self.best[rows], context) if self.several else label_scores(nats, context)
 
 
+@takes(Known)
 def infer_scores(
     scores: Any,
     classes: Any = None,
@@ -156,7 +168,7 @@ def infer_scores(
     unlisted : bool
         Whether an item may also have a class that the model did not list for it. Its scores are taken to lie below all
         that are listed.
-    **known : object
+    prior, candidates, given, new_classes, sequence, pool, order, coarse, expect_unknown : object
         As in `BatchClassifier.infer`. Arrays of weights are in the order of the columns. Items whose labels are given
         say how reliable the scores are, and keep their label; it must be one of the classes.
 

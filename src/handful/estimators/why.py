@@ -25,6 +25,7 @@ from handful.engine.questions import Question, questions_about
 from handful.estimators.answer import Answer
 from handful.estimators.batches import Batches, CatalogueItems
 from handful.estimators.certainty import certainty_of
+from handful.plots import html
 from handful.shapes import Float
 
 # Fewer expected items than this are none.
@@ -114,6 +115,9 @@ class Explanation:
     unknown: float
     rejected: bool
     nearest: tuple[NearExample, ...]
+
+    def _repr_html_(self) -> str:
+        return html.of_explanation(self)
 
     def __str__(self) -> str:
         label, same = repr(self.label), self.alone == self.label

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from handful.errors import BankError
 from handful.machine.extras import import_extra
+from handful.machine.untrusted import refuse_irregular
 from handful.reading.contents import FORMATS, Unreadable
 
 if TYPE_CHECKING:
@@ -52,6 +56,19 @@ def decode_image(data: bytes) -> Image | Unreadable:
         except Exception as error:
             # Pillow names the object it read from, with an address that differs from run to run.
             return Unreadable(re.sub(r" <[^<>]* at 0x[0-9a-fA-F]+>", "", f"{type(error).__name__}: {error}"))
+
+
+def picture_of(image: Any) -> Any:
+    """Return the pixels of a path, of bytes, of an array or of an image of Pillow, or a sentence why there are none."""
+    if isinstance(image, str | os.PathLike):
+        try:
+            refuse_irregular(image, BankError)
+            image = Path(image).read_bytes()
+        except (OSError, BankError) as error:
+            return str(error)
+    if isinstance(image, bytes):
+        image = decode_image(image)
+    return image.reason if isinstance(image, Unreadable) else np.asarray(image)
 
 
 def _in_eight_bits(image_module: Any, image: Any) -> Any:

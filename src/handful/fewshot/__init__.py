@@ -1,4 +1,4 @@
-"""The paper's house: few-shot tasks, the methods from the literature, and a benchmark that compares them.
+"""The paper's package: few-shot tasks, the methods from the literature, and a benchmark that compares them.
 
 The rest of handful is the product and does not need it.
 """

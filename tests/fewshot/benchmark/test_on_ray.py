@@ -9,7 +9,7 @@ from handful.fewshot.benchmark import completion
 from handful.fewshot.benchmark.completion import complete, progress
 from handful.fewshot.benchmark.journal import Journal
 from handful.fewshot.benchmark.run import Material, run_range
-from handful.machine import executors
+from handful.runs import executors
 from handful.runs.executors import on_ray
 from tests.clusters_at_hand import lose_a_node_then_the_driver
 from tests.fewshot.benchmark.test_completion import undisturbed, values

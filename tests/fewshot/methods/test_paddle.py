@@ -15,7 +15,7 @@ seeds = st.integers(0, 10_000)
 
 
 @pytest.mark.parametrize("geometry", ["feature", "gram"])
-@pytest.mark.parametrize("factor", [1.0, 0.5, 1.5])
+@pytest.mark.parametrize("factor", [1.0, 0.5, 1.5, 0.0])
 def test_sixty_iterations_of_independent_em(factor, geometry):
     task = random_task(11, n_query=25, n_classes=8)
     trajectories = [

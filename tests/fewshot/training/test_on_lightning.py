@@ -10,6 +10,7 @@ from handful.fewshot.networks.checkpoint import Checkpoint
 from handful.fewshot.training import Recipe
 from handful.fewshot.training.pictures import Pictures
 from handful.fewshot.training.run import STATE
+from handful.runs.parts import append_checksum
 from tests.trainings_at_hand import RECIPE, small_split
 
 pytestmark = pytest.mark.beyond
@@ -99,8 +100,10 @@ def test_a_state_is_read_without_running_code(tmp_path, on_lightning):
             return ran.write_text, ("yes",)
 
     torch.save({"epoch": Hostile()}, tmp_path / "hostile")
+    append_checksum(tmp_path / "hostile", STATE)
     (tmp_path / "cut").write_bytes(content[: len(content) // 2])
-    for name in ("hostile", "cut"):
-        with pytest.raises(CheckpointError, match="is not the state of a training; remove it"):
+    (tmp_path / "changed").write_bytes(content.replace(torch.ones(2).numpy().tobytes(), b"\0\0\0\0\0\0\0\0"))
+    for name in ("hostile", "cut", "changed"):
+        with pytest.raises(CheckpointError, match="is not the state of a training, or it was changed; remove it"):
             states.load_checkpoint(tmp_path / name)
     assert not ran.exists()

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.data import BatchSampler, DataLoader, DistributedSampler
 
-from handful.errors import CheckpointError
+from handful.errors import CheckpointError, FileFormatError
 from handful.extraction.items import Items
 from handful.fewshot.networks import architecture
 from handful.fewshot.networks.checkpoint import Checkpoint
@@ -33,6 +33,7 @@ from handful.fewshot.training.recipe import Recipe
 from handful.fewshot.training.run import STATE
 from handful.fewshot.training.validation import REALISTIC, few_shot_accuracies
 from handful.machine.whole_file import written_whole
+from handful.runs.parts import append_checksum, verify_checksum
 from handful.shapes import Float, Int
 
 
@@ -147,14 +148,16 @@ class WholeStates(CheckpointIO):
         """Write the state."""
         with written_whole(Path(path)) as place:
             torch.save(checkpoint, place)
+            append_checksum(place, STATE)
 
     def load_checkpoint(self, path: Any, map_location: Any = None, weights_only: bool | None = None) -> dict[str, Any]:
         """Read the state; Lightning moves tensors where they belong."""
         try:
+            verify_checksum(Path(path), STATE)
             state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-        except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError) as error:
+        except (FileFormatError, pickle.UnpicklingError, RuntimeError, EOFError, ValueError) as error:
             raise CheckpointError(
-                f"{path} is not the state of a training; remove it to start the training again"
+                f"{path} is not the state of a training, or it was changed; remove it to start the training again"
             ) from error
         return state
 

@@ -15,6 +15,8 @@ from handful.errors import TrainingError
 from handful.extraction.decode import decode_image
 from handful.extraction.items import Items
 from handful.reading.contents import Content, Unreadable, ZipFiles
+from handful.runs import Progress
+from handful.runs.progress import Reporter
 
 # Decoded images kept in memory, in each process that trains.
 KEPT_BYTES = 2 * 2**30
@@ -27,11 +29,11 @@ SHOWN = 5
 class Pictures:
     """RGB images of Pillow by row; images beyond `kept_bytes`, three for each pixel, are decoded each time.
 
-    `on_progress` is called with (images decoded, total number of images).
+    `on_progress` is called with a `Progress` now and then.
     """
 
     def __init__(
-        self, items: Items, *, kept_bytes: int = KEPT_BYTES, on_progress: Callable[[int, int], None] | None = None
+        self, items: Items, *, kept_bytes: int = KEPT_BYTES, on_progress: Callable[[Progress], None] | None = None
     ) -> None:
         if items.kind != "image":
             raise TrainingError(
@@ -41,6 +43,7 @@ class Pictures:
         self._kept: list[Any] = []
         self._archive: tuple[int, zipfile.ZipFile] | None = None
         broken: list[str] = []
+        report, before = Reporter(on_progress).stage("check images", len(items)), 0
         for row, content in enumerate(items.source):
             image = _decoded(content)
             if isinstance(image, Unreadable):
@@ -49,12 +52,13 @@ class Pictures:
             kept_bytes -= 3 * image.width * image.height
             if kept_bytes >= 0 and len(self._kept) == row:
                 self._kept.append(image)
-            if on_progress is not None and (row + 1 == len(items) or row % BLOCK == 0):
-                on_progress(row + 1, len(items))
+            if row + 1 == len(items) or row % BLOCK == 0:
+                report(row + 1 - before)
+                before = row + 1
         if broken:
             more = [f"and {len(broken) - SHOWN} more"] if len(broken) > SHOWN else []
-            said = f"{len(broken)} of {len(items)} images cannot be read; fix or remove them:"
-            raise TrainingError("\n  ".join([said, *broken[:SHOWN], *more]))
+            summary = f"{len(broken)} of {len(items)} images cannot be read; fix or remove them:"
+            raise TrainingError("\n  ".join([summary, *broken[:SHOWN], *more]))
 
     def __len__(self) -> int:
         return len(self.items)

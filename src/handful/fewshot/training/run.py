@@ -2,15 +2,15 @@
 
 The folder of a run:
 
-    run.json              recipe and hashes of the data; another recipe or other images are refused
+    run.json              recipe and hashes of the data, see `handful.runs.run_file`
     checkpoint.json, weights-<epoch>.safetensors      the best network so far, see `handful.fewshot.networks.checkpoint`
-    resume.pt             where a killed training resumes; removed when it is finished
+    resume.pt             where a killed training resumes
+    finished              there if the training is; `resume.pt` is then removed
     logs/                 loss and accuracies of each epoch, as CSV
 """
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -25,10 +25,13 @@ from handful.fewshot.training.recipe import Recipe
 from handful.fewshot.training.splits import BaseSplit, check_disjoint
 from handful.fewshot.training.validation import check_validation
 from handful.machine.extras import import_extra
-from handful.machine.untrusted import read_json
-from handful.machine.whole_file import written_whole
+from handful.machine.folders import LocalFolder
+from handful.runs import Progress
+from handful.runs.run_file import ABOUT_FILE, begin, refuse_another
 
-RUN, STATE = "run.json", "resume.pt"
+STATE, FINISHED = "resume.pt", "finished"
+# Incremented when the meaning of a run's files changes.
+FORMAT = 1
 PRECISIONS = ("32-true", "16-mixed", "bf16-mixed", "64-true")
 
 
@@ -42,7 +45,7 @@ def train(
     precision: str = "32-true",
     workers: int = 0,
     progress: bool = False,
-    on_progress: Callable[[int, int], None] | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
 ) -> Checkpoint | None:
     """Train a network on base classes and keep the epoch that is best on validation classes.
 
@@ -66,7 +69,7 @@ def train(
     progress : bool
         Whether Lightning draws a bar for each epoch.
     on_progress : callable, optional
-        Called with (images checked, total number of images) before the training.
+        Called with a `handful.runs.Progress` while images are checked before the training.
 
     Returns
     -------
@@ -98,19 +101,22 @@ def train(
         raise OptionError(f"devices must be at least 1 and workers at least 0, got {devices} and {workers}")
     _check(split)
     out = Path(os.path.abspath(out))
-    stated = _stated(split, recipe)
-    if _found(out, stated):
+    there = [name for name in os.listdir(out) if not name.startswith(".")] if out.exists() else []
+    if set(there) - {"items.csv"} and ABOUT_FILE not in there:
+        raise TrainingError(f"{out} is neither empty nor a run of `handful train`; choose another folder")
+    folder, about = LocalFolder(out), _about(split, recipe)
+    refuse_another(folder, about, ())
+    if (out / FINISHED).exists():
         return Checkpoint.load(out)
     on_lightning = import_extra("handful.fewshot.training.on_lightning", "train")
     base = Pictures(split.base, on_progress=on_progress)
     validation = None if split.validation is None else Pictures(split.validation)
-    out.mkdir(parents=True, exist_ok=True)
-    _write(out, stated, finished=False)
+    begin(folder, about, ())
     machine = {"accelerator": accelerator, "devices": devices, "precision": precision, "workers": workers}
     first = on_lightning.fit(base, validation, recipe, out, progress=progress, **machine)
     if not first:
         return None
-    _write(out, stated, finished=True)
+    folder.create(FINISHED, b"")
     (out / STATE).unlink(missing_ok=True)
     return Checkpoint.load(out)
 
@@ -127,41 +133,12 @@ def _check(split: BaseSplit) -> None:
         check_validation(split.validation)
 
 
-def _stated(split: BaseSplit, recipe: Recipe) -> dict[str, Any]:
+def _about(split: BaseSplit, recipe: Recipe) -> dict[str, Any]:
     """Return what must be the same for a training to resume."""
-    sets = {"base": split.base, "validation": split.validation}
-    return {
-        "recipe": recipe.to_mapping(),
-        **{
-            name: items and {"images": len(items), "classes": len(items.class_names), "data_hash": items.data_hash}
-            for name, items in sets.items()
-        },
-    }
-
-
-def _found(out: Path, stated: dict[str, Any]) -> bool:
-    """Whether the folder holds this training, finished; other contents are refused."""
-    if not (out / RUN).exists():
-        if out.exists() and any(name for name in os.listdir(out) if name != "items.csv"):
-            raise TrainingError(f"{out} is neither empty nor a run of `handful train`; choose another folder")
-        return False
-    there = read_json(out / RUN, TrainingError, "the notes of a training")
-    try:
-        finished = bool(there.pop("finished"))
-    except (KeyError, AttributeError, TypeError) as error:
-        raise TrainingError(f"{out / RUN} is damaged ({error}); choose another folder") from error
-    if there != stated:
-        differing = [name for name in stated if there.get(name) != stated[name]]
-        if differing == ["recipe"]:
-            old, new = there["recipe"], stated["recipe"]
-            differing = [f"{name} ({old.get(name)}, now {new[name]})" for name in new if old.get(name) != new[name]]
-        raise TrainingError(
-            f"{out} contains a training that differs in {', '.join(differing)}; give what it was started with to "
-            "resume, or choose another folder"
-        )
-    return finished
-
-
-def _write(out: Path, stated: dict[str, Any], *, finished: bool) -> None:
-    with written_whole(out / RUN) as place:
-        place.write_text(json.dumps({**stated, "finished": finished}, indent=1, ensure_ascii=False), encoding="utf-8")
+    sets = {"base images": split.base, "validation images": split.validation}
+    inputs = {role: {"name": "none", "content": ""} for role in sets}
+    for role, items in sets.items():
+        if items is not None:
+            name = f"the set of {len(items)} images of {len(items.class_names)} classes"
+            inputs[role] = {"name": name, "content": items.data_hash}
+    return {"format": FORMAT, "inputs": inputs, **recipe.to_mapping()}

@@ -1,0 +1,13 @@
+"""Pictures of answers and catalogues with matplotlib, and their tables for notebooks.
+
+People call these as methods: `Answer.plot`, `Answer.plot_map`, `Answer.plot_items`, `Answer.plot_groups` and
+`Catalogue.plot`. Colours of text and axes are those of the style in use, so `dark_background` works.
+"""
+
+from handful.plots.catalogues import plot_catalogue
+from handful.plots.classes import plot_classes
+from handful.plots.groups import plot_groups
+from handful.plots.maps import plot_map
+from handful.plots.sheets import plot_pictures, plot_texts
+
+__all__ = ["plot_catalogue", "plot_classes", "plot_groups", "plot_map", "plot_pictures", "plot_texts"]

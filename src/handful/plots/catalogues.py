@@ -1,0 +1,116 @@
+"""A catalogue: which classes are confused, and how reliable the probabilities of left-out examples are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from handful.machine.extras import import_extra
+from handful.plots.axes import BLUE, ORANGE, PLAIN, only_bars, short
+
+if TYPE_CHECKING:
+    from handful.catalogue import Catalogue
+    from handful.engine.left_out import LeftOutExamples
+
+# Pairs of classes that are drawn, the fewest examples of a point of the curve, and where points may end.
+MOST_PAIRS, FEWEST_AT_POINT, EDGES = 12, 20, (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
+
+
+class Reliability(NamedTuple):
+    """Left-out examples in bins of their largest probability: its mean, the share right, and a 95 % interval."""
+
+    probability: npt.NDArray[np.float64]
+    right: npt.NDArray[np.float64]
+    low: npt.NDArray[np.float64]
+    high: npt.NDArray[np.float64]
+
+
+def reliability(left_out: LeftOutExamples) -> Reliability:
+    """Compare the largest probability of left-out examples with how often that class is the right one.
+
+    The interval is Wilson's. A bin ends at one of the `EDGES`, and has at least 20 examples if there are as many.
+    """
+    top = np.clip(left_out.own * np.exp(np.maximum(left_out.lead, 0)), 0, 1)
+    order = np.argsort(top, kind="stable")
+    cuts, start = list[int](), 0
+    for cut in np.searchsorted(top[order], EDGES).tolist():
+        if cut - start >= FEWEST_AT_POINT and len(order) - cut >= FEWEST_AT_POINT:
+            cuts.append(cut)
+            start = cut
+    bins = np.split(order, cuts)
+    right = np.array([(left_out.lead[some] <= 0).mean() for some in bins])
+    n, z = np.array([len(some) for some in bins], float), 1.96
+    middle = (right + z**2 / (2 * n)) / (1 + z**2 / n)
+    half = z / (1 + z**2 / n) * np.sqrt(right * (1 - right) / n + z**2 / (4 * n**2))
+    return Reliability(np.array([top[some].mean() for some in bins]), right, middle - half, middle + half)
+
+
+def confused_pairs(left_out: LeftOutExamples, own: npt.NDArray[np.int64]) -> list[tuple[int, int, int, int]]:
+    """Return pairs of classes, how many of their left-out examples fit the other one better, and of how many."""
+    checked = np.bincount(own, minlength=int(max(own.max(initial=0), left_out.rival.max(initial=0))) + 1)
+    pairs = np.sort(np.stack([own, left_out.rival], -1)[left_out.lead > 0], -1)
+    found, counts = np.unique(pairs, axis=0, return_counts=True)
+    rows = [
+        (int(j), int(k), int(n), int(checked[j] + checked[k]))
+        for (j, k), n in zip(found.tolist(), counts.tolist(), strict=True)
+    ]
+    return sorted(rows, key=lambda row: (-row[2] / row[3], -row[2]))
+
+
+def plot_catalogue(catalogue: Catalogue, ax: Any = None) -> Any:
+    """Draw confused classes and the reliability of probabilities; see `Catalogue.plot`."""
+    left_out = catalogue.head.left_out
+    pairs = confused_pairs(left_out, catalogue.example_codes[left_out.rows])
+    if ax is None:
+        pyplot = import_extra("matplotlib.pyplot", "plots")
+        height = max(3.4, 1.2 + 0.3 * min(len(pairs), MOST_PAIRS))
+        ax = pyplot.subplots(1, 2, figsize=(10, height), layout="constrained", width_ratios=(3, 2))[1]
+    _draw_pairs(ax[0], catalogue, pairs)
+    _draw_reliability(ax[1], left_out)
+    return ax
+
+
+def _draw_pairs(ax: Any, catalogue: Catalogue, pairs: list[tuple[int, int, int, int]]) -> None:
+    shown = pairs[:MOST_PAIRS]
+    more = f" ({len(shown):,} of {len(pairs):,} pairs)" if len(pairs) > len(shown) else ""
+    ax.set_title(f"Confused classes{more}", fontsize="medium", loc="left")
+    if not shown:
+        said = "Left-out examples fit their own class best." if len(catalogue.head.left_out.rows) else _too_few()
+        _say(ax, said)
+        return
+    names = [f"{short(catalogue.classes[j], 22)} – {short(catalogue.classes[k], 22)}" for j, k, _, _ in shown]
+    places, shares = np.arange(len(shown)), [100 * n / of for _, _, n, of in shown]
+    ax.barh(places, shares, color=ORANGE, height=0.7)
+    for place, share, (_, _, n, of) in zip(places, shares, shown, strict=True):
+        ax.text(share, place, f" {n} of {of}", va="center", fontsize="small")
+    ax.set_yticks(places, names, fontsize="small", **PLAIN)
+    ax.invert_yaxis()
+    ax.set_xlim(0, max(25, 1.25 * max(shares)))
+    ax.set_xlabel("left-out examples that fit the other class better, %")
+    only_bars(ax)
+
+
+def _draw_reliability(ax: Any, left_out: LeftOutExamples) -> None:
+    ax.set_title("Probabilities of left-out examples", fontsize="medium", loc="left")
+    if len(left_out.rows) == 0:
+        _say(ax, _too_few())
+        return
+    found = reliability(left_out)
+    ax.plot([0, 1], [0, 1], color="0.5", linewidth=1, linestyle=":")
+    errors = np.maximum([found.right - found.low, found.high - found.right], 0)
+    ax.errorbar(found.probability, found.right, yerr=errors, marker="o", color=BLUE, capsize=2, linewidth=1.2)
+    ax.set(xlabel="probability of the best class", ylabel="share right", xlim=(0, 1.02), ylim=(0, 1.02))
+    ax.set_aspect("equal")
+    ax.grid(alpha=0.25)
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def _too_few() -> str:
+    return "Too few examples to leave any out."
+
+
+def _say(ax: Any, sentence: str) -> None:
+    ax.set_axis_off()
+    ax.text(0, 0.9, sentence, transform=ax.transAxes, va="top")

@@ -1,0 +1,91 @@
+"""The classes of a batch: how many items each has jointly and alone, how many are in doubt, and its presence."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from handful.plots.axes import BLUE, GREY, ORANGE, PLAIN, axes_of, only_bars, short
+
+if TYPE_CHECKING:
+    from handful.estimators.answer import Answer
+
+# Classes that have a bar of their own.
+MOST_BARS = 20
+
+
+class Bar(NamedTuple):
+    """One row of the picture; `presence` is empty for rows of several classes, and the sum of many is not drawn."""
+
+    name: str
+    items: int
+    doubtful: int
+    alone: int | None
+    expected: float | None
+    presence: str
+    drawn: bool = True
+
+
+def bars_of(answer: Answer, most: int = MOST_BARS) -> list[Bar]:
+    """Return the rows: the classes present, the largest first; what is left; items of no class."""
+    n_classes, known = len(answer.classes), ~answer.rejected
+    items, doubtful = (
+        np.bincount(answer.codes[chosen, 0], minlength=n_classes) for chosen in (known, answer.doubtful & known)
+    )
+    own = answer.alone
+    alone = None if own is None else np.bincount(own, minlength=n_classes)
+    present = answer.present_places
+
+    def bar(name: str, places: Any, presence: str = "") -> Bar:
+        counts = None if alone is None else int(alone[places].sum())
+        expected = float(answer.expected_counts[places].sum())
+        return Bar(name, int(items[places].sum()), int(doubtful[places].sum()), counts, expected, presence)
+
+    bars = [bar(short(answer.classes[k]), [k], chance_said(answer.presence[k])) for k in present[:most]]
+    absent = np.setdiff1d(np.flatnonzero((items if alone is None else items + alone) > 0), present)
+    if len(absent):
+        bars.append(bar("1 absent class" if len(absent) == 1 else f"{len(absent):,} absent classes", absent))
+    if len(present) > most:  # it would dwarf the others
+        bars.insert(most, bar(f"{len(present) - most:,} more classes", present[most:])._replace(drawn=False))
+    if answer.rejected.any():
+        bars.append(Bar("none of the classes", int(answer.rejected.sum()), 0, None, None, ""))
+    return bars
+
+
+def chance_said(chance: float) -> str:
+    """Write a chance; a method may not tell it."""
+    return "–" if np.isnan(chance) else f"{chance:.2f}"
+
+
+def plot_classes(answer: Answer, ax: Any = None) -> Any:
+    """Draw a bar per class; see `Answer.plot`."""
+    bars = bars_of(answer)
+    ax = axes_of(ax, 7, 1.3 + 0.28 * len(bars))
+    places = np.arange(len(bars))
+    items, doubtful = np.array([[bar.items, bar.doubtful] if bar.drawn else [0, 0] for bar in bars], float).T
+    colours = [GREY if bar.expected is None or not bar.presence else BLUE for bar in bars]
+    ax.barh(places, items - doubtful, color=colours, height=0.7, label="jointly")
+    if doubtful.any():
+        colour = {"facecolor": "none", "edgecolor": BLUE, "hatch": "////", "linewidth": 0.8}
+        some = np.flatnonzero(doubtful)
+        ax.barh(some, doubtful[some], left=(items - doubtful)[some], height=0.7, label="of these, in doubt", **colour)
+    alone = [(place, bar.alone) for place, bar in enumerate(bars) if bar.drawn and bar.alone is not None]
+    if alone:
+        rows, counts = zip(*alone, strict=True)
+        ax.plot(counts, rows, linestyle="none", marker="D", markersize=5, color=ORANGE, label="each alone")
+    names = [bar.name if bar.drawn else f"{bar.name}, {bar.items:,} items" for bar in bars]
+    ax.set_yticks(places, names, **PLAIN)
+    ax.set_ylim(len(bars) - 0.4, -1.4)
+    ax.set_xlim(left=0)
+    ax.set_xlabel("items")
+    only_bars(ax)
+    # A second axis, for which layouts leave room, and letters of one width, which stay in columns.
+    columns = [("" if bar.expected is None else f"{bar.expected:,.1f}", bar.presence) for bar in bars]
+    said = [f"{expected:>8}  {presence:>8}" for expected, presence in [("expected", "presence"), *columns]]
+    beside = ax.secondary_yaxis("right")
+    beside.set_yticks(np.arange(-1, len(bars)), said)
+    beside.tick_params(length=0, labelsize="small", labelfontfamily="monospace")
+    beside.spines[:].set_visible(False)
+    ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3, frameon=False, fontsize="small", borderpad=0)
+    return ax

@@ -1,0 +1,165 @@
+"""Small tables for notebooks: what was found, with bars, what looks wrong, and what to do next.
+
+Colours are those of the page, so dark themes work. Everything that comes from data is escaped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from handful.machine.untrusted import printable
+from handful.plots.catalogues import reliability
+from handful.plots.classes import Bar, bars_of
+
+if TYPE_CHECKING:
+    from handful.catalogue import Catalogue
+    from handful.estimators.answer import Answer
+    from handful.estimators.why import Explanation
+
+# Rows of a table, and characters of a name.
+MOST_ROWS, LONGEST = 12, 60
+# Columns of text beside the first.
+TEXTS = ("class", "classes present")
+STYLE = """<style>
+.handful { color: inherit; max-width: 46em; overflow-x: auto }
+.handful table { border-collapse: collapse; margin: .4em 0; color: inherit; background: none }
+.handful th, .handful td { text-align: left; padding: .15em .8em .15em 0; border: 0; background: none; color: inherit;
+  font-weight: normal }
+.handful thead th { opacity: .7; border-bottom: 1px solid rgba(128, 128, 128, .5) }
+.handful .number { text-align: right; font-variant-numeric: tabular-nums }
+.handful .bar { min-width: 5em; width: 9em }
+.handful .bar span { display: inline-block; height: .8em; background: #3b8ec2; vertical-align: middle }
+.handful .bar .doubt { background: repeating-linear-gradient(135deg, #3b8ec2 0 2px, transparent 2px 5px) }
+.handful p { margin: .3em 0 } .handful .warning { border-left: 3px solid #d55e00; padding-left: .6em }
+.handful .next { opacity: .75 }
+</style>"""
+
+
+def text(value: Any) -> str:
+    """Return a value as text of a page, of limited length, on one line."""
+    line = printable(str(value))
+    return escape(line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…")
+
+
+def page(title: str, *parts: str) -> str:
+    """Return an element of a notebook with a title; parts are markup."""
+    return f"{STYLE}<div class='handful'><p><b>{escape(title)}</b></p>{''.join(parts)}</div>"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table; cells are markup. A column without a title has bars, and others but the first have numbers."""
+
+    def cell(kind: str, name: str, markup: str) -> str:
+        place = "" if name == head[0] or name in TEXTS else f" class='{'number' if name else 'bar'}'"
+        return f"<{kind}{place}>{markup}</{kind}>"
+
+    titles = "".join(cell("th", name, escape(name)) for name in head)
+    body = "".join(
+        f"<tr>{''.join(cell('td', name, markup) for name, markup in zip(head, row, strict=True))}</tr>" for row in rows
+    )
+    return f"<table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def bar(share: float, doubt: float = 0.0) -> str:
+    """Return a bar that fills a share of its cell, and then what is in doubt."""
+    parts = [f"<span style='width: {100 * share:.0f}%'></span>"]
+    parts += [f"<span class='doubt' style='width: {100 * doubt:.0f}%'></span>"] if doubt else []
+    return "".join(parts)
+
+
+def paragraphs(kind: str, sentences: Iterable[str]) -> str:
+    """Return each sentence as a paragraph of this class."""
+    return "".join(f"<p class='{kind}'>{escape(printable(said))}</p>" for said in sentences)
+
+
+def of_answer(answer: Answer) -> str:
+    """Return the classes of a batch with bars, or one row per group; then warnings and what to do next."""
+    title = answer.summary().split("\n")[0]
+    if answer.groups is not None:
+        return page(title, _groups(answer), paragraphs("next", ["Next: answer[group], by_class(), plot_groups()."]))
+    bars = bars_of(answer, MOST_ROWS)
+    most = max(one.items for one in bars if one.drawn)
+    return page(
+        title,
+        table(["class", "", "items", "doubtful", "expected", "presence"], (_row(one, most) for one in bars)),
+        paragraphs("note", answer.notes),
+        paragraphs("warning", (diagnostic.message for diagnostic in answer.diagnostics)),
+        paragraphs("next", [_next(answer)]),
+    )
+
+
+def _row(found: Bar, most: int) -> list[str]:
+    share, doubt = (n / max(most, 1) for n in (found.items - found.doubtful, found.doubtful))
+    expected = "" if found.expected is None else f"{found.expected:.1f}"
+    doubtful = f"{found.doubtful:,}" if found.doubtful else ""
+    return [
+        text(found.name),
+        bar(share, doubt) if found.drawn else "",
+        f"{found.items:,}",
+        doubtful,
+        expected,
+        found.presence,
+    ]
+
+
+def _next(answer: Answer) -> str:
+    """Say what to do with this answer."""
+    looks = "plot_map(), plot_items(images=…) and to_frame() show more."
+    if answer.doubtful.any():
+        return f"Next: look at the doubtful items first; BatchClassifier.questions says which tell most. {looks}"
+    if len(answer.proposals):
+        return f"Next: name the new groups in proposals, and add them with add_classes. {looks}"
+    return f"Next: {looks}"
+
+
+def _groups(answer: Answer) -> str:
+    assert answer.groups is not None
+    rows = []
+    for place in range(min(len(answer.groups), MOST_ROWS)):
+        one = answer.at(place)
+        present = ", ".join(map(str, one.present_classes[:5])) + (" …" if len(one.present_classes) > 5 else "")
+        counts = [f"{int(n):,}" for n in (len(one), one.doubtful.sum(), one.rejected.sum())]
+        rows.append([text(answer.groups[place]), *counts, text(present)])
+    more = len(answer.groups) - len(rows)
+    note = paragraphs("note", [f"And {more:,} more groups."] if more > 0 else [])
+    return table(["group", "items", "doubtful", "rejected", "classes present"], rows) + note
+
+
+def of_catalogue(catalogue: Catalogue) -> str:
+    """Return the size of a catalogue, what looks wrong with it, and how reliable its probabilities are."""
+    title, *lines = str(catalogue.report()).split("\n")
+    left_out, rows = catalogue.head.left_out, []
+    if len(left_out.rows):
+        found = reliability(left_out)
+        rows = [
+            [f"{p:.2f}", bar(right), f"{right:.0%}"] for p, right in zip(found.probability, found.right, strict=True)
+        ]
+    shots = catalogue.shots
+    per_class = f"{int(shots.min()):,} to {int(shots.max()):,} examples per class; {catalogue.dim:,} features."
+    return page(
+        title,
+        paragraphs("note", [per_class]),
+        paragraphs("note" if lines == ["Nothing looks wrong."] else "warning", lines),
+        table(["probability of left-out examples", "", "right"], rows) if rows else "",
+        paragraphs("next", ["Next: plot() draws confused classes; report() lists all that looks wrong."]),
+    )
+
+
+def of_explanation(why: Explanation) -> str:
+    """Return why an item has its label: the certainties of label and rival, jointly and alone, and near examples."""
+    label, rival = text(why.label), text(why.rival)
+    rows = [["certainty of its label", bar(why.certainty), f"{why.certainty:.2f}", label]]
+    rows.append(["alone", bar(why.alone_certainty), f"{why.alone_certainty:.2f}", text(why.alone)])
+    if why.rival is not None:
+        rows.append(["rival", bar(why.rival_certainty), f"{why.rival_certainty:.2f}", rival])
+    if not np.isnan(why.unknown):
+        rows.append(["none of the classes", bar(why.unknown), f"{why.unknown:.2f}", ""])
+    return page(
+        f"Item {why.item}",
+        table([" ", "", "chance", "class"], rows),
+        f"<p>{escape(printable(str(why)))}</p>",
+    )

@@ -1,0 +1,144 @@
+"""A map of a batch: Fisher's linear discriminants of the classes present.
+
+The axes are the two directions v with the largest `v'S_b v / v'S_w v`. `S_w` is the covariance of the catalogue's
+examples about the means of their classes (Ledoit and Wolf's estimate), so one unit of the map is about one standard
+deviation of a class. `S_b` is that of the means of the classes present and of the new groups. Items of the batch play
+no part in the directions, but through the means of new groups: classes that look apart on the map are apart.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from handful.errors import OptionError
+from handful.plots.axes import COLOURS, GREY, MARKS, axes_of, short, text_colour
+
+if TYPE_CHECKING:
+    from handful.estimators.answer import Answer
+
+Floats = npt.NDArray[np.floating[Any]]
+# Classes that have a colour and a mark of their own; the others are grey.
+MOST_COLOURED = 2 * len(COLOURS)
+# Principal directions within which discriminants are looked for, and examples that tell the covariance.
+DIRECTIONS, ENOUGH_EXAMPLES = 100, 4_096
+
+
+def plot_map(answer: Answer, ax: Any = None) -> Any:
+    """Draw the items and examples of the classes present; see `Answer.plot_map`."""
+    items: Any = answer.items
+    if not hasattr(items, "points"):
+        raise OptionError(
+            "the map needs the vectors of the items, which this answer has not kept; label them with "
+            "BatchClassifier.infer"
+        )
+    means, (points, codes) = items.catalogue.head.means, items.examples
+    shown = shown_classes(answer)
+    centres = [means[shown], *(items.points[proposal.items].mean(0)[None] for proposal in answer.proposals)]
+    project = discriminants(np.concatenate(centres), points - means[codes], items.points)
+    at = project(items.points)
+    ax = axes_of(ax, 8, 5.5)
+    classes, named = answer.codes[:, 0], shown[:MOST_COLOURED]
+    labelled = ~answer.rejected & np.isin(classes, named)
+    for number, k in enumerate(named):
+        style = {"color": COLOURS[number % len(COLOURS)], "marker": MARKS[number // len(COLOURS)]}
+        examples = project(points[codes == k])
+        ax.scatter(*examples.T, s=12, alpha=0.35, linewidths=0, **style)
+        chosen = labelled & (classes == k)
+        name = f"{int(chosen.sum()):,}  {short(answer.classes[k])}"
+        sure, doubtful = at[chosen & ~answer.doubtful], at[chosen & answer.doubtful]
+        ax.scatter(*sure.T, s=28, label=name, **style)
+        ax.scatter(*doubtful.T, s=28, facecolors="none", edgecolors=style["color"], marker=style["marker"])
+    others = ~answer.rejected & ~labelled
+    if others.any():
+        ax.scatter(*at[others].T, s=14, color=GREY, label=f"{int(others.sum()):,}  of other classes")
+    _mark_unknown(ax, answer, at)
+    ax.set_aspect("equal", adjustable="datalim")
+    ax.set(xlabel="first discriminant", ylabel="second discriminant")
+    ax.set_title("filled: items, hollow: doubtful, small: examples", fontsize="small", loc="left")
+    legend = ax.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False, fontsize="small")
+    for text in legend.get_texts():
+        text.set_parse_math(False)
+    return ax
+
+
+def _mark_unknown(ax: Any, answer: Answer, at: Floats) -> None:
+    """Cross rejected items, and join those of a new group."""
+    if not answer.rejected.any():
+        return
+    colour = text_colour()
+    label = f"{int(answer.rejected.sum()):,}  none of the classes"
+    ax.scatter(*at[answer.rejected].T, s=28, marker="x", linewidths=1.2, color=colour, label=label)
+    for number, proposal in enumerate(answer.proposals, start=1):
+        centre = np.median(at[proposal.items], 0)
+        for x, y in at[proposal.items]:
+            ax.plot([centre[0], x], [centre[1], y], color=colour, linewidth=0.5, alpha=0.6, zorder=1)
+        box = {"facecolor": ax.get_facecolor(), "alpha": 0.7, "linewidth": 0, "pad": 1}
+        ax.annotate(f"new group {number}", centre, (8, 8), textcoords="offset points", fontweight="bold", bbox=box)
+
+
+def shown_classes(answer: Answer) -> npt.NDArray[np.int64]:
+    """Return the classes present, or those with most items if fewer than three are: two axes need three classes."""
+    present = answer.present_places
+    nearest = np.argsort(-answer.expected_counts, kind="stable")
+    others = nearest[~np.isin(nearest, present)][: max(0, 3 - len(present))]
+    return np.concatenate([present, others]).astype(np.int64)
+
+
+def discriminants(means: Floats, residuals: Floats, points: Floats) -> Any:
+    """Return the projection on the two directions that separate the means best, by their spread within classes.
+
+    Where the means leave a direction open, it is that in which the points vary most.
+
+    Parameters
+    ----------
+    means
+        Of the classes and groups to separate, [class, dim].
+    residuals
+        Examples about the means of their classes, [example, dim].
+    points
+        The items of the batch, [item, dim].
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> means = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+    >>> project = discriminants(means, 0.1 * rng.normal(size=(300, 3)), means)
+    >>> distances = np.linalg.norm(np.diff(project(means), axis=0), axis=1)
+    >>> bool(((distances > 9) & (distances < 16)).all())
+    True
+    """
+    from sklearn.covariance import ledoit_wolf
+
+    origin = means.mean(0)
+    step = max(1, len(residuals) // ENOUGH_EXAMPLES)
+    inner = residuals[::step].astype(np.float64)
+    rows = np.concatenate([means - origin, inner, points[:ENOUGH_EXAMPLES] - points.mean(0)]).astype(np.float64)
+    basis = _principal(rows, DIRECTIONS)
+    inner = (inner[np.abs(inner).sum(1) > 0]) @ basis.T
+    dim = len(basis)
+    within = ledoit_wolf(inner, assume_centered=True)[0] if len(inner) > 1 else np.zeros((dim, dim))
+    within += np.eye(dim) * (1e-6 * np.trace(within) / dim or 1.0)
+    values, vectors = np.linalg.eigh(within)
+    whiten = basis.T @ vectors / np.sqrt(values)  # [dim, direction]
+    axes = _principal((means - origin) @ whiten, 2)
+    if len(axes) < 2:
+        rest = (points - points.mean(0)) @ whiten
+        axes = np.concatenate([axes, _principal(rest - rest @ axes.T @ axes, 2 - len(axes))])
+    directions = np.zeros((2, whiten.shape[0]))
+    directions[: len(axes)] = axes @ whiten.T
+    return lambda some: (np.asarray(some, np.float64) - origin) @ directions.T
+
+
+def _principal(rows: Floats, most: int) -> Floats:
+    """Return the principal directions of rows about zero, those without variance left out, as rows."""
+    gram = rows.T @ rows if rows.shape[0] >= rows.shape[1] else rows @ rows.T
+    values, vectors = np.linalg.eigh(gram)
+    kept = np.flatnonzero(values > 1e-10 * max(values.max(initial=0), 1e-300))[::-1][:most]
+    directions = vectors[:, kept].T if gram.shape[0] == rows.shape[1] else vectors[:, kept].T @ rows
+    directions = directions / np.linalg.norm(directions, axis=1, keepdims=True)
+    # Eigenvectors have no sign of their own: the largest entry is positive.
+    largest = np.take_along_axis(directions, np.abs(directions).argmax(1)[:, None], 1)
+    return np.asarray(directions * np.sign(largest))
