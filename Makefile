@@ -35,7 +35,7 @@ contract:  ## what all methods and all doors promise; shapes are checked here, w
 others:    ## all other tests, and the examples of the documentation
 	$(TESTS) --ignore=tests/contract
 
-beyond:    ## Ray, training, notebooks, the HTTP server: slow, and rarely the first to fail
+beyond:    ## Ray, training, notebooks, the HTTP server, memory of methods: slow, and rarely the first to fail
 	python -m pytest --durations=10 -m "beyond and not slow" $$(grep -rl --include='test_*.py' mark.beyond tests)
 
 lowest:    ## the quick tests with the lowest versions the package claims, in an environment of their own

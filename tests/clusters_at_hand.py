@@ -8,12 +8,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from handful import FeatureBank
 from handful.fewshot.benchmark import completion
 from handful.fewshot.benchmark.completion import complete
-from handful.fewshot.benchmark.journal import COLUMNS, Journal
+from handful.fewshot.benchmark.journal import Journal
 from handful.runs.executors import on_ray
 
 TIMINGS = ("seconds", "cpu_seconds")
@@ -66,24 +64,3 @@ def _wait_for_rows(journal: Journal, least: int, driver: Any) -> int:
         assert time.monotonic() < deadline, f"{found} of {least} rows after {PATIENCE} s"
         time.sleep(0.1)
     return found
-
-
-def largest_difference(a: Journal, b: Journal) -> float:
-    """Largest difference between any two numbers of rows that belong together, timings aside; words must agree."""
-    ours, theirs = _in_order(a), _in_order(b)
-    largest = 0.0
-    for name, kind in COLUMNS.items():
-        if name in TIMINGS:
-            continue
-        if kind == "float64":
-            assert np.array_equal(np.isnan(ours[name]), np.isnan(theirs[name])), name
-            largest = max(largest, float(np.nanmax(np.abs(ours[name] - theirs[name]), initial=0.0)))
-        else:
-            assert ours[name].tolist() == theirs[name].tolist(), name
-    return largest
-
-
-def _in_order(journal: Journal) -> dict[str, np.ndarray]:
-    columns = journal.columns()
-    order = np.lexsort((columns["task"], columns["cell"].astype(str)))
-    return {name: values[order] for name, values in columns.items()}

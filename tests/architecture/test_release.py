@@ -118,7 +118,8 @@ def test_ci_installs_everything_but_torch_by_hash():
     assert not re.search(r"https?:|file:|--(extra-)?index|--find-links", text)
     install = (ROOT / ".ci" / "install").read_text()
     (unhashed,) = set(re.findall(r"^\$install (.+)$", install, re.MULTILINE)) - {
-        "--require-hashes --no-deps --requirement requirements-lock.txt",
+        '--require-hashes --no-deps --requirement "$halves/0" &',
+        '--require-hashes --no-deps --requirement "$halves/1"',
         "--no-deps --no-build-isolation --editable .",
     }
     assert unhashed.startswith("torch==")
@@ -197,6 +198,34 @@ def test_ci_installs_a_browser_or_says_loudly_that_there_is_none(tmp_path):
         assert "install --yes --no-install-recommends chromium" in (tmp_path / "noted").read_text()
         assert chromium(tmp_path / "only_looks", "--found", apt_get="exit 5").returncode == 1
     assert "bash .ci/chromium " in (ROOT / ".ci" / "run").read_text()
+
+
+MAKE = """#!/bin/sh
+case "$*" in
+  *test) echo "FAILED tests/test_one.py::test_one"; echo "===== 1 failed, 3 passed in 4.00s ====="; exit $TESTS;;
+  beyond) echo "ERROR tests/test_two.py"; echo "===== 1 error in 2.00s ====="; exit $BEYOND;;
+  *) echo "make: *** [Makefile:1: lint] Error 1"; exit $CHECKS;;
+esac
+"""
+
+
+@pytest.mark.parametrize("fails", ["nothing", "tests", "beyond", "checks", "light"])
+def test_ci_fails_with_any_part_shows_all_and_ends_with_the_line_of_pytest(tmp_path, fails):
+    (tmp_path / ".ci").mkdir()
+    shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci")
+    for name, code in {"install": 0, "chromium": 0, "light": int(fails == "light")}.items():
+        (tmp_path / ".ci" / name).write_text(f"exit {code}\n")
+    for name, text in {"make": MAKE, "python3": "#!/bin/sh\n"}.items():
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    codes = {part.upper(): "2" if fails == part else "0" for part in ("tests", "beyond", "checks")}
+    settings = {"PATH": f"{tmp_path}:{os.environ['PATH']}", **codes}
+    command = ["bash", str(tmp_path / ".ci" / "run")]
+    ran = subprocess.run(command, env=os.environ | settings, capture_output=True, text=True)
+    assert (ran.returncode == 0) == (fails == "nothing")
+    *_, short = ran.stdout.split("##### in short #####\n")
+    assert [line.split()[0] for line in short.splitlines()] == ["make:", "ERROR", "FAILED", "=====", "====="]
+    assert short.endswith("===== 1 failed, 3 passed in 4.00s =====\n")
 
 
 def test_the_lowest_versions_that_are_run_are_those_that_are_claimed():

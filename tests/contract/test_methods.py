@@ -303,7 +303,7 @@ def answer_or_sentence(name: str, task: TaskBatch) -> tuple[fewshot.Solution | N
 
 def test_any_magnitude_is_answered_with_numbers_or_refused_with_a_sentence(name):
     """In single precision small features may make all classes tie, which is refused."""
-    magnitudes = [(exponent, torch.float32) for exponent in (-45, -38, -20, -10, -6, -3, 3, 6, 20, 37)]
+    magnitudes = [(exponent, torch.float32) for exponent in (-45, -20, -6, 3, 20, 37)]
     for exponent, dtype in (*magnitudes, (-5, torch.float64), (6, torch.float64)):
         solution, refused = answer_or_sentence(name, scaled(random_task(5, dtype=dtype), 10.0**exponent))
         if solution is None:
@@ -374,6 +374,7 @@ def bytes_behind(root: object) -> dict[int, int]:
     return found
 
 
+@pytest.mark.beyond
 def test_a_solution_keeps_no_more_than_twice_its_answer_beside_the_task(name, monkeypatch):
     monkeypatch.setattr(handful.fewshot.dispatch, "CHUNK_NUMBERS", 10_000)  # more than one chunk
     bank = random_bank(n_classes=6, least=40, most=40, dim=64)
@@ -406,6 +407,7 @@ class LargeArrays(TorchDispatchMode):
         return result
 
 
+@pytest.mark.beyond
 def test_a_further_task_takes_no_more_arrays_of_the_support_than_declared(name):
     """Few queries and dimensions, so that only arrays of shape [support, class] are large."""
     n_classes, shots, most = 30, 5, []
