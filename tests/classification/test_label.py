@@ -528,7 +528,7 @@ def test_files_are_read_once_and_what_is_known_is_checked_once(vectors, monkeypa
         counting(monkeypatch, known_module, "read_weights"),
         counting(monkeypatch, known_module, "read_candidates"),
         counting(monkeypatch, known_module, "read_coarse"),
-        counting(monkeypatch, label, "known_of"),
+        counting(monkeypatch, label, "read_known"),
         counting(monkeypatch, label, "BatchContexts"),
     ]
     files = {"given": "given.json", "prior": "w.csv", "candidates": "list.txt", "coarse": "coarse.csv"}

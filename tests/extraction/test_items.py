@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from handful.errors import FileFormatError, ItemsError, SkippedRowsWarning
+from handful.errors import ItemsError, SkippedRowsWarning
 from handful.extraction.items import list_items
 from tests.items_at_hand import image_bytes, image_folder, shared_data, zipped
 
@@ -173,35 +173,6 @@ def test_without_labels_a_table_needs_no_column_for_them(tmp_path):
         list_items(jsonl(tmp_path / "b.jsonl", []), labelled=False)
 
 
-def test_items_of_a_table_have_its_columns_as_groups(tmp_path):
-    rows = [{**row, "site": site} for row, site in zip(ROWS, ("a", 3, None), strict=True)]
-    table = jsonl(tmp_path / "x.jsonl", rows)
-    assert list_items(table, groups=("site",)).groups == {"site": ["a", 3, None]}
-    assert list_items(table, split="test", groups=("site", "label")).groups == {"site": [None], "label": ["greeting"]}
-    assert list_items(table).groups == {}
-    assert list_items(table, groups=("site",)).data_hash == list_items(table).data_hash
-    with pytest.raises(ItemsError, match="no column 'day' for the groups; it has text, label, split, site"):
-        list_items(table, groups=("day",))
-
-
-def test_images_in_folders_have_these_as_groups(tmp_path):
-    folder = image_folder(tmp_path / "images", n_classes=2, each=2)
-    (folder / "class1" / "deep").mkdir()
-    (folder / "class1" / "deep" / "x.png").write_bytes(image_bytes(9))
-    expected = {"folder": ["class0"] * 2 + ["class1"] * 2 + ["class1/deep"]}
-    assert list_items(folder, labelled=False, groups=("folder",)).groups == expected
-    assert list_items(zipped(folder, tmp_path / "a.zip"), labelled=False, groups=("folder",)).groups == expected
-    first = {"folder:1": ["class0"] * 2 + ["class1"] * 3}
-    assert list_items(folder, labelled=False, groups=("folder:1",)).groups == first
-    with pytest.raises(FileFormatError, match=r"4 of 5 paths have fewer than 2 folders.*all have folder:1"):
-        list_items(folder, labelled=False, groups=("folder:2",))
-    with pytest.raises(ItemsError, match="have no column 'site'; group them by 'folder'"):
-        list_items(folder, labelled=False, groups=("site",))
-    (folder / "lost.png").write_bytes(image_bytes(10))
-    with pytest.raises(ItemsError, match=r"'lost\.png' is in no folder of .*, so it belongs to no group"):
-        list_items(folder, labelled=False, groups=("folder",))
-
-
 @pytest.mark.parametrize(
     ("name", "text"),
     [
@@ -221,5 +192,4 @@ def test_rows_without_a_label_are_left_out_and_counted(tmp_path, name, text):
     assert items.names == ("row 0", "row 2")
     assert items.source == ("where", "wake")
     assert [items.class_names[k] for k in items.labels] == ["luggage", "alarm"]
-    assert items.columns.values()["text"] == ["where", "wake"]
     assert len(list_items(tmp_path / name, labelled=False)) == 4

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from handful.classification.batch import Batch
 from handful.errors import BankError
 from handful.reading import read, read_bank
-from handful.reading.choose import unlabelled
 from tests.cells_at_hand import anndata, h5py, sparse, text_that_anndata_can_write, write_files
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*infer_string")
@@ -37,7 +37,7 @@ def test_vectors_are_found_or_named(files):
         with pytest.raises(BankError, match=sentence):
             read(folder / "other.h5ad")
     with pytest.raises(BankError, match="no column 'clade' for the groups; it has donor, n_genes, pct, doublet"):
-        unlabelled(read(folder / "sample.h5ad"), groups=("clade",))
+        Batch.of(read(folder / "sample.h5ad"), group_by=("clade",))
     with pytest.raises(BankError, match="no column that looks like labels"):
         read_bank(folder / "sample.h5ad")
 

@@ -1,15 +1,13 @@
 import numpy as np
 import pytest
 
-from handful.banks import Provenance, write_parquet
 from handful.errors import BankError, SkippedRowsWarning
-from handful.reading import Records, from_hugging_face, read, read_bank
-from handful.reading.choose import labelled, unlabelled
+from handful.reading import Table, from_hugging_face, read_bank
+from handful.reading.choose import labelled
 from tests.banks_at_hand import random_bank
 from tests.conftest import SHARED
 
 pa = pytest.importorskip("pyarrow")
-import pyarrow.parquet  # noqa: E402
 
 SMALL = np.arange(6, dtype=np.float32).reshape(3, 2)
 SIZES = {
@@ -55,76 +53,6 @@ def test_the_datasets_library_itself():
         from_hugging_face(ragged)
 
 
-def test_a_bank_and_its_parquet(tmp_path):
-    bank = random_bank(provenance=Provenance(backbone="net, weights 12")).save(tmp_path / "bank")
-    found = unlabelled(read(tmp_path / "bank"))
-    np.testing.assert_array_equal(found.features, bank.features)
-    assert found.names[:2] == ("row 0", "row 1")
-    assert found.backbone == "net, weights 12"
-    write_parquet(bank, tmp_path / "bank.parquet")
-    np.testing.assert_array_equal(unlabelled(read(tmp_path / "bank.parquet")).features, bank.features)
-
-
-def test_folders_and_arrays(tmp_path):
-    np.save(tmp_path / "features.npy", SMALL)
-    np.savez(tmp_path / "x.npz", z=SMALL, labels=[0, 1])
-    for found in (
-        unlabelled(read(tmp_path)),
-        unlabelled(read(tmp_path / "features.npy")),
-        unlabelled(read(tmp_path / "x.npz", features="z")),
-    ):
-        np.testing.assert_array_equal(found.features, SMALL)
-        assert found.names == ("row 0", "row 1", "row 2")
-
-
-def test_names_and_sentences_come_along(tmp_path):
-    columns = {"vector": SMALL.tolist(), "id": [7, 9, 11], "text": ["a", "b", "c"]}
-    pyarrow.parquet.write_table(pa.table(columns), tmp_path / "x.parquet")
-    np.savez(tmp_path / "x.npz", **columns)
-    for found in (unlabelled(read(tmp_path / "x.parquet")), unlabelled(read(tmp_path / "x.npz"))):
-        assert found.names == ("7", "9", "11")
-        assert found.texts == ("a", "b", "c")
-
-
-def test_several_files_are_one_table(tmp_path):
-    for i in range(2):
-        pyarrow.parquet.write_table(
-            pa.table({"v": SMALL.tolist(), "id": [f"{i}{j}" for j in range(3)]}), tmp_path / f"{i}.parquet"
-        )
-    found = unlabelled(read(tmp_path))
-    assert found.features.shape == (6, 2)
-    assert found.names == ("00", "01", "02", "10", "11", "12")
-
-
-def test_columns_of_groups_come_along(tmp_path):
-    columns = {"vector": SMALL.tolist(), "id": [7, 9, 11], "site": ["a", "b", "a"], "day": [1, None, 2]}
-    pyarrow.parquet.write_table(pa.table(columns), tmp_path / "x.parquet")
-    found = unlabelled(read(tmp_path / "x.parquet"), groups=("site", "day", "id"))
-    assert found.groups == {"site": ["a", "b", "a"], "day": [1, None, 2], "id": [7, 9, 11]}
-    assert found.names == ("7", "9", "11")
-    np.savez(tmp_path / "x.npz", features=SMALL, site=["a", "b", "a"])
-    assert unlabelled(read(tmp_path / "x.npz"), groups=("site",)).groups == {"site": ["a", "b", "a"]}
-    assert unlabelled(read(tmp_path / "x.npz")).groups == {}
-
-
-def test_columns_of_groups_that_are_not_there_are_refused(tmp_path):
-    pyarrow.parquet.write_table(pa.table({"v": SMALL.tolist(), "id": [7, 8, 9]}), tmp_path / "x.parquet")
-    np.savez(tmp_path / "x.npz", features=SMALL, site=["a", "b"], box=np.zeros((2, 2)), one=3)
-    np.save(tmp_path / "x.npy", SMALL)
-    random_bank().save(tmp_path / "bank")
-    for name, column, sentence in (
-        ("x.parquet", "site", r"no column 'site' for the groups; it has id$"),
-        ("x.parquet", "v", "no column 'v' for the groups"),
-        ("x.npz", "day", "no column 'day' for the groups; it has site, box, one$"),
-        ("x.npz", "site", "column 'site' must have one group for each of the 3 rows"),
-        ("x.npz", "one", "column 'one' must have one group for each of the 3 rows"),
-        ("x.npy", "site", "contains only vectors, so it has no column 'site'"),
-        ("bank", "site", "contains only vectors, so it has no column 'site'"),
-    ):
-        with pytest.raises(BankError, match=sentence):
-            unlabelled(read(tmp_path / name), groups=(column,))
-
-
 @pytest.mark.parametrize(
     ("labels", "names"),
     [
@@ -138,7 +66,7 @@ def test_columns_of_groups_that_are_not_there_are_refused(tmp_path):
     ids=["text", "blank", "array", "bytes", "numbers", "floats"],
 )
 def test_rows_without_a_label_are_left_out_and_counted(labels, names):
-    table = Records("here", 4, vectors=np.eye(4, dtype=np.float32), classes=labels)
+    table = Table("here", 4, vectors=np.eye(4, dtype=np.float32), classes=labels)
     with pytest.warns(SkippedRowsWarning, match="here: 2 of 4 items are left out: 2 without a label: row 1: it"):
         bank = labelled(table)
     assert bank.class_names == names

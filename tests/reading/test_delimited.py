@@ -12,7 +12,6 @@ import pytest
 from handful.banks.columns import Columns
 from handful.errors import BankError
 from handful.reading import read, read_bank
-from handful.reading.choose import unlabelled
 
 VECTORS = np.random.default_rng(0).standard_normal((5, 12)).astype(np.float32)
 LABELS = ["ant", "bee", "ant", "fox", "bee"]
@@ -76,10 +75,9 @@ def test_what_pandas_and_polars_write_is_read(tmp_path, writer, ending):
     bank = read_bank(path)
     np.testing.assert_allclose(bank.features, VECTORS, rtol=1e-6)
     assert [bank.class_names[k] for k in bank.labels] == LABELS
-    found = unlabelled(read(path), id_column="ticket", groups=("label",))
-    np.testing.assert_allclose(found.features, VECTORS, rtol=1e-6)
-    assert (found.names, found.groups) == (tuple("vwxyz"), {"label": LABELS})
-    assert {"ticket", "label"} <= set(found.columns.by_name)
+    table = read(path)
+    np.testing.assert_allclose(table.vectors, VECTORS, rtol=1e-6)
+    assert (table.item_names("ticket"), table.values("label")) == (tuple("vwxyz"), LABELS)
 
 
 def test_numbers_of_other_columns_stay_the_text_they_are(tmp_path, reader):
@@ -109,7 +107,6 @@ def test_rows_that_cannot_be_read_are_skipped_and_listed_with_their_lines(tmp_pa
     ]
     assert table.vectors[:, 0].astype(int).tolist() == [k for k in range(60) if k not in (2, 40, 50)]
     assert [table.rows[k] for k in (0, 2, 38, 39)] == [0, 2, 38, 40]
-    assert unlabelled(table).skipped == table.skipped
     texts = [f"s{k}," for k in range(40)]
     texts[7], texts[9] = ",a", "s9"
     table = read(written(tmp_path / "y.csv", "\n".join(["text,label", *texts]) + "\n"))

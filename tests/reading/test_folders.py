@@ -5,7 +5,7 @@ import pytest
 
 from handful.errors import FileFormatError
 from handful.reading.folders import folder_columns, is_folder, with_folders
-from handful.reading.records import Records
+from handful.reading.table import Table
 
 FILES = ["a/b/c/1.jpg", "a\\b\\2.jpg", "./d/e//3.jpg"]
 
@@ -54,7 +54,7 @@ def test_only_levels_from_one_on_are_folders():
 
 
 def test_a_column_of_the_table_counts_more_and_names_that_are_no_paths_have_no_folders():
-    table = Records("x", 2, vectors=np.eye(2), columns={"folder": ["own", "own"]})
+    table = Table("x", 2, vectors=np.eye(2), columns={"folder": ["own", "own"]})
     paths = ("a/1", "b/2")
     found = with_folders(table, ("folder", "folder:1", "day"), paths)
     assert found.columns == {"folder": ["own", "own"], "folder:1": ["a", "b"]}

@@ -4,7 +4,6 @@ import pytest
 
 from handful.errors import BankError
 from handful.reading import read, read_bank
-from handful.reading.choose import unlabelled
 
 ROWS = [["e0", "e1", "label"], ["1", "2", "a"], ["3", "4", "b"]]
 
@@ -114,4 +113,4 @@ def test_usual_columns_name_the_items(tmp_path):
     path = csv(tmp_path / "y.csv", [["id", "text"], ["T1", "hello"], ["", "bye"]])
     assert list_items(path, labelled=False).names == ("row 0", "row 1")
     path = csv(tmp_path / "z.csv", [["Id", "e0", "e1"], ["T1", "1", "2"], ["T2", "1", "2"]])
-    assert unlabelled(read(path)).names == ("T1", "T2")
+    assert read(path).item_names() == ("T1", "T2")

@@ -7,7 +7,6 @@ import pytest
 from handful.banks import write_parquet
 from handful.errors import BankError, MissingExtraError, SkippedRowsWarning
 from handful.reading import read, read_bank
-from handful.reading.choose import unlabelled
 from tests.banks_at_hand import random_bank
 from tests.hostile_at_hand import outcomes
 
@@ -230,10 +229,9 @@ def test_rows_without_a_vector_are_skipped_and_listed(tmp_path, monkeypatch):
     vectors[7] = vectors[39] = None
     table = read(write(tmp_path / "x.parquet", embedding=vectors, id=range(40)))
     assert [str(one) for one in table.skipped] == ["row 7: it has no vector", "row 39: it has no vector"]
-    found = unlabelled(table)
-    assert found.features[:, 0].tolist() == [k for k in range(39) if k != 7]
-    assert found.names == tuple(str(k) for k in range(39) if k != 7)
-    assert list(found.rows) == [k for k in range(39) if k != 7]
+    assert table.vectors[:, 0].tolist() == [k for k in range(39) if k != 7]
+    assert table.item_names() == tuple(str(k) for k in range(39) if k != 7)
+    assert list(table.rows) == [k for k in range(39) if k != 7]
     wide = read(write(tmp_path / "x.parquet", e0=[1.0, None] + [2.0] * 30, e1=[1.0] * 32))
     assert [one.row for one in wide.skipped] == [1]
 
@@ -253,8 +251,7 @@ def test_hive_partitions_are_columns(tmp_path):
         write(folder / "x.parquet", embedding=VECTORS[:2], label=["a", "b"])
     table = read(tmp_path)
     assert len(table.vectors) == table.n_rows == 6
-    found = unlabelled(table, groups=("day", "site"))
-    assert found.groups == {"day": [1, 1, 1, 1, 2, 2], "site": ["marsh"] * 2 + ["wood"] * 4}
+    assert (table.values("day"), table.values("site")) == ([1, 1, 1, 1, 2, 2], ["marsh"] * 2 + ["wood"] * 4)
     assert read_bank(tmp_path).class_names == ("a", "b")
 
 

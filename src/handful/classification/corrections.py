@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from handful.banks.class_names import is_missing, plain_label
-from handful.classification.labelled import NONE, Batch
+from handful.classification.batch import Batch
+from handful.classification.labelled import NONE
 from handful.errors import FileFormatError, LabelError
 from handful.estimators.given import no_such_class
 from handful.exchange.label_studio import annotated

@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, TypedDict
 
 import numpy as np
 import numpy.typing as npt
 
 from handful.banks.class_names import is_missing, plain_label
 from handful.banks.columns import Columns
+from handful.classification.batch import Batch
 from handful.classification.corrections import Corrections, given_to_rows, labels_of, read_corrections
-from handful.classification.labelled import Batch
 from handful.errors import FileFormatError, OptionError
 from handful.estimators.context import Known
 from handful.estimators.given import new_class_names
@@ -22,8 +22,8 @@ from handful.exchange.species import TAXONOMY, read_candidates, read_coarse, rea
 from handful.machine.untrusted import finite
 from handful.reading.choose import label_column
 from handful.reading.read import read
-from handful.reading.records import Records
 from handful.reading.skipped import Skipped
+from handful.reading.table import Table
 
 PathLike = str | os.PathLike[str]
 Names = str | Sequence[str]
@@ -90,33 +90,33 @@ def columns_named(known: KnownFiles) -> tuple[str, ...]:
     return tuple(name for one in asked if one is not None and not isinstance(one, bool) for name in _names(one))
 
 
-def known_of(
-    known: KnownFiles, columns: Mapping[str, Any], classes: Sequence[str], groups: npt.NDArray[Any] | None, column: str
-) -> Known:
-    """Read the files, and take the columns, in the form that items in memory have them; labels given are left out.
+def read_known(
+    known: KnownFiles, batch: Batch, classes: Sequence[str], columns: Mapping[str, Any] | None = None
+) -> tuple[Known, tuple[Skipped, ...]]:
+    """Read the files, take the columns, and find the items; return what is known, and labels that were not applied.
 
-    Parameters
-    ----------
-    known
-        As the caller gave it.
-    columns
-        Columns of the batch by name.
-    classes
-        Names of all classes.
-    groups, column
-        The distinct groups, and the column that names them; None and empty if there are none, or several columns.
+    Labels in `given` are by positions in the batch. `columns` are those of the batch by name, if there are others than
+    its own; the name of an item is the column `item`.
     """
-    prior, candidates, found = known.get("prior"), known.get("candidates"), Known()
-    if isinstance(prior, (str, os.PathLike)):
-        prior = read_weights(Path(prior), classes, column, [] if groups is None else groups.tolist())
-    if isinstance(candidates, (str, os.PathLike)):
-        candidates = read_candidates(Path(candidates), classes, columns)
-        if isinstance(candidates, tuple):
-            name, allowed = candidates
-            candidates = [allowed.get(str(value)) for value in _values(columns, name)]
-    for argument, value in (("prior", prior), ("candidates", candidates)):
-        if value is not None:
-            found[argument] = value  # type: ignore[literal-required]
+    found = Known()
+    labels, not_applied = _given_labels(known, batch, classes)
+    if labels:
+        found["given"] = labels
+    classes = (*classes, *new_labels(labels, classes))
+    columns = {"item": list(batch.names), **(batch.columns.by_name if columns is None else columns)}
+    groups = batch.groups
+    if (prior := known.get("prior")) is not None:
+        if isinstance(prior, (str, os.PathLike)):
+            column = groups.columns[0] if groups is not None and len(groups.columns) == 1 else ""
+            prior = read_weights(Path(prior), classes, column, [] if groups is None else groups.names.tolist())
+        found["prior"] = prior
+    if (candidates := known.get("candidates")) is not None:
+        if isinstance(candidates, (str, os.PathLike)):
+            candidates = read_candidates(Path(candidates), classes, columns)
+            if isinstance(candidates, tuple):
+                name, allowed = candidates
+                candidates = [allowed.get(str(value)) for value in _values(columns, name)]
+        found["candidates"] = candidates
     if (sequence := known.get("sequence")) is not None:
         found["sequence"] = _sequence(columns, _names(sequence))
     if (pool := known.get("pool")) is not None and pool is not False:
@@ -127,7 +127,13 @@ def known_of(
         found["coarse"] = coarse if isinstance(coarse, Mapping) else _coarse(coarse, classes)
     if (expected := known.get("expect_unknown")) is not None:
         found["expect_unknown"] = _after(Path(expected)) if isinstance(expected, (str, os.PathLike)) else expected
-    return found
+    return found, not_applied
+
+
+def new_labels(given: Mapping[int, str | None], classes: Collection[str]) -> tuple[str, ...]:
+    """Return the labels given to items that are no classes yet."""
+    known = set(classes)
+    return tuple(dict.fromkeys(label for label in given.values() if label is not None and label not in known))
 
 
 def _after(predictions: Path) -> UnknownShare:
@@ -150,7 +156,7 @@ def _after(predictions: Path) -> UnknownShare:
     return UnknownShare.after(chances)
 
 
-def coarse_column(catalogue: Records, labels: str | None, column: str) -> dict[str, str]:
+def coarse_column(catalogue: Table, labels: str | None, column: str) -> dict[str, str]:
     """Return the coarse class of each class, by a column of the examples; they must agree."""
     found = dict[str, str]()
     names = label_column(catalogue, labels)
@@ -180,45 +186,19 @@ def _coarse(said: PathLike, classes: Sequence[str]) -> dict[str, str]:
     return found
 
 
-class Given(NamedTuple):
-    """Labels that a person gave: by positions of items, None for none of the classes, and those not applied.
-
-    Items `without_candidates` belong to none of the classes either, though nobody said so.
-    """
-
-    labels: dict[int, str | None]
-    not_applied: tuple[Skipped, ...] = ()
-    without_candidates: tuple[int, ...] = ()
-
-    def new_classes(self, classes: Collection[str]) -> tuple[str, ...]:
-        """Return the labels that are no classes yet."""
-        return tuple(
-            dict.fromkeys(label for label in self.labels.values() if label is not None and label not in classes)
-        )
-
-    def of_items(self, batch: Batch, items: Sequence[int]) -> Given:
-        """Keep these items; what was said about others is not applied."""
-        place_of = {item: place for place, item in enumerate(items)}
-        lost = [
-            Skipped(batch.rows[item], batch.names[item], "it could not be read")
-            for item in self.labels
-            if item not in place_of
-        ]
-        labels = {place_of[item]: label for item, label in self.labels.items() if item in place_of}
-        return self._replace(labels=labels, not_applied=(*self.not_applied, *lost))
-
-
-def given_labels(known: KnownFiles, batch: Batch, classes: Sequence[str]) -> Given:
-    """Read what a person said, and find the items in the batch."""
-    said, new_classes = known.get("given"), new_class_names(known.get("new_classes"))
-    if said is None:
+def _given_labels(
+    known: KnownFiles, batch: Batch, classes: Sequence[str]
+) -> tuple[dict[int, str | None], tuple[Skipped, ...]]:
+    """Return the labels that a person gave, by positions of items, and those that were not applied."""
+    given, new_classes = known.get("given"), list(map(str, new_class_names(known.get("new_classes"))))
+    if given is None:
         if new_classes:
             raise OptionError("new_classes lists labels of given that are new, but no label is given; leave it out")
-        return Given({})
-    if isinstance(said, Mapping):
-        return Given(labels_of(given_to_rows(said, batch), classes, list(map(str, new_classes))))
-    found, lost = (said if isinstance(said, Corrections) else read_corrections(said)).found_in(batch)
-    return Given(labels_of(found, classes, list(map(str, new_classes))), lost)
+        return {}, ()
+    if isinstance(given, Mapping):
+        return labels_of(given_to_rows(given, batch), classes, new_classes), ()
+    found, lost = (given if isinstance(given, Corrections) else read_corrections(given)).found_in(batch)
+    return labels_of(found, classes, new_classes), lost
 
 
 def _names(asked: Names) -> tuple[str, ...]:

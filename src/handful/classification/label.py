@@ -24,7 +24,6 @@ A batch with groups is many batches: each group is labelled jointly, in memory.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -38,12 +37,12 @@ from handful import large
 from handful.banks import FeatureBank
 from handful.banks.class_names import similar_names
 from handful.catalogue import Catalogue
-from handful.classification.grouping import Grouping
-from handful.classification.known import Given, KnownFiles, coarse_column, columns_named, given_labels, known_of
-from handful.classification.labelled import HASH_DIGITS, MOST_EXPLAINED, Batch, Classified, Shown
+from handful.classification.batch import Batch
+from handful.classification.known import KnownFiles, coarse_column, columns_named, new_labels, read_known
+from handful.classification.labelled import MOST_EXPLAINED, Classified, Shown
 from handful.classification.names import NamedClasses, read_names, with_names
 from handful.classification.paths import paths_read
-from handful.classification.spectra import by_precursor, is_mgf
+from handful.classification.spectra import by_precursor
 from handful.classification.tables import asked_columns
 from handful.classification.voices import with_segments
 from handful.engine.model import NO_CLASS
@@ -59,10 +58,10 @@ from handful.machine.extras import import_extra
 from handful.machine.outputs import refuse_overwriting
 from handful.machine.threads import available_cores
 from handful.reading.cells import is_h5ad
-from handful.reading.choose import Vectors, labelled, unlabelled, with_labels, without_labels
+from handful.reading.choose import labelled, with_labels, without_labels
 from handful.reading.read import has_columns, may_have_bad_rows, may_hold_pickles, read
-from handful.reading.records import Records
 from handful.reading.skipped import Skipped, warn_of_skipped
+from handful.reading.table import Table
 from handful.runs import Executor, Progress, in_process
 from handful.shapes import Float
 
@@ -76,6 +75,8 @@ MOST_ITEMS = 240
 
 PathLike = str | os.PathLike[str]
 Listener = Callable[[Progress], None]
+# Vectors or contents of the examples, or a fitted catalogue; None if there are only names.
+Examples = FeatureBank | Items | Catalogue | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,9 +85,9 @@ class Inputs:
 
     Attributes
     ----------
-    catalogue : Records, Catalogue or None
+    catalogue : Table, Catalogue or None
         Labelled examples, or a fitted catalogue; None if there are only names.
-    batch : Records
+    batch : Table
         Items to label.
     names : NamedClasses or None
         Names of classes.
@@ -96,8 +97,8 @@ class Inputs:
         The files and folders, by what they are.
     """
 
-    catalogue: Records | Catalogue | None
-    batch: Records
+    catalogue: Table | Catalogue | None
+    batch: Table
     names: NamedClasses | None = None
     labels: str | None = None
     paths: Mapping[str, Path] = field(default_factory=dict)
@@ -113,17 +114,16 @@ class Task:
         What was read.
     examples : FeatureBank, Items, Catalogue or None
         Vectors or contents of the examples, or a fitted catalogue; None if there are only names.
-    items, batch : Vectors or Items, Batch
-        Vectors or contents of the batch, and what identifies its items.
+    batch : Batch
+        The items to label.
     classes : tuple of str
         Classes of examples and names.
-    grouping : Grouping or None
-        The group of each item.
     known : KnownFiles
         What is known about the batch, as the caller gave it.
-    given, contexts : Given, BatchContexts
-        The same: the labels of items, and everything in the form of the engine. Its classes include new ones of
-        `given`.
+    contexts : BatchContexts
+        The same in the form of the engine; its classes include new ones of `given`.
+    given, not_applied : mapping, tuple of Skipped
+        Labels that a person gave, by positions in the batch, and those that could not be applied.
     network : Backbone or None
         What embeds images or sentences; None if both sides are vectors.
     method : classifier or None
@@ -135,14 +135,13 @@ class Task:
     """
 
     inputs: Inputs
-    examples: FeatureBank | Items | Catalogue | None
-    items: Vectors | Items
+    examples: Examples
     batch: Batch
     classes: tuple[str, ...]
-    grouping: Grouping | None
     known: KnownFiles
-    given: Given
     contexts: BatchContexts
+    given: Mapping[int, str | None]
+    not_applied: tuple[Skipped, ...]
     network: Any
     method: Any
     streams: bool
@@ -151,8 +150,8 @@ class Task:
     def with_known(self, **changes: Unpack[KnownFiles]) -> Task:
         """Return the same task with something else that is known about the batch, checked."""
         known = cast(KnownFiles, {**self.known, **changes})
-        given, contexts = _engine_terms(known, self.batch, self.classes, self.grouping)
-        return replace(self, known=known, given=given, contexts=contexts)
+        contexts, given, not_applied = _engine_terms(known, self.batch, self.classes)
+        return replace(self, known=known, contexts=contexts, given=given, not_applied=not_applied)
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,10 +168,8 @@ class Fitted:
         Names of the classes.
     examples : FeatureBank or None
         Vectors of the examples; None if the catalogue was fitted before, or there are only names.
-    points : Float[ndarray, "item dim"]
-        Vectors of the batch.
     batch, rows : Batch, sequence of int
-        The items with vectors, and their positions in `task.batch`.
+        The items, with their vectors, and their positions in `task.batch`.
     skipped_examples : tuple of Skipped
         As in `Classified`.
     """
@@ -181,7 +178,6 @@ class Fitted:
     catalogue: Catalogue | None
     classes: tuple[str, ...]
     examples: FeatureBank | None
-    points: Float[np.ndarray, "item dim"]
     batch: Batch
     rows: Sequence[int]
     skipped_examples: tuple[Skipped, ...]
@@ -194,14 +190,18 @@ class Fitted:
         return 0 if self.catalogue is None else self.catalogue.n_examples
 
     @property
+    def points(self) -> Float[np.ndarray, "item dim"]:
+        """Vectors of the items."""
+        assert self.batch.points is not None
+        return self.batch.points
+
+    @property
     def backbone(self) -> str:
         """What made the vectors, where that is known."""
-        network = self.task.network
-        return (
-            network.name
-            if network
-            else next(filter(None, _recorded(self.task.inputs, self.task.examples, self.task.items)), "")
-        )
+        task = self.task
+        if task.network is not None:
+            return str(task.network.name)
+        return next(filter(None, _recorded(task.inputs, task.examples, task.batch)), "")
 
 
 def dense_bytes(n_items: int, n_classes: int, n_examples: int, dim: int) -> int:
@@ -362,7 +362,7 @@ def read_inputs(
             skip_bad=skip_bad,
         )
 
-    def table_of(path: PathLike) -> Records:
+    def table_of(path: PathLike) -> Table:
         place = Path(path)
         columns: dict[str, Any] = {"features": features, "text": text} if has_columns(place) else {}
         bad = skip_bad and may_have_bad_rows(place)
@@ -374,7 +374,7 @@ def read_inputs(
         if items.vectors is None:
             raise OptionError(f"segments need vectors of voices, and {batch} has none; leave segments out")
         items = with_segments(items, Path(segments))
-    tables = [one for one in (examples, items) if isinstance(one, Records)]
+    tables = [one for one in (examples, items) if isinstance(one, Table)]
     takers = [one for one in tables if one.vectors is not None and has_columns(Path(one.where))]
     if features is not None and not takers and (named is None or named.vectors is None):
         raise OptionError(f"no input is a table of vectors, so none has a column {features!r}; leave it out")
@@ -400,24 +400,20 @@ def check(
     With `stream`, the batch is streamed, whatever its size.
     """
     by = () if group_by is None else asked_columns(group_by)
-    columns = tuple(dict.fromkeys((*by, *columns_named(known))))
     classifier = None
     if method is not None:
         others = {"names": inputs.names, "group_by": group_by, "unknown": unknown, "executor": stream or None}
         classifier = _method(method, {**known, **others})
     paths = {**inputs.paths, **paths_read(known, backbone=backbone)}
-    items = _items(inputs, columns, id_column)
-    known = _by_catalogue(known, inputs, items)
+    batch = Batch.of(_rows_to_label(inputs), group_by=by, columns=columns_named(known), id_column=id_column)
+    known = _by_catalogue(known, inputs, batch)
     inputs = replace(inputs, catalogue=_with_labels(inputs), paths=paths)
     examples = _examples(inputs)
     named = () if inputs.names is None else inputs.names.labels
     classes = tuple(dict.fromkeys((*_class_names(examples), *named)))
-    batch = _of_items(items) if isinstance(items, Items) else _of_vectors(items, paths["batch"])
-    grouping = Grouping.of({name: items.groups[name] for name in by}, inputs.batch.where) if by else None
-    given, contexts = _engine_terms(known, batch, classes, grouping)
-    network = _backbone(inputs, examples, items, backbone, device)
-    about = (inputs, examples, items, batch, classes, grouping, known, given, contexts, network, classifier)
-    task = Task(*about, streams=False, unknown_label=unknown)
+    terms = _engine_terms(known, batch, classes)
+    network = _backbone(inputs, examples, batch, backbone, device)
+    task = Task(inputs, examples, batch, classes, known, *terms, network, classifier, False, unknown)
     return replace(task, streams=_streams(task, stream))
 
 
@@ -447,31 +443,30 @@ def embed(task: Task, work: PathLike, *, on_progress: Listener | None = None) ->
             executor=in_process(available_cores()),
             on_progress=_embedding(side, on_progress),
         )
-        for side, items in (("catalogue", task.examples), ("batch", task.items))
+        for side, items in (("catalogue", task.examples), ("batch", task.batch.items))
         if isinstance(items, Items)
     }
-    catalogue, examples, skipped = task.inputs.catalogue, task.examples, tuple[Skipped, ...]()
-    if isinstance(catalogue, Records):
-        skipped = catalogue.skipped
+    table, examples = task.inputs.catalogue, task.examples
+    skipped = table.skipped if isinstance(table, Table) else ()
     if isinstance(examples, Items):
-        skipped = _readable(examples, banks["catalogue"]).skipped
+        skipped = Batch.of_items(examples).embedded(banks["catalogue"])[0].skipped
         warn_of_skipped(str(task.inputs.paths["catalogue"]), skipped_items(banks["catalogue"]), len(examples))
         examples = _without_empty_classes(banks["catalogue"])
     batch, rows = task.batch, cast(Sequence[int], range(len(task.batch.rows)))
-    if isinstance(task.items, Items):
-        batch, rows = _readable(task.items, banks["batch"]), _kept(task.items, banks["batch"])
-    points = banks["batch"].features if isinstance(task.items, Items) else task.items.features
+    if "batch" in banks:
+        batch, rows = task.batch.embedded(banks["batch"])
     bank = examples if isinstance(examples, FeatureBank) else None
     if task.method is not None:
         assert bank is not None
-        return Fitted(task, None, tuple(bank.class_names), bank, points, batch, rows, skipped)
-    fitted, classes = _fitted(examples, task)
-    if points.shape[1] != fitted.dim:
+        return Fitted(task, None, tuple(bank.class_names), bank, batch, rows, skipped)
+    catalogue, classes = _fitted(examples, task)
+    fitted = Fitted(task, catalogue, classes, bank, batch, rows, skipped)
+    if fitted.points.shape[1] != catalogue.dim:
         raise BankError(
-            f"vectors of the catalogue have {fitted.dim} numbers, those of the batch {points.shape[1]}; "
+            f"vectors of the catalogue have {catalogue.dim} numbers, those of the batch {fitted.points.shape[1]}; "
             "both must come from the same backbone"
         )
-    return Fitted(task, fitted, classes, bank, points, batch, rows, skipped)
+    return fitted
 
 
 def label(
@@ -505,22 +500,21 @@ def label(
         answer = _by_method(task.method, fitted.examples, fitted.points)
         similar = similar_names(fitted.classes, fitted.examples.class_sizes.tolist())
         return _classified(fitted, task, answer, similar=tuple(similar), method=task.method.method)
-    given = task.given.of_items(task.batch, fitted.rows)
+    given, lost = _of_readable(task, fitted.rows)
     # A class of which no example could be read is one that a person named, if an item was given it.
-    new_classes = given.new_classes(set(fitted.classes))
+    new_classes = new_labels(given, fitted.classes)
     classes = (*fitted.classes, *new_classes)
     codes = {name: k for k, name in enumerate(classes)}
-    labels = {item: None if name is None else codes[name] for item, name in given.labels.items()}
+    labels = {item: None if name is None else codes[name] for item, name in given.items()}
     checked = {name: k for k, name in enumerate(task.contexts.classes.tolist())}
     contexts = task.contexts.of(fitted.rows, [checked[name] for name in classes])
-    catalogue, _, codes_of = with_given(
-        fitted.catalogue, fitted.points, {**dict.fromkeys(given.without_candidates), **labels}, range(len(classes))
-    )
+    fixed = {**dict.fromkeys(_without_candidates(task.known)), **labels}
+    catalogue, _, codes_of = with_given(fitted.catalogue, fitted.points, fixed, range(len(classes)))
     about: dict[str, Any] = {
         "given": labels,
         "n_named": len(new_classes),
         "similar": tuple(similar_names(classes, catalogue.shots.tolist())),
-        "not_applied": given.not_applied,
+        "not_applied": (*task.not_applied, *lost),
     }
     if task.streams:
         assert folder is not None
@@ -537,37 +531,39 @@ def label(
         return _classified(fitted, task, run.answer(contexts.classes), streamed=True, **about)
     batches = Batches(CatalogueItems(catalogue, fitted.points, codes_of, contexts.classes), contexts)
     # Without groups the table is small; a file of cells has room for it in any case.
-    keep = task.grouping is None or is_h5ad(task.inputs.paths["batch"])
-    answer = batches.answer(keep=keep, most_in_doubt=0 if task.grouping is None else MOST_EXPLAINED)
+    grouped = task.batch.groups is not None
+    keep = not grouped or is_h5ad(task.inputs.paths["batch"])
+    answer = batches.answer(keep=keep, most_in_doubt=MOST_EXPLAINED if grouped else 0)
     return _classified(fitted, task, answer, batches=batches, **about)
 
 
 def _classified(fitted: Fitted, task: Task, answer: Answer, **about: Any) -> Classified:
     """Put the answer beside what it is about."""
+    groups = task.batch.groups
     return Classified(
         fitted.batch,
         answer,
         fitted.n_examples + sum(k is not None for k in about.get("given", {}).values()),
         fitted.backbone,
-        group_by=() if task.grouping is None else task.grouping.columns,
+        group_by=() if groups is None else groups.columns,
         unknown_label=task.unknown_label,
-        shown=_shown(fitted, answer if task.grouping is None else None),
+        shown=_shown(fitted, answer if groups is None else None),
         skipped_examples=fitted.skipped_examples,
         inputs=task.inputs.paths,
         **about,
     )
 
 
-def _with_labels(inputs: Inputs) -> Records | Catalogue | None:
+def _with_labels(inputs: Inputs) -> Table | Catalogue | None:
     """Return the catalogue; of vectors, the rows that have a label."""
     table = inputs.catalogue
-    return with_labels(table, inputs.labels) if isinstance(table, Records) and table.vectors is not None else table
+    return with_labels(table, inputs.labels) if isinstance(table, Table) and table.vectors is not None else table
 
 
-def _examples(inputs: Inputs) -> FeatureBank | Items | Catalogue | None:
+def _examples(inputs: Inputs) -> Examples:
     """Return the vectors or the contents of the examples, or the fitted catalogue."""
     table = inputs.catalogue
-    if not isinstance(table, Records):
+    if not isinstance(table, Table):
         return table
     if table.vectors is None:
         return list_items(table, labels=inputs.labels)
@@ -580,65 +576,77 @@ def _without_empty_classes(bank: FeatureBank) -> FeatureBank:
     return bank.classes(np.flatnonzero(bank.class_sizes)) if 0 in bank.class_sizes else bank
 
 
-def _class_names(examples: FeatureBank | Items | Catalogue | None) -> tuple[str, ...]:
+def _class_names(examples: Examples) -> tuple[str, ...]:
     if isinstance(examples, Catalogue):
         return tuple(map(str, examples.classes.tolist()))
     return () if examples is None else tuple(examples.class_names)
 
 
-def _items(inputs: Inputs, columns: Sequence[str], id_column: str | None) -> Vectors | Items:
-    """Return the vectors or the contents of the batch, with the columns that are asked for."""
-    table, paths = inputs.batch, inputs.paths
-    if table.vectors is None:
-        return list_items(table, labelled=False, groups=columns, id_column=id_column)
-    # In one file with the catalogue, the batch is the cells without a label.
-    same = is_h5ad(paths["batch"]) and "catalogue" in paths and paths["catalogue"].resolve() == paths["batch"].resolve()
-    return unlabelled(without_labels(table, inputs.labels) if same else table, groups=columns, id_column=id_column)
+def _rows_to_label(inputs: Inputs) -> Table:
+    """Return the table of the batch; in one file with the catalogue, it is the cells without a label."""
+    first, second = (inputs.paths.get(name) for name in ("catalogue", "batch"))
+    same = first is not None and second is not None and is_h5ad(second) and first.resolve() == second.resolve()
+    return without_labels(inputs.batch, inputs.labels) if same else inputs.batch
 
 
-def _by_catalogue(known: KnownFiles, inputs: Inputs, items: Vectors | Items) -> KnownFiles:
+def _by_catalogue(known: KnownFiles, inputs: Inputs, batch: Batch) -> KnownFiles:
     """Replace what is said by columns of the catalogue: coarse classes, and candidates by precursor."""
     table, known = inputs.catalogue, known.copy()
     if (tolerance := known.get("precursor")) is not None:
-        if not isinstance(table, Records) or isinstance(items, Items) or known.get("candidates") is not None:
+        if not isinstance(table, Table) or batch.points is None or known.get("candidates") is not None:
             raise OptionError(
                 "candidates by precursor need a catalogue and a batch of vectors, and no other candidates"
             )
-        known["candidates"] = by_precursor(table, inputs.labels, items.columns.by_name, tolerance)
-    if isinstance(table, Records) and known.get("coarse") in list(table.columns):
+        known["candidates"] = by_precursor(table, inputs.labels, batch.columns.by_name, tolerance)
+    if isinstance(table, Table) and known.get("coarse") in list(table.columns):
         known["coarse"] = coarse_column(table, inputs.labels, known["coarse"])
     return known
 
 
 def _engine_terms(
-    known: KnownFiles, batch: Batch, classes: Sequence[str], grouping: Grouping | None
-) -> tuple[Given, BatchContexts]:
-    """Read and check what is known about the items, whose names are a column too."""
-    given, known, n_items = given_labels(known, batch, classes), known.copy(), len(batch.rows)
-    if known.get("precursor") is not None:
-        near = known["candidates"]
-        given = given._replace(without_candidates=tuple(item for item, found in enumerate(near) if found == []))
-        known["candidates"] = [found or None for found in near]
-    classes = (*classes, *given.new_classes(set(classes)))
-    column = grouping.columns[0] if grouping is not None and len(grouping.columns) == 1 else ""
-    columns = {"item": list(batch.names), **batch.columns.by_name}
-    about = known_of(known, columns, classes, None if grouping is None else grouping.names, column)
-    labels: dict[int, str | None] = {**dict.fromkeys(given.without_candidates), **given.labels}
+    known: KnownFiles, batch: Batch, classes: Sequence[str]
+) -> tuple[BatchContexts, Mapping[int, str | None], tuple[Skipped, ...]]:
+    """Read and check what is known; return it for the engine, the labels of a person, and those not applied."""
+    impossible, n_items, groups = _without_candidates(known), len(batch.rows), batch.groups
+    if impossible:
+        known = cast(KnownFiles, {**known, "candidates": [names or None for names in known["candidates"]]})
+    about, not_applied = read_known(known, batch, classes)
+    given = about.get("given") or {}
+    classes = (*classes, *new_labels(given, classes))
+    fixed: dict[int, str | None] = {**dict.fromkeys(impossible), **given}
     codes = None
-    if labels:
-        places, codes = {name: k for k, name in enumerate(classes)}, np.full(n_items, -1)
-        codes[list(labels)] = [NO_CLASS if name is None else places[name] for name in labels.values()]
-    groups = None if grouping is None else grouping.names[grouping.group_of]
-    return given, BatchContexts(about, np.array(classes, dtype=object), n_items, groups, codes)
+    if fixed:
+        position, codes = {name: k for k, name in enumerate(classes)}, np.full(n_items, -1)
+        codes[list(fixed)] = [NO_CLASS if name is None else position[name] for name in fixed.values()]
+    of_items = None if groups is None else groups.of_items
+    contexts = BatchContexts(about, np.array(classes, dtype=object), n_items, of_items, codes)
+    return contexts, given, not_applied
+
+
+def _without_candidates(known: KnownFiles) -> list[int]:
+    """Return the items of which no class has the precursor: they belong to none."""
+    if known.get("precursor") is None:
+        return []
+    return [item for item, names in enumerate(known["candidates"]) if names == []]
+
+
+def _of_readable(task: Task, rows: Sequence[int]) -> tuple[dict[int, str | None], list[Skipped]]:
+    """Return the labels given to the items at these positions, and what was not applied to others."""
+    batch, position = task.batch, {item: at for at, item in enumerate(rows)}
+    lost = [item for item in task.given if item not in position]
+    return (
+        {position[item]: label for item, label in task.given.items() if item in position},
+        [Skipped(batch.rows[item], batch.names[item], "it could not be read") for item in lost],
+    )
 
 
 def _streams(task: Task, asked: bool) -> bool:
     """Whether the batch is streamed; refuse what only batches in memory can have."""
     examples, n_items, n_classes = task.examples, len(task.batch.rows), len(task.contexts.classes)
     n_examples = 0 if examples is None or isinstance(examples, Catalogue) else len(examples.labels)
-    dim = task.network.dim if isinstance(task.items, Items) else task.items.features.shape[1]
+    dim = task.network.dim if task.batch.points is None else task.batch.points.shape[1]
     size = dense_bytes(n_items, n_classes, n_examples, dim)
-    if task.grouping is not None or not (asked or size > MOST_DENSE_BYTES):
+    if task.batch.groups is not None or not (asked or size > MOST_DENSE_BYTES):
         return False
     if task.method is not None:
         raise OptionError(
@@ -655,7 +663,7 @@ def _streams(task: Task, asked: bool) -> bool:
     return True
 
 
-def _fitted(examples: FeatureBank | Items | Catalogue | None, task: Task) -> tuple[Catalogue, tuple[str, ...]]:
+def _fitted(examples: Examples, task: Task) -> tuple[Catalogue, tuple[str, ...]]:
     """Return the catalogue of examples and names, whose classes are positions, and the names of these."""
     classes = _class_names(examples)
     fitted = Catalogue.of_bank(examples) if isinstance(examples, FeatureBank) else None
@@ -703,7 +711,7 @@ def _shown(fitted: Fitted, answer: Answer | None) -> Shown | None:
     items, bank = fitted.task.examples, fitted.examples
     if not isinstance(items, Items) or bank is None:
         return None
-    catalogue, nearest = _readable(items, bank), {}
+    catalogue, nearest = Batch.of_items(items).embedded(bank)[0], {}
     assert catalogue.contents is not None
     for item in () if answer is None else np.argsort(answer.certainty, kind="stable")[:MOST_ITEMS].tolist():
         assert answer is not None
@@ -716,29 +724,23 @@ def _shown(fitted: Fitted, answer: Answer | None) -> Shown | None:
     return Shown(catalogue.contents, catalogue.names, np.array(bank.class_names)[bank.labels], nearest)
 
 
-def _recorded(inputs: Inputs, examples: Any, items: Any) -> tuple[str, str]:
+def _recorded(inputs: Inputs, examples: Examples, batch: Batch) -> tuple[str, str]:
     """Return the backbones that made the vectors of catalogue and batch, as far as the files say."""
-    named = "" if inputs.names is None else inputs.names.made_by
-    first = named
+    first = "" if inputs.names is None else inputs.names.made_by
     if isinstance(examples, FeatureBank):
         first = examples.provenance.backbone
     elif isinstance(examples, Catalogue):
         first = examples.record.backbone
-    return first, "" if isinstance(items, Items) else items.backbone
+    return first, batch.backbone
 
 
-def _backbone(
-    inputs: Inputs,
-    examples: FeatureBank | Items | Catalogue | None,
-    items: Vectors | Items,
-    asked: str | None,
-    device: str,
-) -> Any:
+def _backbone(inputs: Inputs, examples: Examples, batch: Batch, asked: str | None, device: str) -> Any:
     """Return the backbone for the items, or None if there are none; refuse two sides that do not fit together."""
-    recorded, of_texts = _recorded(inputs, examples, items), inputs.names is not None and inputs.names.texts is not None
+    recorded, items = _recorded(inputs, examples, batch), batch.items
+    of_texts = inputs.names is not None and inputs.names.texts is not None
     kinds = {one.kind for one in (examples, items) if isinstance(one, Items)}
     # With neither side a bank, both are embedded with the usual backbone.
-    usual = isinstance(items, Items) and (isinstance(examples, Items) or (of_texts and examples is None))
+    usual = items is not None and (isinstance(examples, Items) or (of_texts and examples is None))
     if of_texts and not kinds and (asked or any(recorded)):
         kinds = {"text"}  # for the names alone
     if all(recorded) and recorded[0] != recorded[1]:
@@ -776,37 +778,3 @@ def _refuse_equal_names(names: Sequence[str]) -> None:
         raise BankError(
             f"the catalogue has more than one class named {repeated!r}, and labels are given by name; rename one"
         )
-
-
-def _of_vectors(vectors: Vectors, path: Path) -> Batch:
-    source = path if is_h5ad(path) or is_mgf(path) else None
-
-    def content(item: int) -> str:
-        """Hash the text of an item; its vector, where it has none."""
-        said = vectors.texts[item].encode("utf-8", "surrogatepass") if vectors.texts else None
-        vector = np.ascontiguousarray(vectors.features[item], np.float32)
-        return hashlib.sha256(vector.data if said is None else said).hexdigest()[:HASH_DIGITS]
-
-    return Batch(vectors.rows, vectors.names, vectors.texts, vectors.skipped, vectors.columns, source, content)
-
-
-def _of_items(items: Items) -> Batch:
-    def content(item: int) -> str:
-        return items.hashes[item][:HASH_DIGITS]
-
-    return Batch(items.rows, items.names, items.source, items.skipped, items.columns, content=content)
-
-
-def _kept(items: Items, bank: FeatureBank) -> list[int]:
-    """Return the items that have a vector."""
-    lost = {item.row for item in skipped_items(bank)}
-    rows = [row for row in range(len(items)) if row not in lost]
-    if len(rows) != bank.n_rows:
-        raise BankError(f"{bank.n_rows} vectors for {len(rows)} of {len(items)} items; extract their features again")
-    return rows
-
-
-def _readable(items: Items, bank: FeatureBank) -> Batch:
-    """Leave out the items that could not be read."""
-    skipped = [replace(item, row=items.rows[item.row]) for item in skipped_items(bank)]
-    return replace(_of_items(items).of_items(_kept(items, bank)), skipped=(*items.skipped, *skipped))

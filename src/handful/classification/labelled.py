@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -15,11 +14,12 @@ import numpy.typing as npt
 from handful.arguments import counted
 from handful.banks.class_names import SimilarNames, similar_said
 from handful.banks.columns import Columns
+from handful.classification.batch import Batch
 from handful.estimators.answer import Answer, listed_classes, present_places, undecided
 from handful.estimators.batches import Batches
 from handful.estimators.diagnostics import Diagnostic
 from handful.exchange.species import common_names
-from handful.reading.contents import Source, pick
+from handful.reading.contents import Source
 from handful.reading.skipped import Skipped
 from handful.shapes import Int
 
@@ -27,8 +27,6 @@ from handful.shapes import Int
 NONE = "none of these"
 # What is said about corrections of items that are not in the batch.
 NOT_APPLIED = "could not be applied"
-# Items that the fingerprint of a batch is made from, and digits of the hash of an item's content.
-MOST_HASHED, HASH_DIGITS = 4096, 16
 # Items whose labels a page explains.
 MOST_EXPLAINED = 5_000
 # Backbone of answers that come from scores.
@@ -55,56 +53,6 @@ GROUP_TYPES = {
     "expected_count": "float64",
     "presence": "float64",
 }
-
-
-@dataclass(frozen=True, eq=False)
-class Batch:
-    """Items to label.
-
-    Attributes
-    ----------
-    rows, names : sequence of int, tuple of str
-        Position of each item in what was given, from 0, and its name there.
-    contents : Source or None
-        The images or sentences, not yet read; None if only vectors were given.
-    skipped : tuple of Skipped
-        Items that were left out, each with its position in what was given, its name, and why.
-    columns : Columns
-        The other columns of what was given, which come back with the predictions.
-    source : Path or None
-        The file they came from, where answers can go back into a file of its kind.
-    content : callable
-        Returns a hash of the content of the item at a position: of its image, text, vector or scores.
-    """
-
-    rows: Sequence[int]
-    names: tuple[str, ...]
-    contents: Source | None
-    skipped: tuple[Skipped, ...]
-    columns: Columns = field(default_factory=Columns)
-    source: Path | None = None
-    content: Callable[[int], str] = lambda _: ""
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """Tells one batch from another: a hash of names and contents of its items, or of some of many."""
-        n_items = len(self.rows)
-        digest = hashlib.sha256(str(n_items).encode())
-        for item in np.unique(np.linspace(0, n_items - 1, min(n_items, MOST_HASHED)).astype(np.int64)).tolist():
-            digest.update(self.names[item].encode("utf-8", "surrogatepass"))
-            digest.update(self.content(item).encode())
-        return digest.hexdigest()
-
-    def of_items(self, items: Sequence[int]) -> Batch:
-        """Keep these items alone."""
-        return Batch(
-            [self.rows[i] for i in items],
-            tuple(self.names[i] for i in items),
-            None if self.contents is None else pick(self.contents, items),
-            (),
-            self.columns.of_items(items),
-            content=lambda i: self.content(items[i]),
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,7 +149,7 @@ class Classified:
     def _at(self, place: int) -> Classified:
         items = self.answer.rows_of[place].tolist()
         return Classified(
-            self.batch.of_items(items),
+            self.batch.take(items),
             self.answer.at(place),
             self.n_examples,
             self.backbone,

@@ -9,7 +9,7 @@ from typing import Any
 
 from handful.classification.known import KnownFiles
 from handful.classification.labelled import Classified
-from handful.classification.spectra import is_mgf
+from handful.exchange.mgf import is_mgf
 from handful.exchange.sites import package_of, site_files
 from handful.extraction.extract import checkpoint_of
 from handful.machine.outputs import refuse_overwriting

@@ -14,9 +14,9 @@ from typing import Any, Unpack
 
 from handful.banks.class_names import similar_names
 from handful.banks.columns import Columns
-from handful.classification.grouping import Grouping
-from handful.classification.known import KnownFiles, columns_named, given_labels, known_of
-from handful.classification.labelled import BY_SCORES, HASH_DIGITS, Batch, Classified
+from handful.classification.batch import HASH_DIGITS, Batch, Groups
+from handful.classification.known import KnownFiles, columns_named, new_labels, read_known
+from handful.classification.labelled import BY_SCORES, Classified
 from handful.classification.paths import paths_read, refuse_outputs, writes_back
 from handful.classification.tables import asked_columns, write_group_table, write_predictions
 from handful.errors import FileFormatError, LabelError, OptionError, OverturnedScoresWarning
@@ -98,23 +98,18 @@ def classify_scores(
 
     images = _images(tool.files, path, pictures)
     rows = range(len(tool.names)) if tool.rows is None else tool.rows
-    batch = Batch(rows, tool.names, images, tool.skipped, Columns(columns), content=content)
-    grouping = Grouping.of({name: columns[name] for name in asked}, str(path)) if asked else None
-    groups = None if grouping is None else grouping.names
-    items = {"item": list(tool.names), "file": list(tool.files), **columns}
-    about = known_of(known, items, classes, groups, asked[0] if len(asked) == 1 else "")
-    given = given_labels(known, batch, classes)
-    new = given.new_classes(set(classes))
-    if new:
+    groups = Groups.of({name: columns[name] for name in asked}, str(path)) if asked else None
+    batch = Batch(rows, tool.names, images, tool.skipped, Columns(columns), content=content, groups=groups)
+    about, not_applied = read_known(known, batch, classes, {"file": list(tool.files), **columns})
+    given = about.get("given") or {}
+    if new := new_labels(given, classes):
         raise LabelError(f"scores have no class {new[0]!r}, which was given to an item; give one that has scores")
-    if given.labels:
-        about["given"] = given.labels
     with warnings.catch_warnings(action="ignore", category=OverturnedScoresWarning):  # they come with the answer
         answer = infer_scores(
             TopScores(tool.classes, tool.scores),
             list(classes),
             kind=tool.kind,
-            groups=None if groups is None or grouping is None else groups[grouping.group_of],
+            groups=None if groups is None else groups.of_items,
             **about,
         )
     codes = {name: k for k, name in enumerate(classes)}
@@ -124,9 +119,9 @@ def classify_scores(
         0,
         BY_SCORES,
         group_by=asked,
-        given={item: None if label is None else codes[label] for item, label in given.labels.items()},
+        given={item: None if label is None else codes[label] for item, label in given.items()},
         similar=tuple(similar_names(classes, [uses[name] for name in classes])),
-        not_applied=given.not_applied,
+        not_applied=not_applied,
         inputs=inputs,
     )
 

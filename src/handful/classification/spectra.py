@@ -13,20 +13,15 @@ from handful.banks.class_names import is_missing, plain_label
 from handful.banks.columns import Columns
 from handful.classification.labelled import Classified
 from handful.errors import OptionError
-from handful.exchange.mgf import ENDING, Compound, write_mgf
+from handful.exchange.mgf import Compound, write_mgf
 from handful.machine.untrusted import finite
 from handful.reading.choose import label_column
-from handful.reading.records import Records
 from handful.reading.spectra import PRECURSOR
-
-
-def is_mgf(path: Path) -> bool:
-    """Whether a path names a file of spectra that answers can go into, by its ending."""
-    return path.suffix.lower() == ENDING
+from handful.reading.table import Table
 
 
 def by_precursor(
-    library: Records, labels: str | None, columns: Mapping[str, Any], tolerance: float
+    library: Table, labels: str | None, columns: Mapping[str, Any], tolerance: float
 ) -> list[list[str] | None]:
     """Return the classes of the library that have a precursor within `tolerance` of that of each item; None means all.
 

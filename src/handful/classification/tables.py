@@ -15,10 +15,11 @@ from handful import __version__
 from handful.banks.columns import Columns
 from handful.classification.labelled import COARSE_TYPES, GROUP_TYPES, PREDICTION_TYPES, Classified, in_front
 from handful.classification.paths import TABLE_ENDINGS, group_table_path, refuse_outputs
-from handful.classification.spectra import is_mgf, write_spectra
+from handful.classification.spectra import write_spectra
 from handful.classification.voices import is_rttm, write_voices
 from handful.errors import OptionError
 from handful.exchange.cells import write_labelled_cells
+from handful.exchange.mgf import is_mgf
 from handful.exchange.rttm import ENDING
 from handful.machine.extras import import_pyarrow
 from handful.machine.untrusted import writable

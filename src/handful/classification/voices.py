@@ -10,7 +10,7 @@ from handful.classification.labelled import Classified
 from handful.errors import FileFormatError
 from handful.exchange.rttm import ENDING, read_rttm, segments_of, write_rttm
 from handful.machine.untrusted import finite
-from handful.reading.records import Records
+from handful.reading.table import Table
 
 # What voices are called that are not enrolled, with a number behind it.
 UNKNOWN = "unknown"
@@ -23,7 +23,7 @@ def is_rttm(path: Path) -> bool:
     return path.suffix.lower() == ENDING
 
 
-def with_segments(table: Records, path: Path) -> Records:
+def with_segments(table: Table, path: Path) -> Table:
     """Return the table with the columns of an RTTM file, whose SPEAKER lines are its rows, in the same order.
 
     If the table has times of its own, they must be those of the lines.

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -18,14 +18,12 @@ import numpy.typing as npt
 
 from handful.arguments import some_of
 from handful.banks.class_names import plain_label
-from handful.banks.columns import Columns
 from handful.banks.tables import find_column
 from handful.errors import BankError
 from handful.machine.untrusted import writable
-from handful.reading import Records, Skipped, read
+from handful.reading import Skipped, Table, read
 from handful.reading.choose import label_column, missing_labels
 from handful.reading.contents import Content, FolderFiles, Source, Unreadable, pick
-from handful.reading.folders import FOLDER, is_folder, with_folders
 
 # The class of items whose class is unknown.
 UNLABELLED = "unlabelled"
@@ -53,10 +51,6 @@ class Items:
         The contents, read only when iterated over; a slice of it is small enough to send to another machine.
     data_hash : str
         SHA-256 over name, label and every byte of every item; the same for a folder and its .zip.
-    groups : mapping of str to sequence
-        The columns of groups that were asked for, one value per item.
-    columns : Columns
-        All columns of a table, one value per item.
     rows : sequence of int
         Positions of the items in what was read.
     skipped : tuple of Skipped
@@ -71,8 +65,6 @@ class Items:
     class_names: tuple[str, ...]
     source: Source
     data_hash: str
-    groups: Mapping[str, Sequence[Any]] = field(default_factory=dict)
-    columns: Columns = field(default_factory=Columns)
     rows: Sequence[int] = ()
     skipped: tuple[Skipped, ...] = ()
     hashes: tuple[str, ...] = ()
@@ -82,11 +74,10 @@ class Items:
 
 
 def list_items(
-    path: str | Path | Records,
+    path: str | Path | Table,
     *,
     split: str | None = None,
     labelled: bool = True,
-    groups: Sequence[str] = (),
     id_column: str | None = None,
     labels: str | None = None,
     text: str | None = None,
@@ -96,16 +87,13 @@ def list_items(
 
     Parameters
     ----------
-    path : str, Path or Records
+    path : str, Path or Table
         Folder, archive or table; or what `handful.reading.read` returned for it.
     split : str, optional
         Only the rows of a table whose column `split` has this value.
     labelled : bool
         Whether items need classes. If not, images may be anywhere in the folder, a table needs no column of labels, and
         all items are of one class, `unlabelled`.
-    groups : sequence of str
-        Columns that say to which group an item belongs; `folder` or `folder:1` for images, see
-        `handful.reading.folders`.
     id_column : str, optional
         Column of a table that identifies an item; by default the path of an image, and for a sentence one with a usual
         name, such as `id`, or else the number of the row.
@@ -130,11 +118,11 @@ def list_items(
     >>> len(items), items.class_names
     (2, ('alarm', 'luggage'))
     """
-    table = path if isinstance(path, Records) else read(path, text=text, skip_bad=skip_bad)
+    table = path if isinstance(path, Table) else read(path, text=text, skip_bad=skip_bad)
     if table.vectors is not None:
         raise BankError(f"{table.where} contains vectors, but images or sentences were expected; check the path")
     if table.classes is not None:  # folders of images
-        _check_folders(table, split, labelled, groups, id_column, labels)
+        _check_folders(table, split, labelled, id_column, labels)
     names_of_classes = [UNLABELLED] * table.n_rows
     if labelled:
         column = label_column(table, labels)
@@ -149,17 +137,11 @@ def list_items(
             raise BankError(f"{table.where} has no split {split!r}; choose from {some_of(sorted(set(splits)))}")
         chosen = [row for row in chosen if splits[row] == split]
     names = table.item_names(id_column)
-    table = with_folders(table, groups, table.names or names)
-    for name in groups:
-        find_column(table.columns, name, (), "groups", table.where)
     source = tuple(table.values(table.text)) if table.text else table.images
     assert source is not None
     if isinstance(source, FolderFiles) and table.classes is None:
         _check_paths(source, chosen)
     everything = len(chosen) == table.n_rows
-    columns = Columns() if table.classes is not None and not groups else table.row_columns()
-    columns = columns if everything else columns.of_items(chosen)
-    read_now = columns.values() if groups else {}
     classes = _sorted_classes(set(map(writable, names_of_classes)))
     places = {name: k for k, name in enumerate(classes)}
     codes = np.array([places[writable(names_of_classes[row])] for row in chosen], dtype=np.int64)
@@ -172,15 +154,13 @@ def list_items(
         classes,
         contents,
         data_hash,
-        groups={name: read_now[name] for name in groups},
-        columns=columns,
         rows=[table.rows[row] for row in chosen],
         skipped=table.skipped,
         hashes=hashes,
     )
 
 
-def _label(value: Any, row: int, column: str, table: Records) -> str:
+def _label(value: Any, row: int, column: str, table: Table) -> str:
     if not isinstance(value, (str, int)) or isinstance(value, bool):
         raise BankError(
             f"{table.where}: {table.row_name(table.rows[row])} must have a {column!r} that is text or a whole number, "
@@ -190,10 +170,9 @@ def _label(value: Any, row: int, column: str, table: Records) -> str:
 
 
 def _check_folders(
-    table: Records,
+    table: Table,
     split: str | None,
     labelled: bool,
-    groups: Sequence[str],
     id_column: str | None,
     labels: str | None,
 ) -> None:
@@ -205,21 +184,11 @@ def _check_folders(
     for column, instead in told:
         if column is not None:
             raise BankError(f"{table.where} is not a table, so it has no column {column!r}; {instead}")
-    other = next((name for name in groups if not is_folder(name)), None)
-    if other is not None:
-        raise BankError(
-            f"{table.where} has images in folders, which have no column {other!r}; group them by {FOLDER!r}, or list "
-            "paths and groups in a table"
-        )
     outside = next((name for name in table.names if "/" not in name), None)
     if outside is not None and labelled:
         raise BankError(
             f"{table.where} must have one folder per class, but {outside!r} is in none; move it into the folder of its "
             "class, or list paths and labels in a table"
-        )
-    if outside is not None and groups:
-        raise BankError(
-            f"{outside!r} is in no folder of {table.where}, so it belongs to no group; move it into one, or remove it"
         )
 
 

@@ -2,7 +2,7 @@
 
 from handful.reading.choose import from_hugging_face, read_bank
 from handful.reading.read import read
-from handful.reading.records import Records
 from handful.reading.skipped import Skipped, skipped_counts
+from handful.reading.table import Table
 
-__all__ = ["Records", "Skipped", "from_hugging_face", "read", "read_bank", "skipped_counts"]
+__all__ = ["Skipped", "Table", "from_hugging_face", "read", "read_bank", "skipped_counts"]

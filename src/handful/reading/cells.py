@@ -16,7 +16,7 @@ from handful.banks.tables import LABEL_NAMES
 from handful.errors import BankError, HandfulError
 from handful.machine.extras import import_extra
 from handful.machine.untrusted import Budget, refuse_irregular
-from handful.reading.records import Asked, Records
+from handful.reading.table import Asked, Table
 from handful.shapes import Float
 
 ENDING = ".h5ad"
@@ -35,12 +35,12 @@ def is_h5ad(path: Path) -> bool:
     return path.suffix.lower() == ENDING
 
 
-def read_cells(path: Path, asked: Asked) -> Records:
+def read_cells(path: Path, asked: Asked) -> Table:
     """Read vectors of `obsm`, names of cells, and columns of `obs`."""
     with opened_cells(path) as (read, file):
         frame = read(file["obs"])
         key = _vector_key(file, asked.features, path)
-        return Records(
+        return Table(
             str(path),
             len(frame),
             vectors=_matrix(read, file, key, len(frame), path),

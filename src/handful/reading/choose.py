@@ -1,10 +1,10 @@
-"""Choose from a table: labels, for a bank of examples; names, texts and groups, for a batch to label."""
+"""Labels of a table: rows that have one, as a bank of examples, and rows that have none."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,48 +13,10 @@ import numpy as np
 
 from handful.banks.bank import BLOCK_ROWS, FeatureBank
 from handful.banks.class_names import is_missing, merged_names, plain_label
-from handful.banks.columns import Columns
 from handful.banks.tables import FEATURE_NAMES, LABEL_NAMES, bank_of, find_column
 from handful.errors import BankError
-from handful.reading.folders import with_folders
 from handful.reading.read import may_hold_pickles, read
-from handful.reading.records import TEXT_NAMES, Records
-from handful.reading.skipped import Skipped
-from handful.shapes import Float
-
-
-@dataclass(frozen=True, eq=False)
-class Vectors:
-    """Features of unlabelled items.
-
-    Attributes
-    ----------
-    features : Float[ndarray, "row dim"]
-        One vector per item.
-    names : tuple of str
-        How to find an item again: its name or number where the file has such a column, else `row 0` and so on.
-    rows : sequence of int
-        Positions of the items in the file.
-    texts : tuple of str or None
-        What the items say, where the file has such a column.
-    backbone : str
-        What made the features, where that is known.
-    groups : mapping of str to sequence
-        The columns of groups that were asked for, one value per item.
-    columns : Columns
-        All columns of the file but the vectors.
-    skipped : tuple of Skipped
-        Rows of the file that could not be read.
-    """
-
-    features: Float[np.ndarray, "row dim"]
-    names: tuple[str, ...]
-    rows: Sequence[int]
-    texts: tuple[str, ...] | None = None
-    backbone: str = ""
-    groups: Mapping[str, Sequence[Any]] = field(default_factory=dict)
-    columns: Columns = field(default_factory=Columns)
-    skipped: tuple[Skipped, ...] = ()
+from handful.reading.table import Table
 
 
 def read_bank(
@@ -95,7 +57,7 @@ def read_bank(
     return labelled(read(path, features=features, trust_pickle=trust_pickle, skip_bad=skip_bad), labels)
 
 
-def labelled(table: Records, labels: str | None = None) -> FeatureBank:
+def labelled(table: Table, labels: str | None = None) -> FeatureBank:
     """Return the vectors of the rows that have a label, as a bank; warn of the others."""
     if table.vectors is None:
         kind = "texts" if table.text else "images"
@@ -125,7 +87,7 @@ def _plain_names(bank: FeatureBank) -> FeatureBank:
     return replace(bank, labels=labels, class_names=names, splits=splits, recorded_hash=None)
 
 
-def with_labels(table: Records, labels: str | None = None) -> Records:
+def with_labels(table: Table, labels: str | None = None) -> Table:
     """Return the rows that have a label, as `classes`, without other columns; the others are left out and listed."""
     if labels is None and table.bank is not None:
         return table
@@ -143,7 +105,7 @@ def with_labels(table: Records, labels: str | None = None) -> Records:
     return alone
 
 
-def missing_labels(labels: Any, table: Records) -> dict[int, str]:
+def missing_labels(labels: Any, table: Table) -> dict[int, str]:
     """Return the rows without a label, each with the reason; a table in which no row has one is refused."""
     if isinstance(labels, np.ndarray) and (labels.ndim != 1 or labels.dtype.kind not in "fOUS"):
         return {}
@@ -166,7 +128,7 @@ def _looks_merged(has_label: Sequence[bool]) -> bool:
     return few and has_label[0] and not any(own and below for own, below in pairwise(has_label))
 
 
-def label_column(table: Records, labels: str | None = None) -> str:
+def label_column(table: Table, labels: str | None = None) -> str:
     """Return the column of labels; an empty name where the kind of file has the classes of its rows."""
     if labels is None and table.classes is not None:
         return ""
@@ -175,7 +137,7 @@ def label_column(table: Records, labels: str | None = None) -> str:
     return find_column(table.columns, labels, table.label_names, "labels", table.where)
 
 
-def without_labels(table: Records, labels: str | None = None) -> Records:
+def without_labels(table: Table, labels: str | None = None) -> Table:
     """Keep the rows that have no label."""
     column = label_column(table, labels)
     values = table.values(column)
@@ -183,59 +145,6 @@ def without_labels(table: Records, labels: str | None = None) -> Records:
     if not rows:
         raise BankError(f"{table.where}: every row has a label in column {column!r}, so there is none to label")
     return table.of_rows(rows)
-
-
-def unlabelled(table: Records, *, groups: Sequence[str] = (), id_column: str | None = None) -> Vectors:
-    """Return the vectors of a table as items to label, with names that identify them; labels are ignored.
-
-    `groups` are columns that say to which group a row belongs, also folders of the names if these are paths;
-    `id_column` is the one that identifies a row; by default one with a usual name, such as `id`.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> place = tempfile.mkdtemp() + "/batch.npz"
-    >>> np.savez(place, embeddings=np.eye(2, dtype="float32"), id=["a7", "b3"])
-    >>> unlabelled(read(place)).names
-    ('a7', 'b3')
-    """
-    vectors = table.vectors
-    assert vectors is not None
-    wanted = {*TEXT_NAMES, table.text}
-    there = table.row_columns().by_name
-    read_now = Columns({name: column for name, column in there.items() if name in wanted}).values()
-
-    def first_of(likely: Sequence[str]) -> tuple[str, ...] | None:
-        """Return the first of these columns that has a value for every row."""
-        found = next((read_now[name] for name in likely if name in read_now and None not in read_now[name]), None)
-        return None if found is None else tuple(map(str, found))
-
-    names = table.item_names(id_column)
-    table = with_folders(table, groups, names)
-    check_groups(table, groups)
-    return Vectors(
-        vectors,
-        names,
-        table.rows,
-        first_of((table.text,) if table.text else TEXT_NAMES),
-        table.provenance.backbone,
-        {name: table.values(name) for name in groups},
-        table.row_columns(),
-        table.skipped,
-    )
-
-
-def check_groups(table: Records, groups: Sequence[str]) -> None:
-    """Refuse columns of groups that are not there, or do not have one group for each row."""
-    for name in groups:
-        if not table.columns:
-            raise BankError(
-                f"{table.where} contains only vectors, so it has no column {name!r} for the groups; use .parquet or "
-                ".npz"
-            )
-        find_column(table.columns, name, (), "groups", table.where)
-        if name not in table.row_columns().by_name:
-            raise BankError(f"{table.where}: column {name!r} must have one group for each of the {table.n_rows} rows")
 
 
 def from_hugging_face(dataset: Any, *, features: str | None = None, labels: str | None = None) -> FeatureBank:
@@ -287,4 +196,4 @@ def from_hugging_face(dataset: Any, *, features: str | None = None, labels: str 
         raise BankError("the dataset has no rows")
     names = getattr(dataset.features[classes], "names", None)
     named = {} if names is None else {classes: names}
-    return labelled(Records(where, len(table), vectors=table, columns={classes: numbers}, class_names=named), classes)
+    return labelled(Table(where, len(table), vectors=table, columns={classes: numbers}, class_names=named), classes)

@@ -28,8 +28,8 @@ from handful.machine.extras import import_extra
 from handful.machine.untrusted import Budget, finite
 from handful.reading.header import LOOKED_AT, column_name, is_blank, refuse_equal_names, refuse_title, refuse_unnamed
 from handful.reading.packed import opened_bytes
-from handful.reading.records import Asked, Records, holds_items, not_a_number
 from handful.reading.skipped import Skipped
+from handful.reading.table import Asked, Table, holds_items, not_a_number
 
 DELIMITERS = (",", ";", "\t")
 # Bytes that pyarrow parses at once, and rows that become numbers at once without it.
@@ -64,7 +64,7 @@ class _Form(NamedTuple):
                     line, seen = reader.line_num + 1, seen or not all(map(is_blank, row))
 
 
-def read_delimited(path: Path, asked: Asked) -> Records:
+def read_delimited(path: Path, asked: Asked) -> Table:
     """Read a `.csv` or `.tsv` file, also `.gz`; rows that do not fit the header are skipped and listed."""
     try:
         encoding = encoding_of(path)
@@ -140,7 +140,7 @@ def _long_values() -> Iterator[None]:
                 csv.field_size_limit(_usual)
 
 
-def _read_by_arrow(form: _Form) -> Records | None:
+def _read_by_arrow(form: _Form) -> Table | None:
     """Read a table of which every row can be read; None if there are others."""
     pa, arrow_csv = import_extra("pyarrow", "parquet"), import_extra("pyarrow.csv", "parquet")
     try:
@@ -172,7 +172,7 @@ def _read_by_arrow(form: _Form) -> Records | None:
     if not n_rows:
         return None
     others = pa.Table.from_batches(parts)
-    return Records(
+    return Table(
         str(form.path),
         n_rows,
         vectors=np.concatenate(blocks) if form.chosen else None,
@@ -181,7 +181,7 @@ def _read_by_arrow(form: _Form) -> Records | None:
     )
 
 
-def _read_by_row(form: _Form) -> Records:
+def _read_by_row(form: _Form) -> Table:
     place_of = {name: place for place, name in enumerate(form.header) if name}
     places = [place_of[name] for name in form.chosen]
     is_vector = set(places)
@@ -218,7 +218,7 @@ def _read_by_row(form: _Form) -> Records:
     refuse_unnamed([place for place in others if not form.header[place] and place not in empty], str(form.path))
     about: dict[str, Any] = {"skipped": tuple(skipped), "positions": positions, "lines": lambda: lines}
     kept = {form.header[place]: columns[place] for place in others if place not in empty}
-    table = Records(str(form.path), len(positions), columns=kept, **about)
+    table = Table(str(form.path), len(positions), columns=kept, **about)
     blocks.append(np.array(part, np.float32).reshape(len(part), len(places)))
     return replace(table, vectors=np.concatenate(blocks)) if places else table
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import PureWindowsPath
 
 from handful.errors import FileFormatError
-from handful.reading.records import Records
+from handful.reading.table import Table
 
 # The column of the folder that a file lies in.
 FOLDER = "folder"
@@ -58,7 +58,7 @@ def folder_columns(asked: Sequence[str], files: Sequence[str], where: str) -> di
     return found
 
 
-def with_folders(table: Records, asked: Sequence[str], names: Sequence[str]) -> Records:
+def with_folders(table: Table, asked: Sequence[str], names: Sequence[str]) -> Table:
     """Add the columns that are asked for, not there, and folders of the rows, where the names of these are paths."""
     missing = [name for name in asked if is_folder(name) and name not in table.columns]
     if not missing or not any("/" in name or "\\" in name for name in names):

@@ -10,7 +10,7 @@ from typing import Any
 from handful.banks.class_names import BLANKS, plain_label
 from handful.banks.tables import FEATURE_NAMES, LABEL_NAMES
 from handful.errors import BankError
-from handful.reading.records import PATH_NAME, TEXT_NAMES, Asked
+from handful.reading.table import PATH_NAME, TEXT_NAMES, Asked
 
 # Rows that are looked at to tell a title from the names of columns.
 LOOKED_AT = 20

@@ -10,16 +10,16 @@ from pathlib import Path, PurePosixPath
 from handful.errors import BankError
 from handful.reading.contents import DAMAGED_ENTRY, IMAGE_SUFFIXES, NOT_READ, FolderFiles, ZipFiles
 from handful.reading.folders import FOLDER
-from handful.reading.records import Records
+from handful.reading.table import Table
 
 
-def read_image_folder(root: Path) -> Records:
+def read_image_folder(root: Path) -> Table:
     """List the images below a folder; links to folders are not followed."""
     names = image_names(file.relative_to(root).as_posix() for file in root.rglob("*") if file.is_file())
     return _table(names, FolderFiles(root, names), str(root))
 
 
-def read_image_archive(path: Path, archive: Path) -> Records:
+def read_image_archive(path: Path, archive: Path) -> Table:
     """List the images in a .zip, or below a folder inside it."""
     inside = path.relative_to(archive).as_posix()
     prefix = "" if inside == "." else f"{inside}/"
@@ -53,7 +53,7 @@ def _ending(name: str) -> str:
     return PurePosixPath(name).suffix.lower()
 
 
-def _table(names: tuple[str, ...], images: FolderFiles | ZipFiles, where: str) -> Records:
+def _table(names: tuple[str, ...], images: FolderFiles | ZipFiles, where: str) -> Table:
     """Return the images; those of kinds that are not read are left out and listed."""
     unread = {row: NOT_READ[_ending(name)] for row, name in enumerate(names) if _ending(name) in NOT_READ}
     if len(unread) == len(names):
@@ -61,7 +61,7 @@ def _table(names: tuple[str, ...], images: FolderFiles | ZipFiles, where: str) -
         why = f"it has {counts}, which is not read: convert photographs to JPEG" if unread else "check the path"
         raise BankError(f"{where} contains no image that is read ({', '.join(sorted(IMAGE_SUFFIXES))}); {why}")
     folders = [name.rpartition("/")[0] for name in names]
-    table = Records(
+    table = Table(
         where, len(names), images=images, names=names, columns={FOLDER: folders}, classes=folders, no_label=()
     )
     return table.without(

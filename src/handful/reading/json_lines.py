@@ -10,11 +10,11 @@ from typing import Any
 from handful.errors import BankError
 from handful.machine.untrusted import Budget, parse_json
 from handful.reading.packed import opened_bytes
-from handful.reading.records import Asked, Records, table_of_lists
 from handful.reading.skipped import Skipped
+from handful.reading.table import Asked, Table, table_of_lists
 
 
-def read_json_lines(path: Path, asked: Asked) -> Records:
+def read_json_lines(path: Path, asked: Asked) -> Table:
     """Read a `.jsonl` file, also `.gz`; lines that are no object are skipped and listed."""
     try:
         with opened_bytes(path) as stream:

@@ -13,7 +13,7 @@ from handful.banks.bank import Provenance
 from handful.banks.tables import FEATURE_NAMES, NAME_NAMES, find_column
 from handful.errors import BankError
 from handful.machine.untrusted import read_bytes, read_json
-from handful.reading.records import Asked, Records
+from handful.reading.table import Asked, Table
 
 # Names of lines in a folder's README, and the fields of Provenance they fill.
 README_FIELDS = {
@@ -30,13 +30,13 @@ README_FIELDS = {
 SPARSE = {"format", "shape", "data"}
 
 
-def read_npy(path: Path, asked: Asked) -> Records:
+def read_npy(path: Path, asked: Asked) -> Table:
     """Map a `.npy` file of vectors."""
     vectors = open_npy(path, trust_pickle=asked.trust_pickle)
-    return Records(str(path), len(vectors) if vectors.ndim else 0, vectors=vectors)
+    return Table(str(path), len(vectors) if vectors.ndim else 0, vectors=vectors)
 
 
-def read_npz(path: Path, asked: Asked) -> Records:
+def read_npz(path: Path, asked: Asked) -> Table:
     """Read all arrays of a `.npz` file."""
     with opened_archive(path, trust_pickle=asked.trust_pickle) as archive:
         if set(archive) >= SPARSE:
@@ -49,7 +49,7 @@ def read_npz(path: Path, asked: Asked) -> Records:
         return table_of_arrays({name: archive[name] for name in archive}, key, str(path))
 
 
-def table_of_arrays(arrays: Mapping[str, np.ndarray], features: str, where: str) -> Records:
+def table_of_arrays(arrays: Mapping[str, np.ndarray], features: str, where: str) -> Table:
     """Make a table from arrays by name; one of them may hold the names of the classes."""
     vectors = arrays[features]
     rest = {name: array for name, array in arrays.items() if name != features}
@@ -58,10 +58,10 @@ def table_of_arrays(arrays: Mapping[str, np.ndarray], features: str, where: str)
         names = next((name for name in NAME_NAMES if name in rest and name != column), None)
         if names is not None:
             named[column] = rest[names].tolist()
-    return Records(where, len(vectors) if vectors.ndim else 0, vectors=vectors, columns=rest, class_names=named)
+    return Table(where, len(vectors) if vectors.ndim else 0, vectors=vectors, columns=rest, class_names=named)
 
 
-def read_array_folder(folder: Path, asked: Asked) -> Records:
+def read_array_folder(folder: Path, asked: Asked) -> Table:
     """Read `features.npy` (mapped) and, if they exist, `labels.npy`, `classes.json` and `README.md`."""
     vectors, labels, names = open_npy(folder / "features.npy", trust_pickle=asked.trust_pickle), None, None
     if (folder / "labels.npy").exists():
@@ -70,7 +70,7 @@ def read_array_folder(folder: Path, asked: Asked) -> Records:
         names = read_json(folder / "classes.json", BankError, "a list of names")
         if not isinstance(names, list):
             raise BankError(f"{folder / 'classes.json'} must be a list with the name of each label, in order")
-    return Records(
+    return Table(
         str(folder),
         len(vectors) if vectors.ndim else 0,
         vectors=vectors,

@@ -25,7 +25,7 @@ from handful.errors import BankError
 from handful.machine.extras import import_pyarrow
 from handful.machine.untrusted import Budget, parse_json, refuse_irregular
 from handful.machine.whole_file import written_whole
-from handful.reading.records import PATH_NAME, TEXT_NAMES, Asked, Records, no_items
+from handful.reading.table import PATH_NAME, TEXT_NAMES, Asked, Table, no_items
 from handful.shapes import Float
 
 ENDINGS = (".parquet", ".pq")
@@ -39,7 +39,7 @@ NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 SCANNED_AT_ONCE = 2**16
 
 
-def read_parquet(path: Path, asked: Asked) -> Records:
+def read_parquet(path: Path, asked: Asked) -> Table:
     """Read Parquet files, taken together as one table; rows without a vector are skipped and listed.
 
     Class names that handful or Hugging Face `datasets` stored in the metadata are used.
@@ -73,7 +73,7 @@ def read_parquet(path: Path, asked: Asked) -> Records:
         raise BankError(
             f"what handful noted in the metadata of {where} is damaged ({error}); export it again"
         ) from error
-    return Records(where, columns.n_rows, vectors=matrix, columns=columns, **about).without(lost)
+    return Table(where, columns.n_rows, vectors=matrix, columns=columns, **about).without(lost)
 
 
 def parquet_files(path: Path) -> list[Path]:

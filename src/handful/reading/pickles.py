@@ -14,13 +14,13 @@ from handful.banks.tables import FEATURE_NAMES, find_column
 from handful.errors import BankError
 from handful.machine.untrusted import refuse_irregular
 from handful.reading.numpy_files import table_of_arrays
-from handful.reading.records import Asked, Records
+from handful.reading.table import Asked, Table
 
 # How files of torch.save begin: a zip archive, and before that a pickle of this number.
 TORCH_STARTS = (b"PK\x03\x04", b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.")
 
 
-def read_pickle(path: Path, asked: Asked) -> Records:
+def read_pickle(path: Path, asked: Asked) -> Table:
     """Read a `.pt`, `.pth`, `.pkl`, `.pickle` or `.plk` file.
 
     Supported are a mapping with features and labels, a pair of them, a mapping from class to features, and the list of
@@ -31,7 +31,7 @@ def read_pickle(path: Path, asked: Asked) -> Records:
         content = next((part for part in content if isinstance(part, Mapping)), None)
     if isinstance(content, (list, tuple)):
         vectors, labels = (_array(part, where) for part in content)
-        return Records(where, len(vectors), vectors=vectors, classes=labels)
+        return Table(where, len(vectors), vectors=vectors, classes=labels)
     if not isinstance(content, Mapping) or not content:
         raise BankError(f"{path} has neither features with labels nor a mapping from class to features")
     named = all(isinstance(key, str) for key in content)
@@ -82,7 +82,7 @@ def _array(value: Any, where: str) -> np.ndarray:
         raise BankError(f"{where}: vectors have different shapes ({error})") from error
 
 
-def _of_classes(content: Mapping[Any, Any], where: str) -> Records:
+def _of_classes(content: Mapping[Any, Any], where: str) -> Table:
     """Make a table from a mapping class -> features [row, dim], arrays or lists of vectors."""
     sized = all(isinstance(v, (list, tuple)) or (_is_array(v) and v.ndim > 0) for v in content.values())
     keys = [key for key in content if len(content[key])] if sized else []
@@ -96,4 +96,4 @@ def _of_classes(content: Mapping[Any, Any], where: str) -> Records:
     except ValueError as error:
         raise BankError(f"{where}: classes have features of different shapes ({error})") from error
     labels = np.repeat(np.arange(len(keys)), [len(part) for part in parts])
-    return Records(where, len(table), vectors=table, classes=labels, class_names={"": [str(key) for key in keys]})
+    return Table(where, len(table), vectors=table, classes=labels, class_names={"": [str(key) for key in keys]})

@@ -1,4 +1,4 @@
-"""read: the contents of any supported file or folder, as one `Records`; its name and content tell the kind of file."""
+"""read: the contents of any supported file or folder, as one `Table`; its name and content tell the kind of file."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from handful.reading.numpy_files import read_array_folder, read_npy, read_npz
 from handful.reading.packed import opened_bytes
 from handful.reading.parquet import parquet_files, read_parquet
 from handful.reading.pickles import read_pickle
-from handful.reading.records import PATH_NAME, TEXT_NAMES, Asked, Records, no_items
 from handful.reading.spectra import read_mgf, read_msp, read_mzml
 from handful.reading.spreadsheet import read_spreadsheet
+from handful.reading.table import PATH_NAME, TEXT_NAMES, Asked, Table, no_items
 
 PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".plk")
 # Readers of files by the ending of their names; text can also be packed, `.csv.gz`.
-READERS: Mapping[str, Callable[[Path, Asked], Records]] = MappingProxyType(
+READERS: Mapping[str, Callable[[Path, Asked], Table]] = MappingProxyType(
     {
         ".csv": read_delimited,
         ".tsv": read_delimited,
@@ -68,11 +68,11 @@ def read(
     text: str | None = None,
     trust_pickle: bool = False,
     skip_bad: bool = False,
-) -> Records:
+) -> Table:
     r"""Read vectors, texts or images, and their columns, from any supported file or folder.
 
     Labels, groups and names are chosen afterwards, from the columns. Rows that cannot be read are left out and listed
-    in `Records.skipped` with their lines. A file with more than 5 % of such rows, and more than one, is refused. Blank
+    in `Table.skipped` with their lines. A file with more than 5 % of such rows, and more than one, is refused. Blank
     texts are left out and listed too; blank rows at the end of a file are no rows. In a folder of Parquet files, a
     column that a file lacks is missing there; the vectors must be in all files, and a Hive partition may not contradict
     a column.
@@ -97,7 +97,7 @@ def read(
 
     Returns
     -------
-    Records
+    Table
         The contents of the file, one row per item.
 
     Examples
@@ -143,7 +143,7 @@ def _ending(path: Path) -> str | None:
     return endings[-1] if endings and endings[-1] in READERS and not path.is_dir() else None
 
 
-def _read(place: Path, asked: Asked) -> Records:
+def _read(place: Path, asked: Asked) -> Table:
     ending = _ending(place)
     archive = archive_above(place)
     if archive is not None:
@@ -175,10 +175,10 @@ def _hint(place: Path) -> str:
     return f": {HINTS[ending]}" if ending in HINTS else ""
 
 
-def _read_folder(place: Path, asked: Asked) -> Records:
+def _read_folder(place: Path, asked: Asked) -> Table:
     if store.is_bank(place):
         bank = FeatureBank.load(place)
-        return Records(str(place), bank.n_rows, vectors=bank.features, bank=bank, provenance=bank.provenance)
+        return Table(str(place), bank.n_rows, vectors=bank.features, bank=bank, provenance=bank.provenance)
     if (place / "features.npy").exists():
         return read_array_folder(place, asked)
     if parquet_files(place):
@@ -193,7 +193,7 @@ def _read_folder(place: Path, asked: Asked) -> Records:
     return read_image_folder(place)
 
 
-def _with_items(table: Records, text: str | None, place: Path) -> Records:
+def _with_items(table: Table, text: str | None, place: Path) -> Table:
     """Check the vectors, or else find the column of texts or of paths, and leave out rows where it is empty."""
     table = table.checked(skip_bad=True)
     if text is not None and table.images is None and table.vectors is None:
@@ -224,7 +224,7 @@ def _with_items(table: Records, text: str | None, place: Path) -> Records:
     return replace(_without_gaps(table, texts), text=texts)
 
 
-def _without_gaps(table: Records, column: str) -> Records:
+def _without_gaps(table: Table, column: str) -> Table:
     """Leave out rows where the column is blank, or no text; blank rows at the end are no rows."""
     values = table.values(column)
     last = len(values)

@@ -27,8 +27,8 @@ from handful.errors import BankError, HandfulError
 from handful.machine.untrusted import Budget, finite
 from handful.reading.delimited import encoding_of
 from handful.reading.packed import opened_bytes
-from handful.reading.records import Asked, Records
 from handful.reading.skipped import Skipped
+from handful.reading.table import Asked, Table
 from handful.shapes import Float
 
 LOWEST, HIGHEST, NEAR = 50, 1000, 1.5
@@ -88,20 +88,20 @@ def _column(key: str) -> str:
     return SAME.get(re.sub(r"[^a-z0-9]", "", key.lower()), key.strip().lower().replace(" ", "_"))
 
 
-def read_mgf(path: Path, asked: Asked) -> Records:
+def read_mgf(path: Path, asked: Asked) -> Table:
     """Read all spectra of an `.mgf` file."""
-    return _records(path, _mgf(path), Budget.of(path))
+    return _table(path, _mgf(path), Budget.of(path))
 
 
-def read_msp(path: Path, asked: Asked) -> Records:
+def read_msp(path: Path, asked: Asked) -> Table:
     """Read all spectra of an `.msp` file, as NIST, MassBank, MoNA and GNPS have them."""
-    return _records(path, _msp(path), Budget.of(path))
+    return _table(path, _msp(path), Budget.of(path))
 
 
-def read_mzml(path: Path, asked: Asked) -> Records:
+def read_mzml(path: Path, asked: Asked) -> Table:
     """Read the spectra of fragments (MS2 and on) of an `.mzML` file; arrays are plain or compressed by zlib."""
     budget = Budget.of(path)
-    return _records(path, _mzml(path, budget), budget)
+    return _table(path, _mzml(path, budget), budget)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -317,7 +317,7 @@ def _unpacked(text: str, about: dict[str, str], budget: Budget) -> np.ndarray:
     return numbers
 
 
-def _records(path: Path, spectra: Iterator[Spectrum], budget: Budget) -> Records:
+def _table(path: Path, spectra: Iterator[Spectrum], budget: Budget) -> Table:
     lines, positions, skipped, names = array("q"), array("q"), list[Skipped](), list[str]()
     masses, charges, columns = list[float | None](), list[int | None](), dict[str, list[Any]]()
     # Bins that are not zero, one spectrum after another: a spectrum may have few peaks, or none.
@@ -350,7 +350,7 @@ def _records(path: Path, spectra: Iterator[Spectrum], budget: Budget) -> Records
         _fill(column, len(positions), budget)
     vectors = np.zeros((len(positions), HIGHEST - LOWEST), np.float32)
     vectors[np.repeat(np.arange(len(sizes)), sizes), np.asarray(bins)] = values
-    return Records(
+    return Table(
         str(path),
         len(positions),
         vectors=vectors,

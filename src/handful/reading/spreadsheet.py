@@ -14,7 +14,7 @@ from handful.errors import BankError, HandfulError
 from handful.machine.extras import import_extra
 from handful.machine.untrusted import Budget, refuse_irregular
 from handful.reading.header import LOOKED_AT, column_name, is_blank, refuse_equal_names, refuse_title
-from handful.reading.records import PATH_NAME, TEXT_NAMES, Asked, Records, no_items, table_of_lists
+from handful.reading.table import PATH_NAME, TEXT_NAMES, Asked, Table, no_items, table_of_lists
 
 # Sheets that are looked at for a table, if the first has none.
 MOST_SHEETS = 10
@@ -29,7 +29,7 @@ MOST_ELEMENTS = 2**17
 ELEMENT_BYTES = 16
 
 
-def read_spreadsheet(path: Path, asked: Asked) -> Records:
+def read_spreadsheet(path: Path, asked: Asked) -> Table:
     """Read the first sheet of an `.xlsx` file; formulas are read as the values that were saved with them."""
     openpyxl = import_extra("openpyxl", "xlsx")
     refuse_irregular(path, BankError)

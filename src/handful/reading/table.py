@@ -1,4 +1,4 @@
-"""Records: the contents of any kind of file: vectors, texts or images, and their columns.
+"""Table: the contents of any kind of file: vectors, texts or images, and their columns.
 
 Which column has the labels, groups, names or texts is chosen afterwards, by `find_column`.
 """
@@ -43,7 +43,7 @@ class Asked(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Records:
+class Table:
     """The contents of a file or folder, one row per item.
 
     Attributes
@@ -83,10 +83,10 @@ class Records:
 
     Examples
     --------
-    >>> records = Records("a list", 3, vectors=np.eye(3), columns={"id": ["a7", "b3", "c1"]})
-    >>> records
-    Records('a list', 3 rows, vectors of 3 numbers, columns id)
-    >>> records.of_rows([2, 0]).columns
+    >>> table = Table("a list", 3, vectors=np.eye(3), columns={"id": ["a7", "b3", "c1"]})
+    >>> table
+    Table('a list', 3 rows, vectors of 3 numbers, columns id)
+    >>> table.of_rows([2, 0]).columns
     {'id': ['c1', 'a7']}
     """
 
@@ -115,7 +115,7 @@ class Records:
         said += ["images"] if self.images is not None else []
         said += [f"columns {some_of(list(self.columns))}"] if self.columns else []
         said += [f"{len(self.skipped):,} skipped"] if self.skipped else []
-        return f"Records({', '.join(said)})"
+        return f"Table({', '.join(said)})"
 
     @property
     def rows(self) -> Sequence[int]:
@@ -131,7 +131,7 @@ class Records:
         """Number of rows with those that were left out."""
         return self.n_rows + len(self.skipped)
 
-    def without(self, reasons: Mapping[int, str], kind: Why = "unreadable") -> Records:
+    def without(self, reasons: Mapping[int, str], kind: Why = "unreadable") -> Table:
         """Leave out rows and list them with the reasons."""
         if not reasons:
             return self
@@ -143,7 +143,7 @@ class Records:
         table = replace(self, skipped=tuple(sorted((*self.skipped, *lost), key=lambda one: one.row)))
         return table.of_rows([row for row in range(self.n_rows) if row not in reasons])
 
-    def checked(self, skip_bad: bool) -> Records:
+    def checked(self, skip_bad: bool) -> Table:
         """Refuse a table of which no row is left, or, unless `skip_bad`, of which too many rows are unreadable."""
         bad = [one for one in self.skipped if one.kind == "unreadable"]
         if not self.n_rows:
@@ -163,7 +163,7 @@ class Records:
         """Warn of rows that were left out, and list the first of them."""
         warn_of_skipped(self.where, self.skipped, self.n_given, stacklevel=3)
 
-    def of_rows(self, rows: Sequence[int]) -> Records:
+    def of_rows(self, rows: Sequence[int]) -> Table:
         """Keep these rows alone."""
         images = None if self.images is None else pick(self.images, rows)
         assert not isinstance(images, tuple)
@@ -231,7 +231,7 @@ def no_items(columns: Sequence[str], where: str) -> BankError:
     )
 
 
-def table_of_lists(columns: Mapping[str, list[Any]], asked: Asked, where: str, **about: Any) -> Records:
+def table_of_lists(columns: Mapping[str, list[Any]], asked: Asked, where: str, **about: Any) -> Table:
     """Make a table from columns of plain values; the vectors are a column of lists, or one column per dimension."""
     n_rows = len(next(iter(columns.values()), ()))
     if not n_rows:
@@ -239,7 +239,7 @@ def table_of_lists(columns: Mapping[str, list[Any]], asked: Asked, where: str, *
     chosen = [] if holds_items(list(columns), asked) else _vector_columns(columns, asked.features, where)
     beside = set(chosen)
     others = {name: column for name, column in columns.items() if name not in beside}
-    table = Records(where, n_rows, columns=others, **about)
+    table = Table(where, n_rows, columns=others, **about)
     if not chosen:
         return table
     rows = columns[chosen[0]]
