@@ -153,6 +153,15 @@ class Task:
         contexts, given, not_applied = _engine_terms(known, self.batch, self.classes)
         return replace(self, known=known, contexts=contexts, given=given, not_applied=not_applied)
 
+    def given_to(self, rows: Sequence[int]) -> tuple[dict[int, str | None], list[Skipped]]:
+        """Return the labels given to the items at these positions, and what was not applied to others."""
+        batch, position = self.batch, {item: at for at, item in enumerate(rows)}
+        lost = [item for item in self.given if item not in position]
+        return (
+            {position[item]: label for item, label in self.given.items() if item in position},
+            [Skipped(batch.rows[item], batch.names[item], "it could not be read") for item in lost],
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
@@ -500,7 +509,7 @@ def label(
         answer = _by_method(task.method, fitted.examples, fitted.points)
         similar = similar_names(fitted.classes, fitted.examples.class_sizes.tolist())
         return _classified(fitted, task, answer, similar=tuple(similar), method=task.method.method)
-    given, lost = _of_readable(task, fitted.rows)
+    given, lost = task.given_to(fitted.rows)
     # A class of which no example could be read is one that a person named, if an item was given it.
     new_classes = new_labels(given, fitted.classes)
     classes = (*fitted.classes, *new_classes)
@@ -628,16 +637,6 @@ def _without_candidates(known: KnownFiles) -> list[int]:
     if known.get("precursor") is None:
         return []
     return [item for item, names in enumerate(known["candidates"]) if names == []]
-
-
-def _of_readable(task: Task, rows: Sequence[int]) -> tuple[dict[int, str | None], list[Skipped]]:
-    """Return the labels given to the items at these positions, and what was not applied to others."""
-    batch, position = task.batch, {item: at for at, item in enumerate(rows)}
-    lost = [item for item in task.given if item not in position]
-    return (
-        {position[item]: label for item, label in task.given.items() if item in position},
-        [Skipped(batch.rows[item], batch.names[item], "it could not be read") for item in lost],
-    )
 
 
 def _streams(task: Task, asked: bool) -> bool:

@@ -94,7 +94,7 @@ def review_files(fitted: Fitted, outputs: Outputs, title: str, where: Address, *
 
 def _begin_with(review: BatchReview, fitted: Fitted) -> None:
     """Take over what a person said before, in `given`: one step for each kind of answer."""
-    labels = fitted.task.given.of_items(fitted.task.batch, fitted.rows).labels
+    labels, _ = fitted.task.given_to(fitted.rows)
     classes = set(review.first.class_names)
     kinds = {item: "none" if name is None else "class" if name in classes else "new" for item, name in labels.items()}
     for kind in ("class", "new", "none"):

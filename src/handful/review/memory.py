@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from handful.classification.labelled import HASH_DIGITS, Batch, Classified
+from handful.classification.batch import HASH_DIGITS, Batch
+from handful.classification.labelled import Classified
 from handful.errors import LabelError, OptionError
 from handful.estimators import Answer, BatchClassifier
 from handful.estimators.batches import Batches, CatalogueItems
