@@ -69,8 +69,7 @@ def test_answered_items_are_not_asked_about_again():
 
 def test_only_the_most_doubtful_of_very_many_are_compared(monkeypatch):
     points, q, certainty, of = blocks(0, [30, 20, 10], [0.02, 0.3, 0.4])
-    monkeypatch.setattr(questions, "MOST_ASKED_ABOUT", 30)
-    monkeypatch.setattr(questions, "MOST_PAIRED", 25)
+    monkeypatch.setattr(questions, "MOST_COMPARED", 30)
     assert of[[question.item for question in questions_about(points, q, certainty, 2)]].tolist() == [1, 2]
 
 

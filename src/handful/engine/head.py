@@ -51,11 +51,8 @@ from handful.engine.names import USUAL_NAME_WEIGHT, HeadRows, NameVectors, Train
 INVERSE_RIDGE = 30.0
 # T if nothing can be left out. Left-out temperatures at one shot were 0.35 to 0.43 on three banks.
 USUAL_TEMPERATURE = 0.37
-# Left-out examples by which the weight of names is chosen; each weight that is tried takes a head per fold.
-ENOUGH_TO_CHOOSE = 200.0
-# Other classes that an example is compared with, its own included, and what one such comparison costs in comparisons
-# with all classes: rows have to be gathered.
-RIVALS, COST_OF_NEAR = 64, 8
+# Classes that an example is compared with if there are very many, its own included.
+RIVALS = 64
 # κ of the class means from which training against near classes starts, for rows of unit length.
 NEAR_SLOPE = 20.0
 # N·K·d up to which an example is compared with all classes (20 s for one head, on one core), and up to which all folds
@@ -177,7 +174,8 @@ def fit_head(
 
     work = n_rows * n_classes * min(n_rows, dim)
     near = work > FULL_WORK
-    folded = (COST_OF_NEAR * n_rows * RIVALS * dim if near else work) <= FOLDED_WORK
+    # A comparison with near classes costs as much as eight with all of them: rows have to be gathered.
+    folded = (8 * n_rows * RIVALS * dim if near else work) <= FOLDED_WORK
     if square_norm is None:
         square_norm = float((points**2).sum(1, dtype=np.float64).mean())
     train = _trainer(n_classes, math.sqrt(square_norm or 1.0), near)
@@ -291,7 +289,7 @@ def _with_names(rows: HeadRows, names: NameVectors, train: Train) -> HeadRows:
     if not names.are_informative(means, rows.shots):
         return rows if everywhere else named
     best = replace(named, name_weight=USUAL_NAME_WEIGHT)
-    left_out = _left_out(best, FOLDS, ENOUGH_TO_CHOOSE)
+    left_out = _left_out(best, FOLDS, 200)  # each weight that is tried takes a head per fold
     if left_out:
         best = best.with_best_weight(train, left_out)
     return rows if best.name_weight == 0 and everywhere else best

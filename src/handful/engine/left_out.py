@@ -15,14 +15,12 @@ Floats = npt.NDArray[np.floating[Any]]
 Ints = npt.NDArray[np.integer[Any]]
 Bools = npt.NDArray[np.bool_]
 
-# Numbers in one block of logits: a block fits a second-level cache.
-BLOCK_NUMBERS = 2**19
+# Folds in which examples are left out.
 FOLDS = 5
 # With fewer examples to leave out, nothing is calibrated, and unknown items are not modelled.
 FEWEST_LEFT_OUT = 20
+# T, what is tried.
 TEMPERATURES = np.logspace(-1, 1, 55)
-# Share of wrong labels: limits, and updates at each temperature.
-LEAST_WRONG, MOST_WRONG, WRONG_STEPS = 1e-4, 0.5, 15
 
 
 class LeftOutExamples(NamedTuple):
@@ -155,9 +153,9 @@ def log_likelihood(
     """Return at each temperature the mean log-likelihood and ε: the `share`, or that which maximises it."""
     w = weights.astype(np.float64) / weights.sum(dtype=np.float64)
     p, wrong = np.exp(-margins.behind), np.full((len(margins.behind), 1), 0.05 if share is None else share)
-    for _ in range(WRONG_STEPS if share is None else 0):
+    for _ in range(15 if share is None else 0):
         right = (1 - wrong) * p / ((1 - wrong) * p + wrong / n_classes)
-        wrong = np.clip((1 - right) @ w, LEAST_WRONG, MOST_WRONG)[:, None]
+        wrong = np.clip((1 - right) @ w, 1e-4, 0.5)[:, None]
     return np.log((1 - wrong) * p + wrong / n_classes) @ w, wrong[:, 0]
 
 
@@ -189,7 +187,7 @@ def distinct(points: Floats, codes: Ints) -> tuple[Ints, Ints, Ints]:
     return keys // len(codes), inverse, shots
 
 
-def blocks(n_rows: int, n_classes: int) -> list[slice]:
-    """Cut rows so that their scores of all classes fit a cache."""
-    size = max(1, BLOCK_NUMBERS // n_classes)
+def blocks(n_rows: int, n_classes: int, numbers: int = 2**19) -> list[slice]:
+    """Cut rows so that their scores of all classes have so many numbers, and fit a second-level cache."""
+    size = max(1, numbers // n_classes)
     return [slice(at, at + size) for at in range(0, n_rows, size)]

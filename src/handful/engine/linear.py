@@ -45,11 +45,6 @@ from handful.shapes import PerBatch
 
 # Stop when the gradient is this share of that at zero: logits then differ from converged ones by less than 1 %.
 TOLERANCE = 1e-3
-# L-BFGS: pairs of steps and changes of the gradient that it remembers, and steps that it may take. SciPy's own takes as
-# many steps, in double precision, and twice as long.
-MEMORY, MOST_STEPS, MOST_HALVINGS = 10, 200, 20
-# Ridge of a logistic regression on one number.
-RIDGE = 1e-3
 # κ times the mean squared distance of the class means from their centre, in nats, at T = 1. At one shot the most likely
 # values were 11 to 16 on three banks.
 NATS_OF_MEANS = 14.0
@@ -61,8 +56,6 @@ SHARE_OF_EXCESS = 0.7
 SHRINKAGES = (1.0, 0.9, 0.8, 0.6)
 # The spread is known if there are this many more examples than classes.
 ENOUGH_FOR_SPREAD = 10
-# Scores of left-out examples.
-LEFT_OUT_SCORES = 2**24
 # a, what an item of a class counts, in examples, and the share of the gain in nats that is believed.
 PULL, BELIEVED = 2.0, 0.5
 
@@ -93,8 +86,8 @@ def logistic(
     return _minimised(points, _ones(points) if each is None else each, groups, start, 1 / inverse_ridge, 0.0)
 
 
-def logistic_line(x: Floats, truth: Floats, weights: Floats) -> tuple[float, float]:
-    """Minimise `Σ w CE(y, A + B x) + ridge (A² + B²)/2`.
+def logistic_line(x: Floats, truth: Floats, weights: Floats, ridge: float = 1e-3) -> tuple[float, float]:
+    """Minimise `Σ w CE(y, A + B x) + ridge (A² + B²)/2`; the ridge is small, for data that a threshold separates.
 
     Examples
     --------
@@ -109,12 +102,12 @@ def logistic_line(x: Floats, truth: Floats, weights: Floats) -> tuple[float, flo
     def loss(at: Floats) -> tuple[float, Floats]:
         logits = at[0] + at[1] * x
         each = np.maximum(logits, 0) + np.log1p(np.exp(-np.abs(logits))) - truth * logits
-        return float(weights @ each + RIDGE / 2 * at @ at), sums(weights * (expit(logits) - truth)) + RIDGE * at
+        return float(weights @ each + ridge / 2 * at @ at), sums(weights * (expit(logits) - truth)) + ridge * at
 
     def curvature(at: Floats) -> Floats:
         p = expit(at[0] + at[1] * x)
         each = weights * p * (1 - p)
-        return np.stack([sums(each), sums(each * x)]) + RIDGE * np.eye(2)
+        return np.stack([sums(each), sums(each * x)]) + ridge * np.eye(2)
 
     a, b = minimize(loss, np.zeros(2), jac=True, hess=curvature, method="trust-exact", options={"gtol": 1e-8}).x
     return float(a), float(b)
@@ -267,16 +260,19 @@ def _minimised(
 def _descend(
     value: Callable[[Floats], tuple[float, Floats]], here: Floats, first: tuple[float, Floats], enough: float
 ) -> Floats:
-    """Minimise by L-BFGS with backtracking (Armijo) until the gradient is at most `enough`; `first` is that of here."""
+    """Minimise by L-BFGS with backtracking (Armijo) until the gradient is at most `enough`; `first` is that of here.
+
+    SciPy's own takes as many steps, in double precision, and twice as long.
+    """
     loss, gradient = first
     steps: list[tuple[Floats, Floats, float]] = []
     rounding = 4 * float(np.finfo(here.dtype).eps)
-    for _ in range(MOST_STEPS):
+    for _ in range(200):
         if float(np.linalg.norm(gradient)) <= enough:
             break
         direction = _newton(gradient, steps)
         slope, step = float(np.vdot(gradient, direction)), 1.0
-        for _ in range(MOST_HALVINGS):
+        for _ in range(20):
             there = here - step * direction
             new_loss, new_gradient = value(there)
             # What the step gains can be less than the rounding of the loss.
@@ -288,7 +284,7 @@ def _descend(
         moved, turned = there - here, new_gradient - gradient
         bend = float(np.vdot(moved, turned))
         if bend > rounding * float(np.vdot(turned, turned)):
-            steps = [*steps, (moved, turned, 1 / bend)][-MEMORY:]
+            steps = [*steps, (moved, turned, 1 / bend)][-10:]
         here, loss, gradient = there, new_loss, new_gradient
     return here
 
@@ -338,7 +334,7 @@ def fit_class_means(means: Floats, shots: Floats, points: Floats, codes: Ints) -
     _, row, counts = distinct(points, codes)
     copies = counts[row].astype(means.dtype)
     kept = np.flatnonzero(shots[codes] > copies)
-    some = min(len(kept), max(1, LEFT_OUT_SCORES // len(means)))
+    some = min(len(kept), max(1, 2**24 // len(means)))  # so many scores are enough
     kept = kept[np.linspace(0, len(kept) - 1, some).round().astype(np.int64)]
     x, own, copies, s = points[kept], codes[kept], copies[kept], shots[codes[kept]]
     away = (x - means[own]) * np.sqrt(s / (s - 1))[:, None]

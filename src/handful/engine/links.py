@@ -24,10 +24,6 @@ Ints = npt.NDArray[np.integer]
 LINKS = 10
 # Most anchors.
 MOST_ANCHORS = 512
-# Chance that two items share a class: limits, the first guess, and Newton steps.
-LEAST_PAIRS, MOST_PAIRS, PAIR_CHANCE, PAIR_STEPS = 1e-4, 0.9, 0.1, 12
-# Fewest different items of a new group: a single item is not a class.
-SMALLEST = 3
 
 
 class Links(NamedTuple):
@@ -193,7 +189,7 @@ def new_groups(
     """
     groups = []
     for members in _agglomerated(log_odds):
-        if len(set(copy_of[members].tolist())) < SMALLEST:
+        if len(set(copy_of[members].tolist())) < 3:  # a few copies of an item are not a class
             continue
         inside = points[members]
         members = members[((inside - inside.mean(0)) ** 2).sum(1).argsort(kind="stable")]
@@ -209,12 +205,12 @@ def _pair_log_odds(odds: Floats) -> Floats:
     more, each = np.expm1(np.minimum(odds.astype(np.float64), 30.0)), np.arange(odds.shape[-1])
     more[..., each, each] = 0  # every pair is there twice, and no item with itself
     more = more.reshape(*odds.shape[:-2], -1)
-    chance = np.full(odds.shape[:-2], PAIR_CHANCE)
-    for _ in range(PAIR_STEPS if len(each) > 1 else 0):
+    chance = np.full(odds.shape[:-2], 0.1)
+    for _ in range(12 if len(each) > 1 else 0):
         ratio = more / (1 + chance[..., None] * more)
         step = ratio.sum(-1) / np.maximum(np.einsum("...i,...i->...", ratio, ratio), np.finfo(np.float64).tiny)
         # At most half of the way to either end, so that no step leaves the interval.
-        least, most = np.maximum(chance / 2, LEAST_PAIRS), np.minimum((1 + chance) / 2, MOST_PAIRS)
+        least, most = np.maximum(chance / 2, 1e-4), np.minimum((1 + chance) / 2, 0.9)
         before, chance = chance, np.minimum(np.maximum(chance + step, least), most)
         if (np.abs(chance - before) <= 1e-9 * chance).all():
             break

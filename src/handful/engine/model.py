@@ -52,18 +52,8 @@ Doubles = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.integer]
 Bools = npt.NDArray[np.bool_]
 
-# Scores of a stack of batches, and of all stacks that are made of the batches of a run.
-STACK_NUMBERS, WINDOW_NUMBERS = 2**18, 2**23
-# Items that decide, and numbers in their scores.
-MOST_DECIDING, DECIDING_NUMBERS = 2**10, 2**25
-# Items that are counted, and numbers in their scores.
-MOST_COUNTED, COUNTED_NUMBERS = 2**13, 2**29
-# Items that are labelled at a time, and numbers in their scores: several arrays of 8 MB, which caches hold in part.
-MOST_AT_A_TIME, NUMBERS_AT_A_TIME = 2**12, 2**21
-# Fewest items of all three, whatever the number of classes.
-FEWEST = 16
-# Unknown items among which new groups are sought.
-MOST_GROUPED = 2048
+# Items of a large batch that decide, that are counted, and that are labelled at a time.
+MOST_DECIDING, MOST_COUNTED, MOST_AT_A_TIME = 2**10, 2**13, 2**12
 # Exponents are not smaller than this: they count for nothing.
 LOWEST = -60.0
 # Labels of a batch that is far from the catalogue are raised to minus this power of its distance.
@@ -709,17 +699,22 @@ def spread_rows(n_rows: int, most: int) -> Ints:
 
 def deciding_rows(n_rows: int, n_classes: int) -> Ints:
     """Return the numbers of the items that decide."""
-    return spread_rows(n_rows, max(FEWEST, min(MOST_DECIDING, DECIDING_NUMBERS // n_classes)))
+    return spread_rows(n_rows, _within(MOST_DECIDING, 2**25, n_classes))
 
 
 def counted_rows(n_rows: int, n_classes: int) -> Ints:
     """Return the numbers of the items that are counted."""
-    return spread_rows(n_rows, max(FEWEST, min(MOST_COUNTED, COUNTED_NUMBERS // n_classes)))
+    return spread_rows(n_rows, _within(MOST_COUNTED, 2**29, n_classes))
 
 
 def rows_at_a_time(n_classes: int) -> int:
-    """Return how many items are labelled at a time."""
-    return max(FEWEST, min(MOST_AT_A_TIME, NUMBERS_AT_A_TIME // n_classes))
+    """Return how many items are labelled at a time: several arrays of 8 MB, which caches hold in part."""
+    return _within(MOST_AT_A_TIME, 2**21, n_classes)
+
+
+def _within(most: int, numbers: int, n_classes: int) -> int:
+    """Return a number of items with at most so many numbers in their scores, but some of them."""
+    return max(16, min(most, numbers // n_classes))
 
 
 def label_batch(points: Floats, reference: Reference, context: Context | None = None) -> JointAnswer:
@@ -739,27 +734,29 @@ def label_batch(points: Floats, reference: Reference, context: Context | None = 
     return next(label_batches([(points, context or Context())], reference))
 
 
-def label_batches(batches: Iterable[tuple[Floats, Context]], reference: Reference) -> Iterator[JointAnswer]:
+def label_batches(
+    batches: Iterable[tuple[Floats, Context]], reference: Reference, numbers: int = 2**23
+) -> Iterator[JointAnswer]:
     """Label batches, about all of which the same things are known; those of one size are labelled as stacks.
 
-    So many of them are read at a time that their scores have `WINDOW_NUMBERS` numbers.
+    So many of them are read at a time that their scores have so many numbers.
     """
     read, n_classes, n_items = list[tuple[Floats, Context]](), len(reference.head.weights), 0
     for batch in batches:
         read.append(batch)
         n_items += len(batch[0])
-        if n_items * n_classes > WINDOW_NUMBERS:
+        if n_items * n_classes > numbers:
             yield from _in_stacks(read, reference)
             read, n_items = [], 0
     yield from _in_stacks(read, reference)
 
 
 def _in_stacks(batches: Sequence[tuple[Floats, Context]], reference: Reference) -> list[JointAnswer]:
-    """Label batches of any sizes."""
+    """Label batches of any sizes, in stacks whose scores fit a cache."""
     sizes, answers = np.array([len(points) for points, _ in batches], int), dict[int, JointAnswer]()
     for size in np.unique(sizes).tolist():
         numbers = np.flatnonzero(sizes == size).tolist()
-        most = max(1, STACK_NUMBERS // (size * len(reference.head.weights)))
+        most = max(1, 2**18 // (size * len(reference.head.weights)))
         for some in (numbers[at : at + most] for at in range(0, len(numbers), most)):
             answers |= zip(some, _labelled([batches[number] for number in some], reference), strict=True)
     return [answers[number] for number in range(len(sizes))]
@@ -842,11 +839,13 @@ def _factors(tilts: Floats) -> Floats:
     return np.asarray(np.exp(np.maximum(tilts - tilts.max(-1, keepdims=True), LOWEST)))
 
 
-def _new_groups(points: Floats, unknown: Floats, limit: float, reference: Reference) -> list[NewGroup]:
-    """Gather the items of a batch that are rejected."""
+def _new_groups(
+    points: Floats, unknown: Floats, limit: float, reference: Reference, most: int = 2048
+) -> list[NewGroup]:
+    """Gather the items of a batch that are rejected, or the most likely of them."""
     rows = np.flatnonzero(unknown > limit)
-    if len(rows) > MOST_GROUPED:
-        rows = np.sort(np.argsort(-unknown, kind="stable")[:MOST_GROUPED])
+    if len(rows) > most:
+        rows = np.sort(np.argsort(-unknown, kind="stable")[:most])
     if len(rows) == 0:
         return []
     some = BatchItems(points[rows], reference)

@@ -23,10 +23,8 @@ import numpy as np
 from handful.engine.left_out import Bools, Floats, Fold, Ints, Margins, log_likelihood
 from handful.engine.linear import class_sums
 
-# a where no class has both, and the number of classes that it weighs against those that have. On clinc150 a is 0.5.
-USUAL_SLOPE, SLOPE_CLASSES = 0.5, 2.0
-# Standard deviations beyond chance, and the classes with both below which names are trusted: there is no telling.
-INFORMATIVE, FEWEST_TESTED = 2.0, 4
+# a where no class has both; else it weighs as much as two classes. On clinc150 a is 0.5.
+USUAL_SLOPE = 0.5
 # Weight of a name in examples: what is tried, in this order, until the next is less likely; and what is used if
 # examples cannot tell, or at least if a class has none.
 NAME_WEIGHTS, USUAL_NAME_WEIGHT = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0), 1.0
@@ -63,7 +61,7 @@ class NameVectors:
         """Return the names [name, dim] on the side of the examples; `shots` of zero mark classes without any."""
         m, t, centre, of_names = self._both(means, shots)
         away = self.points - of_names
-        usual = SLOPE_CLASSES * float((away**2).sum(1).mean())
+        usual = 2 * float((away**2).sum(1).mean())
         size = float((t**2).sum()) + usual
         slope = max(float((m * t).sum()) + USUAL_SLOPE * usual, 0.0) / size if size > 0 else 0.0
         return np.asarray(centre + slope * away)
@@ -71,10 +69,10 @@ class NameVectors:
     def are_informative(self, means: Floats, shots: Floats) -> bool:
         """Whether names go with the examples of their classes; True if there are too few classes to tell."""
         m, t, _, _ = self._both(means, shots)
-        if len(m) < FEWEST_TESTED:
+        if len(m) < 4:
             return True
         products = (m @ t.T).astype(np.float64)
-        return float(products.trace()) > INFORMATIVE * math.sqrt((products**2).sum() / (len(m) - 1))
+        return float(products.trace()) > 2 * math.sqrt((products**2).sum() / (len(m) - 1))
 
     def blended(self, means: Floats, shots: Floats) -> tuple[Floats, Floats]:
         """Return means and numbers of examples with every name as one more example, or if it is the only one."""

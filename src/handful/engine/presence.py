@@ -43,23 +43,13 @@ STRAYS = 0.02
 SHARED_ERROR = 0.2
 # α of uneven and of even batches, and the log-odds of an uneven batch before anything is seen.
 UNEVEN, EVEN, UNEVEN_LOG_ODDS = 1.0, 10.0, -1.0
-# Chains, their sweeps, and the first one that counts; T, the temperature of the relaxation.
-CHAINS, SWEEPS, FIRST_COUNTED, SOFTNESS = 8, 6, 2, 0.5
-# A class that holds less than this, when each item is labelled alone, is absent but for strays; per 75 items of a
-# large batch.
-LEAST_ALONE, OF_ITEMS = 0.02, 75
-# Frequency of the noise of a class: cycles when its expected count grows by a factor of e. Counts are told apart down
-# to LEAST_COUNT items.
-FREQUENCY, LEAST_COUNT = 2.0, 1e-3
-# Largest log of a likelihood ratio of one item.
-LARGEST = 25.0
-SMALLEST = np.float32(np.exp(-LARGEST))
-# Weights below this count for nothing; of a class that holds less than this of an item, `ln(1 - x) = -x`.
-NOTHING, LITTLE = 1e-12, 1e-3
-# How often items are counted for class sizes.
-STEPS = 2
-# A class with a smaller expected count among these is absent but for strays.
-LEAST_SIZE = 0.1
+# Chains, and their sweeps, of which the first third does not count; T, the temperature of the relaxation.
+CHAINS, SWEEPS, SOFTNESS = 8, 6, 0.5
+# A class with a smaller expected count, each item labelled alone, is absent but for strays; per 75 items of a large
+# batch.
+LEAST_ALONE = 0.02
+# Frequency of the noise of a class: cycles when its expected count grows by a factor of e.
+FREQUENCY = 2.0
 
 
 class ItemPosterior(NamedTuple):
@@ -134,7 +124,7 @@ def class_noise(own: Floats) -> tuple[Floats, Floats]:
     """
     counts = np.stack([of.sum(-2, dtype=np.float64) for of in (np.sqrt(own), own, own**2)], -1)
     rng = np.random.default_rng(0)
-    phases = np.einsum("...r,sr->s...", np.log(counts + LEAST_COUNT), FREQUENCY * rng.normal(size=(2 * SWEEPS, 3)))
+    phases = np.einsum("...r,sr->s...", np.log(counts + 1e-3), FREQUENCY * rng.normal(size=(2 * SWEEPS, 3)))
     phases += rng.random(2 * SWEEPS).reshape(-1, *(1,) * (counts.ndim - 1))
     of_chains = phases[:SWEEPS, ..., None] + np.arange(CHAINS) / CHAINS
     chance = np.abs(2 * (of_chains - np.floor(of_chains)) - 1).clip(1e-6, 1 - 1e-6)
@@ -179,7 +169,7 @@ def sample_presence(
         )
     counts = posterior.sums(np.ones_like(posterior.scale))
     most = counts.max(-1, keepdims=True)
-    enough = counts >= np.minimum(LEAST_ALONE * max(n_items / OF_ITEMS, 1.0), most)
+    enough = counts >= np.minimum(LEAST_ALONE * max(n_items / 75, 1.0), most)
     columns = chosen_columns(enough)
     own, valid = posterior.of_columns(columns), take_columns(enough, columns)
     order = posterior.scale.argsort(-1)  # sums of single precision are the same in whatever order the items came
@@ -196,7 +186,7 @@ def sample_presence(
     noise, first = noise.reshape(SWEEPS, -1, width, CHAINS), first.reshape(SWEEPS, -1, width)
     shared = error_correlation(shots)[columns].reshape(-1, width)
     n_classes, unknown = np.broadcast_to(n_classes, lead).reshape(-1), unknown.reshape(-1, n_items)
-    states = np.zeros((len(rows), CHAINS * (SWEEPS - FIRST_COUNTED), width), np.float32)
+    states = np.zeros((len(rows), CHAINS * (SWEEPS - SWEEPS // 3), width), np.float32)
     presence, alone_weight = np.zeros(flat.shape), np.zeros(len(rows))
     # Batches with about as many columns go together.
     sizes = flat.sum(-1)
@@ -228,7 +218,7 @@ def class_sizes(
     few = np.full(len(shots), STRAYS / n_classes)
     few[samples.columns] += (1 - STRAYS) * samples.states.mean(0)
     shares = np.full(len(few), 1 / n_classes)
-    for _ in range(STEPS):
+    for _ in range(2):
         before, counts, log_likelihood, n_items = shares, np.zeros(len(few)), np.zeros(2), 0
         both = np.stack([before, few]).T.astype(np.float32)
         for posterior in posteriors():
@@ -237,7 +227,7 @@ def class_sizes(
             counts += posterior.sums(1 / likely[:, 0]) * before
             n_items += len(likely)
         shares = counts / n_items
-    own = np.flatnonzero(counts >= LEAST_SIZE)
+    own = np.flatnonzero(counts >= 0.1)  # others are absent but for strays
     gained = log_likelihood[0] + float((counts[own] * np.log(shares[own] / before[own])).sum())
     gained -= max(log_likelihood[1], -n_items * np.log(n_classes))
     n_own = float(np.exp(entr(shares).sum()))
@@ -270,7 +260,7 @@ def log_absence(posterior: ItemPosterior, others: Floats) -> npt.NDArray[np.floa
     """Σ_n ln(1 - chance of the class), as a stray and alone, [..., 2, class]; `others` is that of `joint_posterior`."""
     factors = [others, np.ones_like(others)]
     absent = -np.stack([posterior.sums(factor) for factor in factors], -2)
-    some = chosen_columns(absent[..., 1, :] <= -LITTLE)
+    some = chosen_columns(absent[..., 1, :] <= -1e-3)  # of others `ln(1 - x) = -x`
     own = posterior.of_columns(some)
     exact = [np.log1p(-(own * factor[..., None]).clip(max=1 - 1e-6)).sum(-2, dtype=np.float64) for factor in factors]
     put_columns(absent, some, np.stack(exact, -2))
@@ -312,7 +302,7 @@ class _Chains:
     def sweep(self, noise: Floats, first: Floats, valid: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
         """Return the states of the sweeps that count, [batch, state, column], and the chances of the classes."""
         n_batches, width, _ = self.here.shape
-        size = width - 1
+        size, first_counted = width - 1, SWEEPS // 3
         parts = np.stack([first, 1 - first], 1) * valid  # [sweep, turn, batch, column]
         sizes = (parts > 0).sum(-1)
         order = np.argsort(parts == 0, axis=-1, kind="stable")
@@ -329,11 +319,11 @@ class _Chains:
                 log_odds, evidence = self.log_odds(before, rows[turn])
                 here[turn] = before + part * (expit((log_odds + drawn[sweep, turn]) / SOFTNESS) - before)
                 self.here[:, size] = 0
-                if sweep >= FIRST_COUNTED:
+                if sweep >= first_counted:
                     presence[turn] += part * (expit(log_odds) * -np.expm1(-evidence))
             states.append(self.here[:, :size].swapaxes(1, 2).copy())
-        presence = presence.reshape(n_batches, width, CHAINS)[:, :size].mean(-1) / (SWEEPS - FIRST_COUNTED)
-        return np.concatenate(states[FIRST_COUNTED:], 1), np.minimum(
+        presence = presence.reshape(n_batches, width, CHAINS)[:, :size].mean(-1) / (SWEEPS - first_counted)
+        return np.concatenate(states[first_counted:], 1), np.minimum(
             presence, 1
         )  # parts add up to one but for rounding
 
@@ -347,7 +337,7 @@ class _Chains:
         own = own[:, :, None]
         ratio = own * mine[..., None].astype(np.float32)
         np.subtract(total, ratio, out=ratio)
-        np.maximum(ratio, SMALLEST * total, out=ratio)
+        np.maximum(ratio, np.float32(np.exp(-25)) * total, out=ratio)  # the log of a ratio is at most 25
         np.divide(own, ratio, out=ratio)
         ratio += 1
         evidence = np.log(ratio, out=ratio) @ self.ones
@@ -368,7 +358,7 @@ class _Chains:
         sets = gammaln(n_classes + 1) - gammaln(n_present + 1) - gammaln(n_classes - n_present + 1)
         few = temper * gain - sets - np.log(n_present / n_classes)
         # Of a class, if it were present for certain; shares are Dirichlet with α = UNEVEN, against α = EVEN.
-        counts, some = (1 / total) @ np.maximum(rows - self.unknown, 0).swapaxes(1, 2), states > NOTHING
+        counts, some = (1 / total) @ np.maximum(rows - self.unknown, 0).swapaxes(1, 2), states > 1e-12
         alphas, each = np.array([[UNEVEN], [EVEN]]), np.zeros_like(states)
         of_counts = gammaln(counts[some] + alphas) - gammaln(alphas)
         each[some] = states[some] * (of_counts[0] - of_counts[1])

@@ -28,11 +28,7 @@ from handful.engine.linear import logistic_line
 Floats = npt.NDArray[np.floating]
 
 # Items that are compared with one another: those whose labels are most likely wrong.
-MOST_ASKED_ABOUT = 2048
-# Items whose pairs A and B are fitted to.
-MOST_PAIRED = 512
-# An answer speaks for an item if they share a class with at least this chance.
-SPEAKS_FOR = 0.5
+MOST_COMPARED = 2048
 
 
 class Question(NamedTuple):
@@ -84,7 +80,7 @@ def questions_about(
     q = probabilities.astype(np.float64)
     wrong = 1 - certainty
     wrong[list(answered)] = 0
-    kept = np.sort(np.argsort(-wrong, kind="stable")[:MOST_ASKED_ABOUT])
+    kept = np.sort(np.argsort(-wrong, kind="stable")[:MOST_COMPARED])
     directions = points.astype(np.float64)
     directions /= np.maximum(np.linalg.norm(directions, axis=1, keepdims=True), 1e-12)
     same_class = _same_class(directions, q, kept)
@@ -93,7 +89,7 @@ def questions_about(
     for _ in range(min(n, int(askable.sum()))):
         gains = np.maximum(same_class - covered, 0) @ errors
         best = int(np.where(askable, gains, -1).argmax())
-        others = int((same_class[best] >= SPEAKS_FOR).sum()) - 1
+        others = int((same_class[best] >= 0.5).sum()) - 1
         questions.append(Question(int(kept[best]), float(gains[best]), others))
         covered = np.maximum(covered, same_class[best])
         askable[best] = False
@@ -102,7 +98,7 @@ def questions_about(
 
 def _same_class(directions: Floats, q: Floats, kept: npt.NDArray[np.intp]) -> Floats:
     """`r_nm` of the items that are kept."""
-    some = np.unique(np.linspace(0, len(q) - 1, min(len(q), MOST_PAIRED)).round().astype(int))
+    some = np.unique(np.linspace(0, len(q) - 1, min(len(q), 512)).round().astype(int))
     pairs = np.triu_indices(len(some), 1)
     agree = (q[some] @ q[some].T)[pairs].clip(0, 1)
     cosines = (directions[some] @ directions[some].T)[pairs]

@@ -58,23 +58,10 @@ from handful.shapes import PerBatch
 Floats = npt.NDArray[np.floating]
 Bools = npt.NDArray[np.bool_]
 
-# c, nats per unit, and examples of a class.
-NATS, SHOTS = 2.0, 1.0
-# Best scores of an item that tell the unit: as many as tools list.
-BEST = 5
-# ln of the factor on c: its standard deviation among models, and the most that labelled items can make of it.
-LOG_FACTOR_SD, MOST_LOG_FACTOR = 0.25, 2.0
-
-# Examples that a class counts as having: each is scored against the rest, so its errors are shared less than those of
-# classes of which one is right. With one example, classes that share their items are not found.
-SEVERAL_SHOTS = 5.0
-# A class is absent below this chance of being present.
-ABSENT = 0.5
-# Of the expected count of a typical class that is present, the share at which a class is as likely present as not, how
-# steep that is, and the fewest items.
-HALF_TYPICAL, STEEP, FEWEST = 0.5, 4.0, 1.5
-# The first share of items that have a class, the least of it and of its opposite, and updates.
-FIRST_SHARE, LEAST_SHARE, STEPS = 0.1, 1e-6, 30
+# c, nats per unit.
+NATS = 2.0
+# ln of the factor on c: its standard deviation among models.
+LOG_FACTOR_SD = 0.25
 
 
 def _log_odds(p: Floats) -> Floats:
@@ -129,7 +116,7 @@ def unit_of(scores: Floats, excluded: Bools | None = None) -> float:
     >>> round(unit_of(sample), 1)
     3.0
     """
-    most = min(BEST, scores.shape[1])
+    most = min(5, scores.shape[1])  # as many as tools list
     ranked = np.where(np.isnan(scores) if excluded is None else np.isnan(scores) | excluded, -np.inf, scores)
     ranked = np.sort(np.partition(ranked, -most, axis=1)[:, -most:].astype(np.float64), axis=1)[:, ::-1]
     gaps, n_listing = dict[int, float](), np.isfinite(ranked).sum(0)
@@ -165,10 +152,10 @@ def factor_of_labelled(nats: Floats, codes: npt.NDArray[np.integer]) -> float:
         chances = log_softmax(nats * math.exp(log_factor), axis=1)[np.arange(len(codes)), codes]
         return 0.5 * (log_factor / LOG_FACTOR_SD) ** 2 - float(chances.sum())
 
-    return math.exp(minimize_scalar(loss, bounds=(-MOST_LOG_FACTOR, MOST_LOG_FACTOR), method="bounded").x)
+    return math.exp(minimize_scalar(loss, bounds=(-2, 2), method="bounded").x)
 
 
-def label_scores(nats: Floats, context: Context | None = None, n_examples: float = SHOTS) -> JointAnswer:
+def label_scores(nats: Floats, context: Context | None = None, n_examples: float = 1.0) -> JointAnswer:
     """Label one batch jointly by `S_nk` [item, class]; -inf is no label of the item.
 
     Classes count as if they had `n_examples` each.
@@ -245,7 +232,9 @@ def label_several(nats: Floats, best: Floats, context: Context | None = None) ->
         What is known about the batch. Classes that an item does not list are not `allowed`.
     """
     context = context or Context()
-    answer, (scores, _) = label_scores(nats, context, SEVERAL_SHOTS), restricted(nats, context)
+    # Each class is scored against the rest, so its errors are shared less than those of classes of which one is right.
+    # With one example instead of five, classes that share their items are not found.
+    answer, (scores, _) = label_scores(nats, context, n_examples=5.0), restricted(nats, context)
     presence = raised_presence(np.asarray(answer.presence, np.float64), softmax(scores, axis=1).sum(0))
     chances = several_probabilities(nats.astype(np.float64) + best[:, None], presence, np.isfinite(scores))
     return replace(
@@ -259,25 +248,25 @@ def label_several(nats: Floats, best: Floats, context: Context | None = None) ->
 
 def raised_presence(presence: npt.NDArray[np.float64], alone: Floats) -> npt.NDArray[np.float64]:
     """Raise the chance of classes with expected counts like those of classes that are present, items labelled alone."""
-    if not (presence >= ABSENT).any():
+    if not (presence >= 0.5).any():
         return presence
-    share = np.where(alone < FEWEST, 0, alone / np.median(alone[presence >= ABSENT])) ** STEEP
-    return np.asarray(np.maximum(presence, share / (share + HALF_TYPICAL**STEEP)))
+    share = np.where(alone < 1.5, 0, alone / np.median(alone[presence >= 0.5])) ** 4
+    return np.asarray(np.maximum(presence, share / (share + 0.5**4)))
 
 
 def several_probabilities(scores: Floats, presence: Floats, allowed: Bools) -> Floats:
     """`p_nk` from scores of any scale; zero where a class is not allowed."""
     usable = allowed.any(0)
-    absent = usable & (presence < ABSENT)
+    absent = usable & (presence < 0.5)
     # Where all are present, there is nothing better than all of them.
     null = scores[:, absent if absent.any() else usable]
     deviation = float(np.sqrt(((null - null.mean(1, keepdims=True)) ** 2).mean()))
     scale = NATS / deviation if deviation > 0 else 1.0
     ratios = scores * scale - logsumexp(null * scale) + np.log(null.size)
-    shares = np.full(len(presence), FIRST_SHARE)
-    for _ in range(STEPS):
+    shares = np.full(len(presence), 0.1)
+    for _ in range(30):
         chances = expit(ratios + logit(shares)) * allowed
-        shares = (chances.sum(0) / (len(scores) + 1)).clip(LEAST_SHARE, 1 - LEAST_SHARE)
+        shares = (chances.sum(0) / (len(scores) + 1)).clip(1e-6, 1 - 1e-6)
     return np.asarray(chances * presence)
 
 

@@ -40,16 +40,10 @@ Floats = npt.NDArray[np.floating]
 
 # An offset counts as far as it exceeds this many times what chance gives.
 CHANCE = 2.0
-# η is normal around zero with deviation one, and lies between these.
-LEAST_ETA, MOST_ETA = -0.5, 1.5
-# Updates of offset and η; each η takes some Newton steps.
-ROUNDS, NEWTON_STEPS = 6, 4
 # c of weights that a user gives.
 CONCENTRATION = 300.0
-# Precision of γ around one, and updates of γ; each takes as many Newton steps.
-PRECISION, WEIGHT_STEPS = 4.0, 8
-# Updates of the counts that weaken the prior class by class.
-FADE_STEPS = 8
+# Precision of γ around one.
+PRECISION = 4.0
 
 
 class OffsetTilt(NamedTuple):
@@ -93,7 +87,7 @@ def estimate_offset(
     log_shots = np.where(allowed, log_shots, 0.0)
     uneven = np.abs(log_shots).max(-1) > 1e-6
     offset, offset_tilts, eta = np.zeros_like(centre), np.zeros(allowed.shape), np.zeros(allowed.shape[:-1])
-    for _ in range(ROUNDS if np.any(spread) or uneven.any() else 0):
+    for _ in range(6 if np.any(spread) or uneven.any() else 0):
         tilts = offset_tilts + eta[..., None] * log_shots
         shares = count(tilts) / n_items[..., None]
         if uneven.any():
@@ -110,14 +104,14 @@ def estimate_offset(
 
 
 def _eta(eta: Floats, log_shots: Floats, allowed: npt.NDArray[np.bool_], shares: Floats) -> PerBatch:
-    """Newton steps to the mode of η, [...]; the shares speak for as many draws as classes they occupy."""
+    """Newton steps to the mode of η ~ N(0, 1) in [-0.5, 1.5]; the shares are as many draws as classes they occupy."""
     draws, seen = np.exp(entr(shares).sum(-1)), (shares * log_shots).sum(-1)
-    for _ in range(NEWTON_STEPS):
+    for _ in range(4):
         expected = np.where(allowed, np.exp(eta[..., None] * log_shots), 0.0)
         expected /= expected.sum(-1, keepdims=True)
         mean = (expected * log_shots).sum(-1)
         variance = (expected * log_shots**2).sum(-1) - mean**2
-        eta = np.clip(eta + (draws * (seen - mean) - eta) / (draws * variance + 1), LEAST_ETA, MOST_ETA)
+        eta = np.clip(eta + (draws * (seen - mean) - eta) / (draws * variance + 1), -0.5, 1.5)
     return eta
 
 
@@ -168,9 +162,9 @@ def tilt_by_prior(
         return np.asarray(softmax(np.where(excluded, -np.inf, weight[..., None] * log_weights), axis=-1))
 
     weight = np.zeros(log_weights.shape[:-1])
-    for _ in range(WEIGHT_STEPS):
+    for _ in range(8):
         seen = (count(weight[..., None] * log_weights) * log_weights).sum(-1)
-        for _ in range(NEWTON_STEPS):
+        for _ in range(4):
             expected = shares(weight)
             mean = (expected * log_weights).sum(-1)
             variance = (expected * log_weights**2).sum(-1) - mean**2
@@ -178,7 +172,7 @@ def tilt_by_prior(
             weight = np.clip(weight + slope / (n_items * variance + PRECISION), 0.0, 1.0)
     expected = np.asarray(concentration)[..., None] * shares(weight)
     tilts = np.zeros_like(log_weights)
-    for _ in range(FADE_STEPS):
+    for _ in range(8):
         counts = count(tilts)
         ratio = (counts + expected) / (counts + expected.max(-1, keepdims=True))
         tilts = np.log(np.where(excluded, 1, ratio))

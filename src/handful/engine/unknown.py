@@ -36,6 +36,7 @@ the centre of the class means.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -52,11 +53,6 @@ COMMON = 0.1
 # How near a batch is to the catalogue is read off the nearest quarter of its items: unknown ones are rarely among
 # them.
 QUARTER = 0.25
-# Examples that are compared with one another, of each class and of all classes.
-MOST_OF_CLASS, MOST_COMPARED = 32, 512
-# Weight of all pairs of a kind together, against a ridge of one thousandth on A and B.
-PAIR_WEIGHT = 1000.0
-
 # Chance that nothing is unknown, before anything is seen.
 NOTHING_UNKNOWN = 0.5
 # Chance that a batch comes from elsewhere; the deviation of κ if it does not and if it does, and that of log₄ w.
@@ -66,19 +62,8 @@ NEAR_LEVEL, NEAR_CHANCE = 0.3, 0.25
 # Evidence of more groups than this counts as that of this many: what is wrong with levels and variances does not
 # average out over a large batch.
 MOST_GROUPS = 8.0
-# Values of κ, log₄ w, g and ρ that are summed over.
-SHIFTS, LOG_WIDTHS, FACTORS = np.linspace(-1, 7, 17), np.linspace(0, 1, 4), np.array([NEAR_LEVEL, 1.0])
-SHARES = np.concatenate([[0.0], (np.arange(12) + 0.5) / 12])[:, None]
-# Least distance of the unknown level from the known one, and the largest log of a likelihood ratio.
-LEAST_LEVEL, MOST_RATIO = 0.1, 60.0
 # An item is rejected above this chance.
 REJECTED = 0.5
-# The interval leaves out this probability on either side; its ends are multiples of one by SHARE_STEPS.
-TAIL, SHARE_STEPS = 0.05, 60
-# Items whose densities are computed at a time.
-BLOCK_ITEMS = 256
-# Cells of the grid that count, by the largest one: for an interval, and for a chance.
-OF_INTERVAL, OF_CHANCE = 1e-4, 1e-8
 
 
 class UnknownModel(NamedTuple):
@@ -247,7 +232,7 @@ class _Examples:
         x /= np.maximum(np.linalg.norm(x, axis=1, keepdims=True), np.finfo(np.float64).tiny)
         n_of = np.bincount(self.codes, minlength=self.n_classes)
         # Of a large class, examples evenly over the order.
-        thinner = np.minimum(MOST_OF_CLASS / np.maximum(n_of, 1), 1)[self.codes]
+        thinner = np.minimum(32 / np.maximum(n_of, 1), 1)[self.codes]
         some = np.floor(self.rank * thinner) > np.floor((self.rank - 1) * thinner)
         chosen, own = x[some], self.codes[some]
         n_of = np.bincount(own, minlength=self.n_classes)
@@ -259,7 +244,7 @@ class _Examples:
             weights.append(1 / pairs_of[own[step:][paired]])
         # Of all examples, some evenly over their distances from the centre.
         order = ((self.points - centre) ** 2).sum(1).argsort(kind="stable")
-        some = order[np.unique(np.linspace(0, len(order) - 1, min(len(order), MOST_COMPARED)).round().astype(int))]
+        some = order[np.unique(np.linspace(0, len(order) - 1, min(len(order), 512)).round().astype(int))]
         apart = np.triu(self.codes[some][:, None] != self.codes[some])
         alike, other = np.concatenate(same), (x[some] @ x[some].T)[apart]
         if len(alike) == 0 or len(other) == 0:
@@ -267,7 +252,7 @@ class _Examples:
         weight = np.concatenate(weights)
         truth = np.repeat([1.0, 0.0], [len(alike), len(other)])
         each = np.concatenate([weight / weight.sum(), np.full(len(other), 1 / len(other))])
-        return logistic_line(np.concatenate([alike, other]), truth, PAIR_WEIGHT * each)
+        return logistic_line(np.concatenate([alike, other]), truth, 1000 * each)
 
 
 def _variances(single: float, group: float, size: float) -> tuple[float, float]:
@@ -332,7 +317,7 @@ class UnknownPosterior:
         lead, n_items = np.shape(evidence.t)[:-1], np.shape(evidence.t)[-1]
         t, n, w, fixed = (np.asarray(each, np.float64).reshape(-1, n_items) for each in evidence[:4])
         prior = _prior(np.full((len(t), 2), np.nan) if unknown_share is None else unknown_share.reshape(-1, 2))
-        size = max(1, BLOCK_ITEMS // n_items)
+        size = max(1, 256 // n_items)
         parts = [slice(at, at + size) for at in range(0, len(t), size)]
         grids = [_integrated(model, prior[part], t[part], n[part], w[part], fixed[part]) for part in parts]
         grid, interval = (np.concatenate(each) for each in zip(*grids, strict=True))
@@ -343,10 +328,10 @@ class UnknownPosterior:
         shape, n_items = t.shape, t.shape[-1]
         t, sizes = t.reshape(-1, n_items).astype(np.float64), sizes.reshape(-1, n_items)
         grid, unknown = self.grid.reshape(len(t), -1).astype(np.float32), np.empty(t.shape)
-        high, wide = max(1, BLOCK_ITEMS // n_items), BLOCK_ITEMS
+        high, wide = max(1, 256 // n_items), 256  # so many densities fit a cache
         for top in range(0, len(t), high):
             some = slice(top, top + high)
-            batch, cell = _cells(grid[some], OF_CHANCE)
+            batch, cell = _cells(grid[some], 1e-8)
             weights, starts = grid[some][batch, cell, None], np.searchsorted(batch, np.arange(len(grid[some])))
             for left in range(0, n_items, wide):
                 here = some, slice(left, left + wide)
@@ -377,9 +362,10 @@ def rejection_limit(unknown: Floats, unknown_share: Floats | None) -> Floats:
 def _prior(unknown_share: Floats) -> Floats:
     """Chance of each share, [batch, share], from a and b of each batch."""
     a, b = unknown_share[:, 0, None], unknown_share[:, 1, None]
-    ends = np.linspace(0, 1, len(SHARES))
+    shares = _grid().shares
+    ends = np.linspace(0, 1, len(shares))
     beta = np.diff(betainc(np.maximum(a, np.finfo(np.float64).tiny), b, ends))
-    beta = np.where(a > 0, np.pad(beta, [(0, 0), (1, 0)]), SHARES[:, 0] == 0)
+    beta = np.where(a > 0, np.pad(beta, [(0, 0), (1, 0)]), shares[:, 0] == 0)
     default = np.concatenate([[NOTHING_UNKNOWN], (1 - NOTHING_UNKNOWN) * np.diff(1 - (1 - ends) ** 2)])
     return np.where(np.isnan(a), default, beta)
 
@@ -392,22 +378,32 @@ def known_probability(unknown: Floats) -> npt.NDArray[np.float64]:
 def single_known_probability(model: UnknownModel, t: Floats) -> Floats:
     """Chance that a single item has a class, at even odds and without shift, [..., item]."""
     flat = np.asarray(t, np.float64).reshape(1, -1)
-    ratio = _densities(model, flat, np.ones_like(flat))[1][0, np.searchsorted(SHIFTS, 0.0), 0, -1]
+    ratio = _densities(model, flat, np.ones_like(flat))[1][0, np.searchsorted(_grid().shifts, 0.0), 0, -1]
     return np.asarray(1 / (1 + ratio)).reshape(np.shape(t))
 
 
-def _log_prior() -> Floats:
-    """Log of the chance of every shift, width and level, [shift, width, level]."""
-    same = np.full((len(SHIFTS), len(LOG_WIDTHS)), -np.inf)
-    same[:, 0] = log_softmax(-0.5 * (SHIFTS / SAME_SHIFT) ** 2)
+class _Grid(NamedTuple):
+    """Values that are summed over, and the log of the prior chance of every shift, width and level."""
+
+    shifts: Floats  # [shift], κ
+    log_widths: Floats  # [width], log₄ w
+    factors: Floats  # [level], g
+    shares: Floats  # [share, 1], ρ
+    log_prior: Floats  # [shift, width, level]
+
+
+@cache
+def _grid() -> _Grid:
+    shifts, log_widths = np.linspace(-1, 7, 17), np.linspace(0, 1, 4)
+    same = np.full((len(shifts), len(log_widths)), -np.inf)
+    same[:, 0] = log_softmax(-0.5 * (shifts / SAME_SHIFT) ** 2)
     # A Cauchy distribution: a batch may be very far.
-    shifts, widths = -np.log1p((SHIFTS / OTHER_SHIFT) ** 2), -0.5 * (LOG_WIDTHS / OTHER_WIDTH) ** 2
-    other = log_softmax(shifts)[:, None] + log_softmax(widths)
+    of_shifts, of_widths = -np.log1p((shifts / OTHER_SHIFT) ** 2), -0.5 * (log_widths / OTHER_WIDTH) ** 2
+    other = log_softmax(of_shifts)[:, None] + log_softmax(of_widths)
     both = np.logaddexp(np.log(1 - ELSEWHERE) + same, np.log(ELSEWHERE) + other)
-    return np.asarray(both[..., None] + np.log([NEAR_CHANCE, 1 - NEAR_CHANCE]))
-
-
-LOG_PRIOR = _log_prior()
+    log_prior = np.asarray(both[..., None] + np.log([NEAR_CHANCE, 1 - NEAR_CHANCE]))
+    shares = np.concatenate([[0.0], (np.arange(12) + 0.5) / 12])[:, None]
+    return _Grid(shifts, log_widths, np.array([NEAR_LEVEL, 1.0]), shares, log_prior)
 
 
 def _integrated(
@@ -418,17 +414,18 @@ def _integrated(
     # An item that a person labelled is an example of its class: how far it lies from its mean tells nothing.
     has_class, none = (fixed == 0)[:, None, None], (fixed == 1)[:, None, None]
     known, ratio = np.where(has_class, 0, known), np.where(has_class[:, None], 0, ratio)
-    mixed = ratio[..., None, :] * SHARES
-    mixed += np.where(none[:, None, None], np.finfo(np.float64).tiny, 1 - SHARES)
+    shares = _grid().shares
+    mixed = ratio[..., None, :] * shares
+    mixed += np.where(none[:, None, None], np.finfo(np.float64).tiny, 1 - shares)
     with np.errstate(divide="ignore"):
         log = np.log(mixed, out=mixed) @ w[:, None, None, None, :, None]
         log = log[..., 0] + (known @ w[:, None, :, None])[..., None]
         log *= np.minimum(1.0, MOST_GROUPS / np.maximum(w.sum(1), 1e-9))[:, None, None, None, None]
-        log += LOG_PRIOR[..., None] + np.log(prior)[:, None, None, None]
+        log += _grid().log_prior[..., None] + np.log(prior)[:, None, None, None]
     grid = np.exp(log - log.max((1, 2, 3, 4), keepdims=True))
     grid /= grid.sum((1, 2, 3, 4), keepdims=True)
     cells = grid.reshape(len(grid), -1)
-    batch, cell = _cells(cells, OF_INTERVAL)
+    batch, cell = _cells(cells, 1e-4)
     each = np.where(np.isnan(fixed)[batch], _item_posterior(ratio, batch, cell), fixed[batch])
     variance = (each * (1 - each) * n[batch]).sum(1) / t.shape[1] ** 2
     return grid, _intervals(batch, cells[batch, cell], each.mean(1), np.sqrt(variance))
@@ -445,16 +442,16 @@ def _densities(model: UnknownModel, t: Floats, n: Floats) -> tuple[Floats, Float
     level, known, other = (
         (base + extra / n)[:, None, None] for base, extra in (model.level, model.known, model.unknown)
     )
-    factors = FACTORS[:, None]
-    x, widths = t[:, None, None] - SHIFTS[:, None, None], 4.0 ** LOG_WIDTHS[:, None]
+    shifts, log_widths, factors = (values[:, None] for values in _grid()[:3])
+    x, widths = t[:, None, None] - shifts[:, None], 4.0**log_widths
     v0 = widths * known
     log_known = -(x**2) / (2 * v0) - 0.5 * np.log(v0)
-    level, x, v0 = np.maximum(factors * level[..., None, :], LEAST_LEVEL), x[..., None, :], v0[..., None, :]
+    level, x, v0 = np.maximum(factors * level[..., None, :], 0.1), x[..., None, :], v0[..., None, :]
     # Unknown items that vary less than known ones would explain any batch: its middle is narrow.
     v1 = np.maximum(v0, widths[..., None] * factors * other[..., None, :])
     outer = np.maximum(x, -level * v0 / np.maximum(v1 - v0, 1e-4))
     log = 0.5 * np.log(v0 / v1) + outer**2 / (2 * v0) - (outer - level) ** 2 / (2 * v1) + 1e-3 * (x - outer)
-    return log_known, np.exp(np.minimum(log, MOST_RATIO))
+    return log_known, np.exp(np.minimum(log, 60))
 
 
 def _cells(grid: Floats, least: float) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
@@ -465,23 +462,24 @@ def _cells(grid: Floats, least: float) -> tuple[npt.NDArray[np.intp], npt.NDArra
 
 def _item_posterior(ratio: Floats, batch: npt.NDArray[np.intp], cell: npt.NDArray[np.intp]) -> Floats:
     """Chance of each item to be unknown if a cell of the grid holds, [some, item]."""
-    other, share = np.divmod(cell, len(SHARES))
-    rho = SHARES[share].astype(np.float32)  # a chance needs no more digits
+    shares = _grid().shares
+    other, share = np.divmod(cell, len(shares))
+    rho = shares[share].astype(np.float32)  # a chance needs no more digits
     part = ratio.astype(np.float32).reshape(len(ratio), -1, ratio.shape[-1])[batch, other] * rho
     return np.asarray(part / (part + (1 - rho)))
 
 
 def _intervals(batch: npt.NDArray[np.intp], weights: Floats, mean: Floats, deviation: Floats) -> Floats:
-    """Quantiles of a mixture of normal distributions for each batch, rounded outwards, [batch, 2].
+    """5 % and 95 % quantiles of a mixture of normal distributions, rounded outwards to 60ths, [batch, 2].
 
     Each is the number of ends below which lies less than the tail: counted in steps of 16, of 4 and of 1.
     """
-    starts, tails = np.flatnonzero(np.diff(batch, prepend=-1)), np.array([TAIL, 1 - TAIL])[:, None, None]
+    starts, tails = np.flatnonzero(np.diff(batch, prepend=-1)), np.array([0.05, 0.95])[:, None, None]
     mean, deviation, weights = mean[:, None], np.maximum(deviation, 1e-6)[:, None], weights[:, None]
     ends_below = np.zeros((2, len(starts)), int)
     for width in (16, 4, 1):
         ends = ends_below[..., None] + width * np.arange(1, 4) - 1
-        chances = weights * ndtr((ends[:, batch] / SHARE_STEPS + 1e-5 - mean) / deviation)
+        chances = weights * ndtr((ends[:, batch] / 60 + 1e-5 - mean) / deviation)
         below = np.add.reduceat(chances, starts, axis=1)
-        ends_below = ends_below + width * ((below < tails) & (ends < SHARE_STEPS)).sum(-1)
-    return np.stack([np.maximum(ends_below[0] - 1, 0), ends_below[1]], 1) / SHARE_STEPS
+        ends_below = ends_below + width * ((below < tails) & (ends < 60)).sum(-1)
+    return np.stack([np.maximum(ends_below[0] - 1, 0), ends_below[1]], 1) / 60
