@@ -47,11 +47,11 @@ def test_the_choice_is_nearly_the_best(seed):
     q = rng.dirichlet(np.full(3, 0.5), 9)
     found = questions_about(points, q, q.max(1), 3)
     directions = points / np.linalg.norm(points, axis=1, keepdims=True)
-    together = questions._chances(directions, q, np.arange(9))
+    same_class = questions._same_class(directions, q, np.arange(9))
     wrong = 1 - q.max(1)
 
     def worth(asked):
-        return float(together[list(asked)].max(0) @ wrong)
+        return float(same_class[list(asked)].max(0) @ wrong)
 
     assert sum(question.worth for question in found) == pytest.approx(worth([question.item for question in found]))
     best = max(worth(asked) for asked in itertools.combinations(range(9), 3))
