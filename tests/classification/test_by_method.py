@@ -46,7 +46,7 @@ def test_what_the_method_cannot_tell_is_said_everywhere(files, tmp_path):
     assert np.isnan(found.answer.presence).all()
     assert set(found.answer.present_classes) == set(found.answer.labels) >= set(truth)
     assert "not told" in found.answer.summary()
-    assert "Unknown items are not judged by the method 'nearest_prototype'" in found.unknown_said
+    assert "Unknown items are not judged by the method 'nearest_prototype'" in found.unknown_summary
     page = write_page(found, tmp_path / "page.html", title="batch") or (tmp_path / "page.html").read_text()
     assert "Unknown items are not judged by the method" in page
     assert "NaN" not in re.sub(r"isNaN|Number.isNaN", "", page)

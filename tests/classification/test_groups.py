@@ -91,11 +91,11 @@ def test_unknown_items_are_counted_by_group(files):
     assert counts.tolist() == [found[site].answer.rejected.sum() for site in ("marsh", "quay", "wood")]
     assert counts.sum() > 0
     some = (counts > 0).sum()
-    assert found.unknown_said == f"{counts.sum()} items look like none of your 30 classes, in {some} of 3 groups."
+    assert found.unknown_summary == f"{counts.sum()} items look like none of your 30 classes, in {some} of 3 groups."
     none = np.zeros_like(found.answer.rejected)
     intervals = np.array([[0, 0.1], [0, 0.4], [0, 0.1]])
     wide = replace(found, answer=replace(found.answer, rejected=none, unknown_interval=intervals))
-    assert wide.unknown_said.startswith("In some of the 3 groups: Up to 40% of the items may belong to none")
+    assert wide.unknown_summary.startswith("In some of the 3 groups: Up to 40% of the items may belong to none")
     silent = replace(found, answer=replace(found.answer, rejected=none, unknown=np.full(84, np.nan)))
     assert set(silent.group_table()["unknown_items"]) == {None}
 
@@ -253,8 +253,8 @@ def test_a_small_catalogue_knows_nothing_of_unknown_items(tmp_path):
     np.savez(tmp_path / "b.npz", features=np.eye(3)[[1, 1, 0]], site=["x", "x", "y"])
     found = classify(tmp_path / "c.npz", tmp_path / "b.npz", group_by="site")
     assert not found.judged
-    assert found.unknown_said == found["x"].unknown_said == found.answer.unknown_reason
-    assert "cannot be judged" in found.unknown_said
+    assert found.unknown_summary == found["x"].unknown_summary == found.answer.unknown_reason
+    assert "cannot be judged" in found.unknown_summary
     assert found.predictions()["unknown"] == [None] * 3
     assert not found["x"].judged
     assert found.rejected_items.tolist() == [0, 0]

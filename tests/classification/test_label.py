@@ -144,7 +144,7 @@ def test_unknown_items_of_a_large_batch_are_counted(tmp_path, monkeypatch):
     found = classify(tmp_path / "c.npz", tmp_path / "b.npy")
     assert found.streamed
     np.testing.assert_array_equal(found.answer.rejected, truth == gone)
-    assert found.unknown_said == "15 items look like none of your 29 classes."
+    assert found.unknown_summary == "15 items look like none of your 29 classes."
     assert found.predictions()["unknown"] == found.answer.unknown.tolist()
     assert found.predictions()["proposal"] == [None] * 30
     low, high = found.answer.unknown_interval

@@ -77,11 +77,11 @@ def test_rejected_items_count_for_no_class():
     ],
 )
 def test_it_is_said_in_one_sentence(rejected, groups, said):
-    assert labelled(**unknown(rejected, *groups)).unknown_said == said
+    assert labelled(**unknown(rejected, *groups)).unknown_summary == said
 
 
 def test_a_small_share_of_unknown_items_goes_without_saying():
-    assert labelled(**unknown([False, False, False], interval=(0.0, 0.1))).unknown_said == ""
+    assert labelled(**unknown([False, False, False], interval=(0.0, 0.1))).unknown_summary == ""
 
 
 def test_present_classes_come_largest_first():

@@ -9,14 +9,14 @@ from handful.classification import classify, classify_scores, write_page
 from handful.errors import BankError, SkippedRowsWarning
 from handful.extraction.items import list_items
 from handful.reading import Skipped, read, read_bank, skipped_counts
-from handful.reading.skipped import first_listed, skipped_said
+from handful.reading.skipped import first_listed, skipped_summary
 from tests.items_at_hand import image_bytes, image_folder, zipped
 
 
 def test_a_sentence_counts_each_kind_and_a_list_has_the_first():
     lost = [Skipped(0, "a", "x", "failed"), Skipped(1, "b", "y"), Skipped(2, "c\n", "z", "blank"), Skipped(3, "d", "y")]
     assert skipped_counts(lost) == {"unreadable": 2, "blank": 1, "failed": 1}
-    assert skipped_said(lost, 1234) == (
+    assert skipped_summary(lost, 1234) == (
         "4 of 1,234 items are left out: 2 unreadable, 1 blank, 1 failed in the other tool"
     )
     assert first_listed(lost, 3) == ["a: x", "b: y", "c\\n: z", "and 1 more"]

@@ -127,12 +127,12 @@ def similar_names(names: Sequence[Any], counts: Sequence[float]) -> list[Similar
     ]
 
 
-def similar_said(similar: Sequence[SimilarNames]) -> str:
+def similar_summary(similar: Sequence[SimilarNames]) -> str:
     """Say in a sentence which names look alike, with numbers of examples; empty if none do.
 
     Examples
     --------
-    >>> similar_said(similar_names(["Fox", "fox"], [4, 1]))
+    >>> similar_summary(similar_names(["Fox", "fox"], [4, 1]))
     "Some classes have names that look alike: 'Fox' (4) and 'fox' (1). If they are the same class, give it one name."
     """
     if not similar:

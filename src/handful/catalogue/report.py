@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from handful.banks.class_names import SimilarNames, similar_said
+from handful.banks.class_names import SimilarNames, similar_summary
 from handful.catalogue.labels import places_of
 from handful.catalogue.parts import ClassMeans, Examples
 from handful.engine.left_out import LeftOutExamples
@@ -92,7 +92,7 @@ class CatalogueReport:
             lines.append(f"{len(self.single)} classes have one example: {_listed(self.single)}.")
         if self.only_named:
             lines.append(f"{len(self.only_named)} classes have a name and no example: {_listed(self.only_named)}.")
-        lines += [similar_said(self.similar)] if self.similar else []
+        lines += [similar_summary(self.similar)] if self.similar else []
         lines += [
             f"{pair.first} and {pair.second} cannot be told apart: {pair.share:.0%} of their examples look more "
             "like the other class."

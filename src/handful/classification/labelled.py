@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from handful.arguments import counted
-from handful.banks.class_names import SimilarNames, similar_said
+from handful.banks.class_names import SimilarNames, similar_summary
 from handful.banks.columns import Columns
 from handful.classification.batch import Batch
 from handful.estimators.answer import Answer, listed_classes, present_places, undecided
@@ -237,7 +237,7 @@ class Classified:
         return f"{counted(n_items, 'item')}, {labelled}{with_what}"
 
     @property
-    def unknown_said(self) -> str:
+    def unknown_summary(self) -> str:
         """How many items are unknown, or why that was not judged, in one sentence; empty if none are."""
         answer, n = self.answer, int(self.answer.rejected.sum())
         said = ""
@@ -263,7 +263,7 @@ class Classified:
 
     def messages(self) -> list[str]:
         """Return what looks wrong, one message for each kind of diagnostic, with the groups that it is about."""
-        return [*self._diagnostics(), *filter(None, [similar_said(self.similar)])]
+        return [*self._diagnostics(), *filter(None, [similar_summary(self.similar)])]
 
     def _diagnostics(self) -> list[str]:
         if not self.group_by:

@@ -24,7 +24,7 @@ from handful.classification.labelled import NONE, NOT_APPLIED, Classified
 from handful.classification.page_data import embedded, page_data
 from handful.classification.paths import refuse_outputs
 from handful.machine.whole_file import written_whole
-from handful.reading.skipped import Skipped, first_listed, skipped_said
+from handful.reading.skipped import Skipped, first_listed, skipped_summary
 from handful.shapes import Int
 
 # Groups in the table, those with most doubt; all of them can be chosen on the page.
@@ -137,7 +137,7 @@ def page_top(classified: Classified, title: str, *, live: bool = False) -> str:
     answer, groups = classified.answer, counted(classified.n_groups, "group")
     head = f": {groups if classified.group_by else counted(len(classified.present()), 'class') + ' present'}"
     by = f" {groups} by {' and '.join(classified.group_by)}." if classified.group_by else ""
-    unknown = "" if live else classified.unknown_said
+    unknown = "" if live else classified.unknown_summary
     if not live and not classified.group_by and answer.unknown_reason is None and answer.rejected.any():
         low, high = answer.unknown_interval
         unknown += f" Between {low:.0%} and {high:.0%} of the items belong to no class of the catalogue (90% interval)."
@@ -177,7 +177,7 @@ def packaged(name: str) -> str:
 
 
 def _skipped(side: str, skipped: Sequence[Skipped], n_kept: int) -> str:
-    return listed(f"{side.capitalize()}: {skipped_said(skipped, n_kept + len(skipped))}", skipped)
+    return listed(f"{side.capitalize()}: {skipped_summary(skipped, n_kept + len(skipped))}", skipped)
 
 
 def listed(said: str, skipped: Sequence[Skipped]) -> str:

@@ -13,7 +13,7 @@ from handful.arguments import counted
 from handful.classification.labelled import NONE, NOT_APPLIED
 from handful.cli.terminal import show
 from handful.machine.untrusted import printable
-from handful.reading.skipped import Skipped, first_listed, skipped_said
+from handful.reading.skipped import Skipped, first_listed, skipped_summary
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -53,8 +53,8 @@ def print_batch(found: Classified, files: Sequence[tuple[Path, str]]) -> None:
         *((table,) if table.row_count else ()),
         "",
         *([_plain(f"{counted(n_doubtful, 'item')} {are} {DOUBTFUL}.")] if n_doubtful else []),
-        *([_plain(found.unknown_said)] if found.unknown_said else []),
-        *([_plain(found.answer.sure_said)] if found.answer.sure_said else []),
+        *([_plain(found.unknown_summary)] if found.unknown_summary else []),
+        *([_plain(found.answer.sure_summary)] if found.answer.sure_summary else []),
         _plain("Written:"),
         written,
     )
@@ -119,7 +119,7 @@ def print_bank(bank: FeatureBank, place: Path) -> None:
 def complain_of_skipped(skipped: Sequence[Skipped], n_items: int) -> None:
     """Count the items that were left out, and list the first with their reasons, on standard error."""
     if skipped:
-        sys.stderr.write(f"{skipped_said(skipped, n_items)}\n")
+        sys.stderr.write(f"{skipped_summary(skipped, n_items)}\n")
         sys.stderr.writelines(f"  {line}\n" for line in first_listed(skipped, MOST_SKIPPED))
 
 

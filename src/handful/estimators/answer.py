@@ -383,7 +383,7 @@ class Answer:
         return in_doubt(self.certainties, self.rejected)
 
     @property
-    def sure_said(self) -> str:
+    def sure_summary(self) -> str:
         """How many items are sure at each level, as a sentence; empty without coarse classes."""
         if self.coarse is None:
             return ""
@@ -666,7 +666,7 @@ class Answer:
             f"{listed_in_words(proposal.items)}."
             for proposal in self.proposals
         ]
-        return [*lines, self.sure_said] if self.sure_said else lines
+        return [*lines, self.sure_summary] if self.sure_summary else lines
 
     def _lines_of_groups(self, groups: npt.NDArray[Any]) -> list[str]:
         assert self.group_of is not None

@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from handful.arguments import takes, whole
-from handful.banks.class_names import plain_label, similar_said
+from handful.banks.class_names import plain_label, similar_summary
 from handful.catalogue import Catalogue, load_catalogue, save_catalogue
 from handful.catalogue.labels import distinct, places_of, with_label
 from handful.engine.questions import Question
@@ -635,7 +635,7 @@ def is_unlabelled(labels: npt.NDArray[Any], mark: Any) -> npt.NDArray[np.bool_]:
 
 
 def _warn_of_similar(catalogue: Catalogue, stacklevel: int) -> None:
-    if said := similar_said(catalogue.similar):
+    if said := similar_summary(catalogue.similar):
         warnings.warn(SimilarNamesWarning(said), stacklevel=stacklevel)
 
 

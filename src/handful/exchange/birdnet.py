@@ -73,23 +73,23 @@ def read_birdnet(path: Path) -> ToolScores:
     except csv.Error as error:
         raise FileFormatError(f"{path} is not {layout.kind} ({error}); write it again") from error
     rows = [row for row in rows if row]
-    place = {name.strip(): number for number, name in enumerate(header)}
+    index = {name.strip(): number for number, name in enumerate(header)}
     for number, row in enumerate(rows):
         if len(row) != len(header):
             raise FileFormatError(f"row {number} of {path} has {len(row)} values, its header {len(header)}")
-    column_of_file = next((name for name in layout.files if name in place), None)
+    column_of_file = next((name for name in layout.files if name in index), None)
     stretches: dict[tuple[str, str, str], dict[str, float]] = {}
     item_of = list[int]()
     order: dict[tuple[str, str, str], int] = {}
     for number, row in enumerate(rows):
-        file = row[place[column_of_file]] if column_of_file else path.name
-        key = (file, row[place[layout.start]], row[place[layout.end]])
-        common = plain_label(row[place[layout.common]])
-        scientific = plain_label(row[place[layout.species]]) if layout.species in place else ""
+        file = row[index[column_of_file]] if column_of_file else path.name
+        key = (file, row[index[layout.start]], row[index[layout.end]])
+        common = plain_label(row[index[layout.common]])
+        scientific = plain_label(row[index[layout.species]]) if layout.species in index else ""
         # As in the lists of species; Raven's tables have a code instead of the scientific name.
         species = f"{scientific}_{common}" if layout is TABLE else common
         try:
-            confidence = finite(row[place["Confidence"]])
+            confidence = finite(row[index["Confidence"]])
         except ValueError:
             confidence = -1.0
         checked_scores([species], [confidence], f"row {number} of {path}")

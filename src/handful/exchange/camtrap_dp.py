@@ -64,8 +64,8 @@ def write_camtrap(source: Path, answers: Mapping[int, ItemLabel], out: Path) -> 
         header += [name for name in OBSERVATION if name not in header]
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     rows = [row for row in before if not row.get("observationID", "").startswith(OURS)]
-    for place, answer in answers.items():
-        medium = media[place]
+    for number, answer in answers.items():
+        medium = media[number]
         kind, species = observed(answer.label)
         when, identifier = medium.get("timestamp", ""), medium.get("mediaID", "")
         values = (f"{OURS}{identifier}", medium.get("deploymentID", ""), identifier, when, when, "media", kind, species)
@@ -99,13 +99,13 @@ def read_rows(path: Path) -> list[dict[str, str]]:
     """Read a CSV table as text; rows that are longer or shorter than the header are refused."""
     rows = list[dict[str, str]]()
     try:
-        found = [row for row in csv.reader(io.StringIO(read_text(path, FileFormatError), newline="")) if row]
+        rows_of_file = [row for row in csv.reader(io.StringIO(read_text(path, FileFormatError), newline="")) if row]
     except csv.Error as error:
         raise FileFormatError(f"{path} cannot be read as a CSV table ({error}); write it again") from error
-    for number, row in enumerate(found[1:]):
-        if len(row) != len(found[0]):
+    for number, row in enumerate(rows_of_file[1:]):
+        if len(row) != len(rows_of_file[0]):
             raise FileFormatError(f"row {number} of {path} has another number of values than its header")
-        rows.append(dict(zip(found[0], row, strict=True)))
+        rows.append(dict(zip(rows_of_file[0], row, strict=True)))
     return rows
 
 

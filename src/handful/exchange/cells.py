@@ -39,11 +39,11 @@ def write_labelled_cells(
     """
     pd, elements = import_extra("pandas", "anndata"), import_extra("anndata.io", "anndata")
     class_names = [writable(name) for name in class_names]
-    with written_whole(out) as place:
-        shutil.copyfile(source, place)
+    with written_whole(out) as copy:
+        shutil.copyfile(source, copy)
         with opened_cells(source) as (read, before):
             n_cells = len(read(before["obs"]).index)
-        with import_extra("h5py", "anndata").File(place, "r+") as file:
+        with import_extra("h5py", "anndata").File(copy, "r+") as file:
             obs, order = file["obs"], list(file["obs"].attrs["column-order"])
             for name, values in columns.items():
                 ours = f"{OURS}_{name}"

@@ -55,8 +55,8 @@ def write_coco(source: Path, answers: Mapping[int, ItemLabel], out: Path) -> Non
             free += 1
     annotations = content.setdefault("annotations", [])
     annotations[:] = [entry for entry in annotations if not str(entry.get("id")).startswith(OURS)]
-    for place, answer in answers.items():
-        image = images[place]["id"]
+    for number, answer in answers.items():
+        image = images[number]["id"]
         own = {"id": f"{OURS}{image}", "image_id": image, "category_id": numbers[answer.label]}
         annotations.append({**own, "score": answer.certainty})
     file.write(content, out)
@@ -67,8 +67,8 @@ def _images(content: Any, path: Path) -> list[dict[str, Any]]:
     if not all(isinstance(image.get("file_name"), str) and _is_id(image.get("id")) for image in images):
         raise FileFormatError(f"{path} must be {KIND}: every image needs 'id' and 'file_name'; write it again")
     for key, needed in NEEDED.items():
-        found = entries(content, key, path, KIND) if key in content else []
-        if not all(_is_id(entry.get(name)) for entry in found for name in needed):
+        listed = entries(content, key, path, KIND) if key in content else []
+        if not all(_is_id(entry.get(name)) for entry in listed for name in needed):
             raise FileFormatError(
                 f"{path} must be {KIND}: {' and '.join(map(repr, needed))} of {key} must be text or numbers; "
                 "write it again"

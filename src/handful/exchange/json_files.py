@@ -27,8 +27,8 @@ class JsonFile:
     def read(cls, path: Path, kind: str) -> JsonFile:
         """Read a file; `kind` says in a message what was expected."""
         content, text = read_json(path, FileFormatError, kind), read_text(path, FileFormatError)
-        found = re.match(r"\s*[\[{]\r?\n([ \t]+)", text)
-        blanks = found[1] if found else ""
+        match = re.match(r"\s*[\[{]\r?\n([ \t]+)", text)
+        blanks = match[1] if match else ""
         indent = None if not blanks else blanks if "\t" in blanks else len(blanks)
         return cls(content, indent, indent is None and '": ' not in text[:10_000], text.isascii(), text.endswith("\n"))
 
@@ -36,13 +36,13 @@ class JsonFile:
         """Write other content in the same layout; the file appears complete or not at all."""
         separators = (",", ":") if self.compact else None
         text = json.dumps(content, indent=self.indent, ensure_ascii=self.escaped, separators=separators)
-        with written_whole(path) as place:
-            place.write_text(text + "\n" * self.ended, encoding="utf-8", errors="backslashreplace")
+        with written_whole(path) as temporary:
+            temporary.write_text(text + "\n" * self.ended, encoding="utf-8", errors="backslashreplace")
 
 
 def entries(content: Any, key: str, path: Path, kind: str) -> list[dict[str, Any]]:
     """Return the list of objects under a key; refuse any other content."""
-    found = content.get(key) if isinstance(content, dict) else None
-    if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
+    listed = content.get(key) if isinstance(content, dict) else None
+    if not isinstance(listed, list) or not all(isinstance(entry, dict) for entry in listed):
         raise FileFormatError(f"{path} must be {kind}: an object with a list of objects under {key!r}")
-    return found
+    return listed

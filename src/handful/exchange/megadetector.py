@@ -38,24 +38,24 @@ def read_megadetector(path: Path) -> ToolScores:
         raise FileFormatError(f"{path} has two classes of the same name under 'classification_categories'; rename one")
     used, skipped = list[tuple[int, int]](), list[Skipped]()
     names, files, classes, scores = list[str](), list[str](), list[list[str]](), list[list[float]]()
-    for place, image in enumerate(images):
+    for row, image in enumerate(images):
         if not isinstance(image.get("file"), str):
-            raise FileFormatError(f"image {place} of {path} must have a 'file', as {KIND} do; write the file again")
+            raise FileFormatError(f"image {row} of {path} must have a 'file', as {KIND} do; write the file again")
         if image.get("failure"):
-            skipped.append(Skipped(place, image["file"], f"MegaDetector failed: {image['failure']!s:.80}", "failed"))
+            skipped.append(Skipped(row, image["file"], f"MegaDetector failed: {image['failure']!s:.80}", "failed"))
         detections = image.get("detections") or []
         if not isinstance(detections, list):
-            raise FileFormatError(f"image {place} of {path} must have a list of 'detections'; write the file again")
+            raise FileFormatError(f"image {row} of {path} must have a list of 'detections'; write the file again")
         for number, detection in enumerate(detections):
             where = f"detection {number} of {image['file']} in {path}"
             if not isinstance(detection, dict):
                 raise FileFormatError(f"{where} must be an object, as in {KIND}; write the file again")
-            found = detection.get("classifications")
-            if not found:
+            scored = detection.get("classifications")
+            if not scored:
                 continue
-            pairs = _pairs(found, categories, where)
+            pairs = _pairs(scored, categories, where)
             named, numbers = checked_scores([categories[key] for key, _ in pairs], [score for _, score in pairs], where)
-            used.append((place, number))
+            used.append((row, number))
             names.append(image["file"] if number == 0 else f"{image['file']}#{number}")
             files.append(image["file"])
             classes.append(named)
@@ -66,8 +66,8 @@ def read_megadetector(path: Path) -> ToolScores:
 
     def write(answers: Sequence[ItemLabel], out: Path) -> None:
         content = copy.deepcopy(file.content)
-        for (place, number), answer in zip(used, answers, strict=True):
-            detection = content["images"][place]["detections"][number]
+        for (row, number), answer in zip(used, answers, strict=True):
+            detection = content["images"][row]["detections"][number]
             before = detection.get(OURS, {"classifications": detection["classifications"]})
             detection["classifications"] = [[keys[answer.label], answer.certainty]]
             if answer.runner_up is not None:
@@ -78,10 +78,10 @@ def read_megadetector(path: Path) -> ToolScores:
     return ToolScores("probabilities", tuple(names), tuple(files), classes, scores, write, skipped=tuple(skipped))
 
 
-def _pairs(found: Any, categories: dict[str, str], where: str) -> list[tuple[str, Any]]:
-    if not isinstance(found, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in found):
+def _pairs(scored: Any, categories: dict[str, str], where: str) -> list[tuple[str, Any]]:
+    if not isinstance(scored, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in scored):
         raise FileFormatError(f"{where} must have 'classifications' that are pairs of class and score")
-    unknown = next((key for key, _ in found if not isinstance(key, str) or key not in categories), None)
+    unknown = next((key for key, _ in scored if not isinstance(key, str) or key not in categories), None)
     if unknown is not None:
         raise FileFormatError(f"{where} has class {unknown!r}, which 'classification_categories' does not name")
-    return [(key, score) for key, score in found]
+    return [(key, score) for key, score in scored]

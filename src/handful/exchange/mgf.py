@@ -48,12 +48,12 @@ def write_mgf(source: Path, answers: Mapping[int, Compound], out: Path) -> None:
         lines.append(line)
         if line.strip().upper() == BEGIN:
             number += 1
-            lines.extend(_said(answers[number]) if number in answers else ())
+            lines.extend(_lines_of(answers[number]) if number in answers else ())
     with written_whole(out) as unfinished:
         unfinished.write_bytes(ending.join(lines).encode(encoding, "surrogateescape"))
 
 
-def _said(answer: Compound) -> list[str]:
+def _lines_of(answer: Compound) -> list[str]:
     # A name from a library may hold ends of lines, which would be lines of the copy.
-    said = [f"{OURS}LABEL={printable(writable(answer.label))}", f"{OURS}CERTAINTY={answer.certainty:.4f}"]
-    return said if answer.unknown is None else [*said, f"{OURS}UNKNOWN={answer.unknown:.4f}"]
+    lines_of_answer = [f"{OURS}LABEL={printable(writable(answer.label))}", f"{OURS}CERTAINTY={answer.certainty:.4f}"]
+    return lines_of_answer if answer.unknown is None else [*lines_of_answer, f"{OURS}UNKNOWN={answer.unknown:.4f}"]

@@ -89,10 +89,10 @@ def write_rttm(segments: Sequence[Segment], out: Path) -> None:
     Spaces within names become `_`; two names that this makes equal are refused.
     """
     files, speakers = (_fields({getattr(one, name) for one in segments}, name) for name in ("file", "speaker"))
-    for place, one in enumerate(segments):
+    for number, one in enumerate(segments):
         if not (math.isfinite(one.start) and math.isfinite(one.end) and 0 <= one.start <= one.end):
             raise FileFormatError(
-                f"segment {place} must have a start and an end in seconds, got {one.start} and {one.end}; correct them"
+                f"segment {number} must have a start and an end in seconds, got {one.start} and {one.end}; correct them"
             )
     with written_whole(out) as unfinished, unfinished.open("w", encoding="utf-8", newline="\n") as stream:
         for one in segments:

@@ -21,16 +21,16 @@ FILE_NAMES = ("file", "filepath", "file_name", "filename", "path", "filePath", "
 
 def read_sites(path: Path) -> dict[str, list[Any]]:
     """Return columns, among them `file`, with one row per file."""
-    place = package_of(path)
-    if place is not None:
-        return read_camtrap(place)
+    package = package_of(path)
+    if package is not None:
+        return read_camtrap(package)
     return read_coco(path) if path.suffix.lower() == ".json" else _table(path)
 
 
 def package_of(path: Path) -> Path | None:
     """Return the `datapackage.json` that a path is, or that its folder has; None if it is another file."""
-    place = path / "datapackage.json" if path.is_dir() else path
-    return place if place.name.lower() == "datapackage.json" else None
+    package = path / "datapackage.json" if path.is_dir() else path
+    return package if package.name.lower() == "datapackage.json" else None
 
 
 def site_files(path: Path) -> dict[str, Path]:

@@ -38,10 +38,10 @@ def read_candidates(
     text = _text(path)
     header = _header(path, text)
     column = next((name for name in header if name in columns and name.lower() not in SPECIES_NAMES), None)
-    if column is not None and (place := _place(header, SPECIES_NAMES)) is not None:
-        at, lists = header.index(column), dict[str, set[str]]()
+    if column is not None and (index := _index(header, SPECIES_NAMES)) is not None:
+        position, lists = header.index(column), dict[str, set[str]]()
         for row in _rows(path, text, len(header)):
-            lists.setdefault(row[at], set()).update(names_of(row[place]))
+            lists.setdefault(row[position], set()).update(names_of(row[index]))
         by_value = {value: [name for name in classes if names_of(name) & listed] for value, listed in lists.items()}
         empty = next((value for value, found in by_value.items() if not found), None)
         if empty is not None:
@@ -67,7 +67,7 @@ def read_weights(
     """
     text = _text(path)
     header = _header(path, text)
-    species, weight = _place(header, SPECIES_NAMES), _place(header, WEIGHT_NAMES)
+    species, weight = _index(header, SPECIES_NAMES), _index(header, WEIGHT_NAMES)
     if species is None or weight is None:
         raise FileFormatError(f"{path} must have a column of species and one of weights, it has {some_of(header)}")
     group = header.index(column) if column in header and column else None
@@ -96,16 +96,16 @@ def read_coarse(path: Path, classes: Sequence[str]) -> dict[str, str]:
     """
     text = _text(path)
     header = _header(path, text)
-    place = _place(header, SPECIES_NAMES)
-    others = [at for at in range(len(header)) if at != place]
-    coarse = others[0] if len(others) == 1 else _place(header, ("coarse",))
-    if place is None or coarse is None:
+    index = _index(header, SPECIES_NAMES)
+    others = [position for position in range(len(header)) if position != index]
+    coarse = others[0] if len(others) == 1 else _index(header, ("coarse",))
+    if index is None or coarse is None:
         raise FileFormatError(f"{path} must have the columns class and coarse, it has {some_of(header)}")
     listed = dict[str, str]()
     for row in _rows(path, text, len(header)):
-        for name in names_of(row[place]):
+        for name in names_of(row[index]):
             if listed.setdefault(name, plain_label(row[coarse])) != plain_label(row[coarse]):
-                raise FileFormatError(f"{path} has two coarse classes for {row[place]!r}; keep one of them")
+                raise FileFormatError(f"{path} has two coarse classes for {row[index]!r}; keep one of them")
     found = {one: next((listed[name] for name in names_of(one) if name in listed), None) for one in classes}
     if not any(found.values()):
         raise FileFormatError(f"{path} lists none of the {len(classes)} classes, such as {classes[0]!r}")
@@ -149,7 +149,7 @@ def _header(path: Path, text: str) -> list[str]:
         raise FileFormatError(f"{path} cannot be read as a table ({error}); write it again") from error
 
 
-def _place(header: Sequence[str], names: Sequence[str]) -> int | None:
+def _index(header: Sequence[str], names: Sequence[str]) -> int | None:
     """Return the place of the first of the names that the header has."""
     lower = [name.lower() for name in header]
     return next((lower.index(name) for name in names if name in lower), None)

@@ -115,9 +115,9 @@ def missing_labels(labels: Any, table: Table) -> dict[int, str]:
     reason = "it has no label"
     if lost and _looks_merged([row not in lost for row in range(len(labels))]):
         reason += "; merged cells keep theirs in the first row alone: unmerge them and fill it in everywhere"
-    said = {row: plain_label(label) for row, label in lost.items() if isinstance(label, str)}
+    written = {row: plain_label(label) for row, label in lost.items() if isinstance(label, str)}
     return {
-        row: f"its label is {said[row]!r}, which means no label in this kind of file" if said.get(row) else reason
+        row: f"its label is {written[row]!r}, which means no label in this kind of file" if written.get(row) else reason
         for row in lost
     }
 

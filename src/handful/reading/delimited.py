@@ -182,15 +182,15 @@ def _read_by_arrow(form: _Form) -> Table | None:
 
 
 def _read_by_row(form: _Form) -> Table:
-    place_of = {name: place for place, name in enumerate(form.header) if name}
-    places = [place_of[name] for name in form.chosen]
-    is_vector = set(places)
-    others = [place for place in range(len(form.header)) if place not in is_vector]
-    columns: dict[int, list[str]] = {place: [] for place in others}
+    index_of = {name: index for index, name in enumerate(form.header) if name}
+    indices = [index_of[name] for name in form.chosen]
+    is_vector = set(indices)
+    others = [index for index in range(len(form.header)) if index not in is_vector]
+    columns: dict[int, list[str]] = {index: [] for index in others}
     blocks, part, positions = list[np.ndarray](), list[list[float]](), array("q")
     lines, skipped, budget, last = array("q"), list[Skipped](), Budget.of(form.path), -1
     for position, (line, row) in enumerate(form.rows()):
-        budget.spend(4 * len(places), cells=1 + len(others))
+        budget.spend(4 * len(indices), cells=1 + len(others))
         lines.append(line)
         if all(map(is_blank, row)):
             continue
@@ -202,37 +202,37 @@ def _read_by_row(form: _Form) -> Table:
         last = position
         if len(row) > len(form.header) and all(map(is_blank, row[len(form.header) :])):
             row = row[: len(form.header)]
-        reason, numbers = _numbers(row, places, form)
+        reason, numbers = _numbers(row, indices, form)
         if reason:
             skipped.append(Skipped(position, f"line {line}", reason))
             continue
         positions.append(position)
         part.append(numbers)
-        for place in others:
-            columns[place].append(row[place])
+        for index in others:
+            columns[index].append(row[index])
         if len(part) == BLOCK_ROWS:
             blocks, part = [*blocks, np.array(part, np.float32)], []
     if last < 0:
         raise BankError(f"{form.path} has no rows; expected a header, and one row per item")
-    empty = {place for place in others if not form.header[place] and all(map(is_blank, columns[place]))}
-    refuse_unnamed([place for place in others if not form.header[place] and place not in empty], str(form.path))
+    empty = {index for index in others if not form.header[index] and all(map(is_blank, columns[index]))}
+    refuse_unnamed([index for index in others if not form.header[index] and index not in empty], str(form.path))
     about: dict[str, Any] = {"skipped": tuple(skipped), "positions": positions, "lines": lambda: lines}
-    kept = {form.header[place]: columns[place] for place in others if place not in empty}
+    kept = {form.header[index]: columns[index] for index in others if index not in empty}
     table = Table(str(form.path), len(positions), columns=kept, **about)
-    blocks.append(np.array(part, np.float32).reshape(len(part), len(places)))
-    return replace(table, vectors=np.concatenate(blocks)) if places else table
+    blocks.append(np.array(part, np.float32).reshape(len(part), len(indices)))
+    return replace(table, vectors=np.concatenate(blocks)) if indices else table
 
 
-def _numbers(row: Sequence[str], places: Sequence[int], form: _Form) -> tuple[str, list[float]]:
+def _numbers(row: Sequence[str], indices: Sequence[int], form: _Form) -> tuple[str, list[float]]:
     """Return why a row cannot be read, if so, and the numbers of its vector."""
     if len(row) != len(form.header):
         quotes = f"; put values that contain {form.delimiter!r} in quotes" if len(row) > len(form.header) else ""
         values = f"{len(row)} value{'' if len(row) == 1 else 's'}"
         return f"it has {values}, the header has {len(form.header)}{quotes}", []
     numbers = list[float]()
-    for place in places:
+    for index in indices:
         try:
-            numbers.append(finite(row[place]))
+            numbers.append(finite(row[index]))
         except ValueError:
-            return not_a_number(row[place], form.header[place]), []
+            return not_a_number(row[index], form.header[index]), []
     return "", numbers

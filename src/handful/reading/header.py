@@ -52,10 +52,10 @@ def refuse_equal_names(names: Sequence[str], where: str) -> None:
         raise BankError(f"{where} has two columns of the same name, {twice[0]!r}; rename or delete one of them")
 
 
-def refuse_unnamed(places: Sequence[int], where: str) -> None:
+def refuse_unnamed(indices: Sequence[int], where: str) -> None:
     """Refuse several columns that have values but no name."""
-    if len(places) > 1:
-        listed = " and ".join(str(place + 1) for place in places[:2]) + (" and others" if len(places) > 2 else "")
+    if len(indices) > 1:
+        listed = " and ".join(str(index + 1) for index in indices[:2]) + (" and others" if len(indices) > 2 else "")
         raise BankError(
             f"{where}: the columns {listed} have values, but no name in the first row; name them there, or delete that "
             "row if it is a title"

@@ -90,10 +90,10 @@ def copy_vectors(files: Sequence[Path], path: Path) -> None:
     try:
         schema = _schema(files)
         vectors = _vector_columns(pa, schema, Asked(), where)
-        with written_whole(path) as place:
+        with written_whole(path) as number:
 
             def room(shape: tuple[int, int], dtype: np.dtype[Any]) -> np.ndarray:
-                return np.lib.format.open_memmap(place, "w+", dtype, shape)
+                return np.lib.format.open_memmap(number, "w+", dtype, shape)
 
             tables = _Columns(files, schema, vectors, {}, where).tables
             matrix, lost = _matrix(pa, tables, vectors, where, room)
@@ -168,18 +168,18 @@ class _Columns(Mapping[str, Any]):
             sizes = [table.metadata.num_rows for table in self.tables]
             values = pa.array(self._partitions[name])
             return pa.chunked_array([values.take(pa.array(np.arange(len(sizes)).repeat(sizes)))])
-        parts = [part for place in range(len(self._files)) for part in self._parts(pa, place, name)]
+        parts = [part for number in range(len(self._files)) for part in self._parts(pa, number, name)]
         if sum(map(len, parts)) != self.n_rows:
             raise _other_number(self._where, self.n_rows)
         return _joined(pa, parts) if parts else pa.chunked_array([], pa.null())
 
-    def _parts(self, pa: Any, place: int, name: str) -> Iterator[Any]:
+    def _parts(self, pa: Any, number: int, name: str) -> Iterator[Any]:
         """Yield a column of one file in parts; in a file without it, all values are missing."""
-        table = self.tables[place]
+        table = self.tables[number]
         if name not in table.schema_arrow.names:
             yield pa.nulls(table.metadata.num_rows)
             return
-        _check_size(self._files[place], table, [name], self._budgets[place], numbers=False)
+        _check_size(self._files[number], table, [name], self._budgets[number], numbers=False)
         for batch in table.iter_batches(BLOCK_ROWS, columns=[name]):
             batch.validate(full=True)  # a damaged file can hold offsets that point outside the data
             yield batch.column(0)
@@ -187,12 +187,12 @@ class _Columns(Mapping[str, Any]):
     def _check_partition(self, name: str) -> None:
         """Refuse files that have a column of the name of a folder, and other values in it."""
         pa, _ = import_pyarrow()
-        for place, (file, value) in enumerate(zip(self._files, self._partitions[name], strict=True)):
-            if name in self.tables[place].schema_arrow.names:
+        for number, (file, value) in enumerate(zip(self._files, self._partitions[name], strict=True)):
+            if name in self.tables[number].schema_arrow.names:
                 folder = next((part for part in reversed(file.parent.parts) if part.startswith(f"{name}=")), "")
-                said = {str(value), unquote(folder.removeprefix(f"{name}="))}  # 1 and 01
-                found = {str(one) for part in self._parts(pa, place, name) for one in part.drop_null().to_pylist()}
-                if other := sorted(found - said):
+                expected = {str(value), unquote(folder.removeprefix(f"{name}="))}  # 1 and 01
+                found = {str(one) for part in self._parts(pa, number, name) for one in part.drop_null().to_pylist()}
+                if other := sorted(found - expected):
                     raise BankError(
                         f"{file} is in the folder {folder}, but its own column {name!r} has {other[0]!r:.60}; "
                         "rename the folder, or drop the column"
@@ -337,7 +337,7 @@ def _check_size(file: Path, table: Any, columns: Sequence[str], budget: Budget, 
     if not wanted:
         return 0
     table.reader.scan_contents(wanted, SCANNED_AT_ONCE)
-    read = [about.row_group(k).column(place) for k in range(about.num_row_groups) for place in wanted]
+    read = [about.row_group(k).column(number) for k in range(about.num_row_groups) for number in wanted]
     budget.spend(sum(part.total_uncompressed_size for part in read))
     values = int(sum(part.num_values for part in read))
     if numbers and values > max(ALWAYS_NUMBERS, NUMBERS_PER_BYTE * size):

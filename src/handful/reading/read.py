@@ -109,12 +109,12 @@ def read(
     >>> table.n_rows, table.text, list(table.columns)
     (2, 'text', ['ticket', 'text'])
     """
-    place = Path(path)
-    if (named := features or text) and not has_columns(place):
-        raise BankError(f"{place} has no columns, so it has no column {named!r}; leave it out")
-    if skip_bad and not may_have_bad_rows(place):
-        raise BankError(f"{place} is no table, so it has no rows that cannot be read; leave skip_bad out")
-    return _with_items(_read(place, Asked(features, text, trust_pickle)), text, place).checked(skip_bad)
+    path = Path(path)
+    if (named := features or text) and not has_columns(path):
+        raise BankError(f"{path} has no columns, so it has no column {named!r}; leave it out")
+    if skip_bad and not may_have_bad_rows(path):
+        raise BankError(f"{path} is no table, so it has no rows that cannot be read; leave skip_bad out")
+    return _with_items(_read(path, Asked(features, text, trust_pickle)), text, path).checked(skip_bad)
 
 
 def has_columns(path: Path) -> bool:
@@ -143,57 +143,57 @@ def _ending(path: Path) -> str | None:
     return endings[-1] if endings and endings[-1] in READERS and not path.is_dir() else None
 
 
-def _read(place: Path, asked: Asked) -> Table:
-    ending = _ending(place)
-    archive = archive_above(place)
+def _read(path: Path, asked: Asked) -> Table:
+    ending = _ending(path)
+    archive = archive_above(path)
     if archive is not None:
-        return read_image_archive(place, archive)
-    if not place.exists():
-        raise BankError(f"{place} does not exist; check the path")
-    if place.is_dir():
-        return _read_folder(place, asked)
+        return read_image_archive(path, archive)
+    if not path.exists():
+        raise BankError(f"{path} does not exist; check the path")
+    if path.is_dir():
+        return _read_folder(path, asked)
     if ending is None:
         raise BankError(
-            f"{place} is of an unknown kind{_hint(place)}; known are folders, .zip, {', '.join(READERS)}; for anything "
+            f"{path} is of an unknown kind{_hint(path)}; known are folders, .zip, {', '.join(READERS)}; for anything "
             "else, load the arrays and use FeatureBank.from_arrays"
         )
-    refuse_irregular(place, BankError)
-    return READERS[ending](place, asked)
+    refuse_irregular(path, BankError)
+    return READERS[ending](path, asked)
 
 
-def _hint(place: Path) -> str:
+def _hint(path: Path) -> str:
     """Say what to do about a file whose kind people often have; empty if nothing is known about it."""
-    ending = place.suffix.lower()
+    ending = path.suffix.lower()
     if ending in IMAGE_SUFFIXES or ending in NOT_READ:
         return ": a single image; give the folder that it is in"
     if ending == ".txt":
-        with suppress(HandfulError, UnicodeError), opened_bytes(place) as stream:
-            line = stream.read(2**16).decode(encoding_of(place), "replace").partition("\n")[0]
+        with suppress(HandfulError, UnicodeError), opened_bytes(path) as stream:
+            line = stream.read(2**16).decode(encoding_of(path), "replace").partition("\n")[0]
             if separator := next((name for letter, name in SEPARATORS.items() if letter in line), None):
                 new = ".tsv" if separator == "tabs" else ".csv"
-                return f": text that seems to be a table separated by {separator}; rename it to {place.stem}{new}"
+                return f": text that seems to be a table separated by {separator}; rename it to {path.stem}{new}"
     return f": {HINTS[ending]}" if ending in HINTS else ""
 
 
-def _read_folder(place: Path, asked: Asked) -> Table:
-    if store.is_bank(place):
-        bank = FeatureBank.load(place)
-        return Table(str(place), bank.n_rows, vectors=bank.features, bank=bank, provenance=bank.provenance)
-    if (place / "features.npy").exists():
-        return read_array_folder(place, asked)
-    if parquet_files(place):
-        return read_parquet(place, asked)
-    if not any(place.iterdir()):
-        raise BankError(f"{place} is an empty folder; check the path")
-    if not image_names(file.relative_to(place).as_posix() for file in place.rglob("*")):
+def _read_folder(path: Path, asked: Asked) -> Table:
+    if store.is_bank(path):
+        bank = FeatureBank.load(path)
+        return Table(str(path), bank.n_rows, vectors=bank.features, bank=bank, provenance=bank.provenance)
+    if (path / "features.npy").exists():
+        return read_array_folder(path, asked)
+    if parquet_files(path):
+        return read_parquet(path, asked)
+    if not any(path.iterdir()):
+        raise BankError(f"{path} is an empty folder; check the path")
+    if not image_names(file.relative_to(path).as_posix() for file in path.rglob("*")):
         raise BankError(
-            f"{place} is a folder with neither {store.MANIFEST}, nor features.npy, nor Parquet files, nor images; "
+            f"{path} is a folder with neither {store.MANIFEST}, nor features.npy, nor Parquet files, nor images; "
             "check the path"
         )
-    return read_image_folder(place)
+    return read_image_folder(path)
 
 
-def _with_items(table: Table, text: str | None, place: Path) -> Table:
+def _with_items(table: Table, text: str | None, path: Path) -> Table:
     """Check the vectors, or else find the column of texts or of paths, and leave out rows where it is empty."""
     table = table.checked(skip_bad=True)
     if text is not None and table.images is None and table.vectors is None:
@@ -218,7 +218,7 @@ def _with_items(table: Table, text: str | None, place: Path) -> Table:
             )
         table = _without_gaps(table, PATH_NAME)
         names = tuple(table.values(PATH_NAME))
-        return replace(table, names=names, images=FolderFiles(place.parent if place.is_file() else place, names))
+        return replace(table, names=names, images=FolderFiles(path.parent if path.is_file() else path, names))
     if texts is None:
         raise no_items(list(table.columns), table.where)
     return replace(_without_gaps(table, texts), text=texts)

@@ -68,12 +68,12 @@ def skipped_counts(skipped: Sequence[Skipped]) -> dict[Why, int]:
     return {kind: counts[kind] for kind in WORDS if kind in counts}
 
 
-def skipped_said(skipped: Sequence[Skipped], n_items: int) -> str:
+def skipped_summary(skipped: Sequence[Skipped], n_items: int) -> str:
     """Say how many of all items were left out, and why.
 
     Examples
     --------
-    >>> skipped_said([Skipped(0, "a.heic", "HEIC is not read", "unsupported"), Skipped(4, "b.jpg", "cut short")], 12)
+    >>> skipped_summary([Skipped(0, "a.heic", "HEIC is not read", "unsupported"), Skipped(4, "b.jpg", "cut short")], 12)
     '2 of 12 items are left out: 1 unreadable, 1 of an unsupported kind'
     """
     kinds = ", ".join(f"{n:,} {WORDS[kind]}" for kind, n in skipped_counts(skipped).items())
@@ -83,7 +83,7 @@ def skipped_said(skipped: Sequence[Skipped], n_items: int) -> str:
 def warn_of_skipped(where: str, skipped: Sequence[Skipped], n_items: int, *, stacklevel: int = 2) -> None:
     """Warn that items of a file were left out, if there are any, and list the first of them."""
     if skipped:
-        message = f"{where}: {skipped_said(skipped, n_items)}: {'; '.join(first_listed(skipped))}"
+        message = f"{where}: {skipped_summary(skipped, n_items)}: {'; '.join(first_listed(skipped))}"
         warnings.warn(SkippedRowsWarning(message), stacklevel=stacklevel + 1)
 
 

@@ -61,13 +61,13 @@ class Spectrum:
     """
 
     line: int
-    said: dict[str, str] = field(default_factory=dict)
+    metadata: dict[str, str] = field(default_factory=dict)
     peaks: ArrayLike = field(default_factory=lambda: array("d"))
     wrong: str = ""
 
     def note(self, key: str, value: str) -> None:
         """Keep a parameter under the name of its column; the first one counts."""
-        self.said.setdefault(_column(key), value.strip())
+        self.metadata.setdefault(_column(key), value.strip())
 
     def add(self, mass: str, intensity: str, line: int) -> None:
         """Keep a peak; what is no peak is the reason why the spectrum cannot be read."""
@@ -120,7 +120,7 @@ def _mgf(path: Path) -> Iterator[Spectrum]:
         elif line.upper() == END:
             if one is None:
                 raise BankError(f"{path}, line {number}: {END} without {BEGIN}; write it again")
-            one.said = {**shared, **one.said}
+            one.metadata = {**shared, **one.metadata}
             yield one
             one = None
         elif not line or line[0] in "#;!/":
@@ -154,7 +154,7 @@ def _msp(path: Path) -> Iterator[Spectrum]:
         key, colon, value = line.partition(":")
         letters = key.replace(" ", "").lower()
         if not line or letters == "name":
-            if one is not None and one.said:
+            if one is not None and one.metadata:
                 if left > 0:
                     one.wrong = one.wrong or f"it has {left} peaks less than it says"
                 yield one
@@ -169,7 +169,7 @@ def _msp(path: Path) -> Iterator[Spectrum]:
             one.wrong = one.wrong or ("" if left else f"line {number} must have the number of peaks, got {value!r:.60}")
         else:
             one.note(key, value)
-    if one is not None and one.said:
+    if one is not None and one.metadata:
         if left > 0:
             one.wrong = one.wrong or f"it has {left} peaks less than it says"
         yield one
@@ -323,25 +323,25 @@ def _table(path: Path, spectra: Iterator[Spectrum], budget: Budget) -> Table:
     # Bins that are not zero, one spectrum after another: a spectrum may have few peaks, or none.
     bins, values, sizes = array("H"), array("f"), array("q")
     for position, one in enumerate(spectra):
-        budget.spend(4 * (HIGHEST - LOWEST), cells=1 + len(one.said))
+        budget.spend(4 * (HIGHEST - LOWEST), cells=1 + len(one.metadata))
         lines.append(one.line)
         mass, charge = _precursor(one), _charge(one)
         if one.wrong:
             skipped.append(Skipped(position, f"line {one.line}", one.wrong))
             continue
-        for name, value in one.said.items():
+        for name, value in one.metadata.items():
             column = columns.setdefault(name, [])
             _fill(column, len(positions), budget)
             column.append(value)
-        names.append(one.said.get(TITLE) or one.said.get(NAME) or f"spectrum {position}")
+        names.append(one.metadata.get(TITLE) or one.metadata.get(NAME) or f"spectrum {position}")
         positions.append(position)
         masses.append(mass)
         charges.append(charge)
         vector = binned(one.peaks, mass, charge)
-        places = vector.nonzero()[0]
-        bins.frombytes(places.astype(np.uint16).tobytes())
-        values.frombytes(vector[places].tobytes())
-        sizes.append(len(places))
+        filled = vector.nonzero()[0]
+        bins.frombytes(filled.astype(np.uint16).tobytes())
+        values.frombytes(vector[filled].tobytes())
+        sizes.append(len(filled))
     if not lines:
         raise BankError(f"{path} has no spectra; check that it is complete")
     if not positions:
@@ -372,7 +372,7 @@ def _fill(column: list[Any], n_rows: int, budget: Budget) -> None:
 
 def _precursor(one: Spectrum) -> float | None:
     """Mass of the precursor; None if it is not said. An intensity may stand behind it."""
-    text = (one.said.get(PRECURSOR) or "").split()
+    text = (one.metadata.get(PRECURSOR) or "").split()
     if not text:
         return None
     try:
@@ -388,7 +388,7 @@ def _precursor(one: Spectrum) -> float | None:
 
 def _charge(one: Spectrum) -> int | None:
     """`2+`, `+2` and `2` are 2, `1-` is -1; None for anything else, such as `2+ and 3+`."""
-    match = re.fullmatch(r"([+-]?)([0-9]{1,3})([+-]?)", (one.said.get(CHARGE) or "").strip())
+    match = re.fullmatch(r"([+-]?)([0-9]{1,3})([+-]?)", (one.metadata.get(CHARGE) or "").strip())
     if match is None:
         return None
     return int(match[2]) * (-1 if "-" in (match[1], match[3]) else 1)

@@ -64,8 +64,8 @@ def read_spreadsheet(path: Path, asked: Asked) -> Table:
         refuse_equal_names(header, str(path))
         budget.spend(cells=len(header) * len(rows))
         columns: dict[str, list[Any]] = {
-            name: [row[place] if place < len(row) else None for row in rows[1:]]
-            for place, name in enumerate(header)
+            name: [row[index] if index < len(row) else None for row in rows[1:]]
+            for index, name in enumerate(header)
             if name
         }
         table = table_of_lists(columns, asked, str(path), lines=lambda: lines[1:])

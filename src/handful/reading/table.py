@@ -109,13 +109,13 @@ class Table:
     lines: Callable[[], Sequence[int]] | None = None
 
     def __repr__(self) -> str:
-        said = [repr(self.where), f"{self.n_rows:,} rows"]
+        parts = [repr(self.where), f"{self.n_rows:,} rows"]
         if self.vectors is not None:
-            said.append(f"vectors of {self.vectors.shape[1]:,} numbers")
-        said += ["images"] if self.images is not None else []
-        said += [f"columns {some_of(list(self.columns))}"] if self.columns else []
-        said += [f"{len(self.skipped):,} skipped"] if self.skipped else []
-        return f"Table({', '.join(said)})"
+            parts.append(f"vectors of {self.vectors.shape[1]:,} numbers")
+        parts += ["images"] if self.images is not None else []
+        parts += [f"columns {some_of(list(self.columns))}"] if self.columns else []
+        parts += [f"{len(self.skipped):,} skipped"] if self.skipped else []
+        return f"Table({', '.join(parts)})"
 
     @property
     def rows(self) -> Sequence[int]:
