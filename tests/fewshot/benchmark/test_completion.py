@@ -48,21 +48,6 @@ class Killed(BaseException):
     pass
 
 
-def test_what_came_before_an_interruption_is_kept(tmp_path, banks):
-    def interrupted(*work):
-        for n, rows in enumerate(in_process()(*work)):
-            if n == 4:
-                raise Killed
-            yield rows
-
-    journal = Journal.create(tmp_path / "run", small_plan(banks))
-    with pytest.raises(Killed):
-        complete(journal, banks, interrupted)
-    assert journal.table().num_rows == 12
-    complete(journal, banks)
-    assert values(journal) == values(undisturbed(tmp_path / "other", banks))
-
-
 def test_a_budget_leaves_the_first_tasks_of_the_list(tmp_path, banks):
     cells = [Cell("toy", SPEC, "paddle", n_tasks=5000, cpu_budget=0.2), Cell("toy", SPEC, "soft_kmeans", n_tasks=4)]
     journal = Journal.create(tmp_path / "run", bound_plan(cells, banks))

@@ -3,7 +3,6 @@ import sys
 from dataclasses import replace
 
 import pytest
-import torch
 
 from handful.errors import FileFormatError, MissingExtraError, OptionError, TrainingError
 from handful.fewshot.networks.checkpoint import Checkpoint
@@ -34,26 +33,6 @@ def test_a_finished_run_says_so_and_keeps_no_state(run):
     assert (folder / FINISHED).exists()
     assert not (folder / STATE).exists()
     assert kept.epoch == Checkpoint.load(folder).epoch
-
-
-def test_interrupted_and_resumed_it_ends_with_the_same_weights(split, on_lightning, tmp_path, monkeypatch):
-    split = BaseSplit(split.base, None)  # the last epoch is kept, so that what came after the interruption counts
-    kept = train(split, RECIPE, tmp_path / "undisturbed", accelerator="cpu")
-    saved = on_lightning.KeepBest.on_train_epoch_end
-
-    def interrupted(self, trainer, module):
-        saved(self, trainer, module)
-        if trainer.current_epoch == 0:
-            raise RuntimeError("the power went")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(on_lightning.KeepBest, "on_train_epoch_end", interrupted)
-        with pytest.raises(RuntimeError, match="the power went"):
-            train(split, RECIPE, tmp_path / "run", accelerator="cpu")
-    assert (tmp_path / "run" / STATE).exists()
-    resumed = train(split, RECIPE, tmp_path / "run", accelerator="cpu")
-    assert resumed.epoch == kept.epoch == RECIPE.epochs
-    assert all(torch.equal(resumed.weights[name], kept.weights[name]) for name in kept.weights)
 
 
 def test_another_recipe_or_other_images_do_not_continue_a_run(run, split, tmp_path):
