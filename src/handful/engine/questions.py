@@ -85,14 +85,19 @@ def questions_about(
     directions /= np.maximum(np.linalg.norm(directions, axis=1, keepdims=True), 1e-12)
     same_class = _same_class(directions, q, kept)
     errors, covered, askable = wrong[kept], np.zeros(len(kept)), ~np.isin(kept, list(answered))
+    # A gain only falls as more is asked, so an old one is a bound: most items need not be looked at again.
+    bounds = np.where(askable, same_class @ errors, -1.0)
     questions: list[Question] = []
-    for _ in range(min(n, int(askable.sum()))):
-        gains = np.maximum(same_class - covered, 0) @ errors
-        best = int(np.where(askable, gains, -1).argmax())
+    while len(questions) < min(n, int(askable.sum())):
+        best = int(bounds.argmax())
+        gain = float(np.maximum(same_class[best] - covered, 0) @ errors)
+        bounds[best] = gain
+        if gain < bounds.max():
+            continue
         others = int((same_class[best] >= 0.5).sum()) - 1
-        questions.append(Question(int(kept[best]), float(gains[best]), others))
+        questions.append(Question(int(kept[best]), gain, others))
         covered = np.maximum(covered, same_class[best])
-        askable[best] = False
+        bounds[best] = -1
     return questions
 
 

@@ -30,6 +30,7 @@ from handful.estimators.context import Known, checked
 from handful.estimators.diagnostics import warnings_of
 from handful.estimators.names import rows_of_names
 from handful.estimators.why import Explanation, explained, questions_of
+from handful.machine.extras import import_extra
 from handful.shapes import Float, Int
 
 # Rows of catalogue and batch are compared at unit length.
@@ -436,6 +437,41 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return questions_of(batches, 0, batches.answer(), n)
 
     @takes(Known)
+    def review(
+        self, X: Any, *, images: Any = None, texts: Any = None, folder: Any = None, **known: Unpack[Known]
+    ) -> Any:
+        """Open a page about a batch, on which a person answers questions, and wait until it is finished.
+
+        It is the page of `handful review`, for data in memory, and needs the extra `review`. After every answer the
+        whole batch is labelled again. In a notebook, interrupt the cell to stop; with a folder, the next call goes on.
+
+        Parameters
+        ----------
+        X : [row, feature]
+            The whole batch.
+        images, texts : list, optional
+            What the page shows of each row: paths, arrays or Pillow images; or sentences.
+        folder : path-like, optional
+            Where the answers are kept; by default they are kept no longer than the call takes.
+        **known : object
+            As in `infer`.
+
+        Returns
+        -------
+        Reviewed
+            `answer`, the `Answer` about the batch with what the person said, and `given`, which `infer` takes.
+
+        Examples
+        --------
+        >>> from handful.estimators import BatchClassifier
+        >>> X, y = [[0.0, 1.0], [0.1, 1.0], [1.0, 0.0], [1.0, 0.1]], ["up", "up", "right", "right"]
+        >>> found = BatchClassifier().fit(X, y).review([[0.0, 2.0], [3.0, 0.1]])  # doctest: +SKIP
+        >>> found.given  # doctest: +SKIP
+        {0: 'up'}
+        """
+        review = import_extra("handful.review.memory", "review").review
+        return review(self, X, images=images, texts=texts, folder=folder, known=known)
+
     def predict_proba(self, X: Any, groups: Any = None, **known: Unpack[Known]) -> npt.NDArray[np.float64]:
         """Return the probabilities of the classes for all rows of X, jointly; columns in the order of `classes_`.
 
