@@ -604,7 +604,7 @@ def test_a_catalogue_that_is_fitted_is_not_fitted_again(tmp_path, monkeypatch):
     about = {"given": given, "new_classes": ["a new class"]}
     wanted = classify(tmp_path / "c.npz", tmp_path / "b.npy"), classify(tmp_path / "c.npz", tmp_path / "b.npy", **about)
     assert catalogue.reference
-    monkeypatch.setattr(fitted, "fit_levels", None)
+    monkeypatch.setattr(fitted, "fit_unknown_model", None)
     found = classify(catalogue, tmp_path / "b.npy")
     monkeypatch.undo()
     for one, expected in zip((found, classify(catalogue, tmp_path / "b.npy", **about)), wanted, strict=True):

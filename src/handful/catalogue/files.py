@@ -27,7 +27,7 @@ from handful.errors import FileFormatError
 from handful.machine.safetensors_format import read_tensors, write_tensors
 from handful.machine.untrusted import parse_json
 
-FORMAT, FORMAT_VERSION = "handful catalogue", 8
+FORMAT, FORMAT_VERSION = "handful catalogue", 7
 HEAD_TENSORS = ("weights", "offsets", "means", "mass")
 HEAD_NUMBERS = ("spread", "temperature", "wrong_share", "confidence")
 
