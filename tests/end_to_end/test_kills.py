@@ -272,7 +272,9 @@ def undisturbed(tmp_path_factory):
         pytest.param(at_random_moments, marks=pytest.mark.slow),
     ],
 )
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.beyond] if name == "training" else []) for name in KINDS]
+)
 def test_killed_and_resumed_a_run_ends_as_if_undisturbed(name, moment, undisturbed, tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda _: None)
     inputs, whole = undisturbed(name)
