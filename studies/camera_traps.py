@@ -169,7 +169,7 @@ def table(kept: Mapping[str, Sequence[Mapping[str, float]]]) -> str:
     """Return accuracies by rule and number of examples, and how far joint labels are ahead of each rule."""
     lines = []
     for rule in RULES:
-        cells = [Estimate.of(np.array([found[rule] for found in worlds])).percent.said() for worlds in kept.values()]
+        cells = [Estimate.of(np.array([found[rule] for found in worlds])).percent.text() for worlds in kept.values()]
         gain = ahead([found for worlds in kept.values() for found in worlds], rule).percent
         behind = f"{gain.mean:+.1f} ± {gain.half_width:.1f}" if rule != OURS else ""
         lines.append([WORDS[rule], *cells, behind])

@@ -119,7 +119,7 @@ def compared(found: Row, earlier: Row) -> Iterator[str]:
             for column in ("joint", "known_rejected", "unknown_rejected") if pairs else ():
                 both = [(new, old) for new, old in pairs if column in new and column in old]
                 ahead = estimate([new for new, _ in both], [new[column] - old[column] for new, old in both])
-                line += f"{ahead.said(sign='+'):>24}"
+                line += f"{ahead.text(sign='+'):>24}"
             yield line
 
 

@@ -177,8 +177,8 @@ def required(found: Mapping[str, Mapping[str, Rows]]) -> list[Any]:
     for name, of in found.items():
         for cell, rows in of.items():
             best = best_fixed(rows)
-            aims.append((f"{name}, {cell}: above nearest", gain(rows, "nearest").said(sign="+"), above_nearest(rows)))
-            aims.append((f"{name}, {cell}: near {best}", gain(rows, best).said(sign="+"), near_best(rows)))
+            aims.append((f"{name}, {cell}: above nearest", gain(rows, "nearest").text(sign="+"), above_nearest(rows)))
+            aims.append((f"{name}, {cell}: near {best}", gain(rows, best).text(sign="+"), near_best(rows)))
     return requirements(aims)
 
 
@@ -191,7 +191,7 @@ def page() -> Page:
         some = list(named.values())
         below = [(name, cell) for (name, cell), rows in named.items() if gain(rows, "nearest").mean < 0]
         where = "; ".join(
-            f"{name}, {cell}, {gain(named[name, cell], 'nearest').said(sign='+')}" for name, cell in below
+            f"{name}, {cell}, {gain(named[name, cell], 'nearest').text(sign='+')}" for name, cell in below
         )
         sums[group] = (
             f"On the {group} banks PADDLE at the found scale is above the nearest prototype by an interval in "

@@ -280,7 +280,7 @@ def table(found: Mapping[str, Mapping[str, Any]]) -> str:
                 for rule in rules:
                     line.append("/".join(f"{mean(row[rule][part] for row in of['runs']):.0f}" for part in parts))
                     if rule in AGAINST and rule != "jointly":
-                        line[-1] += f" ({Estimate.of(gains(of, rule)).said(sign='+')})"
+                        line[-1] += f" ({Estimate.of(gains(of, rule)).text(sign='+')})"
             lines.append(line)
     return markdown_table(["runs of", "within, Da", *NAMING.values(), *CHOOSING.values()], lines)
 

@@ -194,7 +194,7 @@ def table(found: Mapping[str, Mapping[str, Any]]) -> str:
         [
             f"{name}, {cell}",
             *(f"{mean(row[each] for row in rows):.0f}" for each in ("nearest", "fine", "coarse")),
-            f"**{figure(rows, 'sure').said()}**",
+            f"**{figure(rows, 'sure').text()}**",
             *(f"{mean(row[each] for row in rows):.0f}" for each in ("answered fine", "answered coarse")),
             *(f"{mean(row[each] for row in rows):.0f}" if CELLS[cell][1] else "" for each in ("answered unknown",)),
         ]

@@ -198,7 +198,7 @@ def table(found: Mapping[str, Mapping[str, Any]]) -> str:
                 parts = ["enrolled"] if strangers == "none" else ["enrolled", "strangers"]
                 cells.append("/".join(f"{mean(row[used][part] for row in rows):.0f}" for part in parts))
                 if rule in AGAINST:
-                    cells[-1] += f" ({ahead(rows, rule, strangers).said(sign='+')})"
+                    cells[-1] += f" ({ahead(rows, rule, strangers).text(sign='+')})"
             lines.append([SHORT.get(kind, kind), words, *cells])
     return markdown_table(["segments", "names by", *(f"strangers: {strangers}" for strangers in STRANGERS)], lines)
 

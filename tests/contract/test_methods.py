@@ -31,9 +31,7 @@ from tests.tasks_at_hand import ragged_tasks, random_task
 # Options that make another method of one: checked under the name `method:variant`.
 VARIANTS = {
     "baseline:prototypes": {"head": "prototypes", "max_iter": 5},
-    "baseline_pp:prototypes": {"head": "prototypes", "max_iter": 5},
     "bd_cspn:public_code": {"public_code": True},
-    "laplacian_shot:rectified": {"rectify_prototypes": True},
     "em_dirichlet:examples": {"examples": True, "max_iter": 3, "max_bounds": 10},
     "pt_map:column_mass": {"column_mass": 3.0, "max_iter": 3, "max_sweeps": 100},
     "ilpc:balanced": {"balanced": True, "training_steps": 30},
@@ -66,8 +64,7 @@ SINGLE_ROUNDING = {"paddle_gd": 2e-2}
 # the rows, which sets the ridge of a head.
 TIED_TO_ORIGIN = {
     "roll_call",
-    *("baseline", "baseline_pp", "baseline_pp:prototypes"),
-    *("bd_cspn", "bd_cspn:public_code", "laplacian_shot:rectified"),
+    *("baseline", "baseline_pp", "bd_cspn", "bd_cspn:public_code"),
     *("ilpc", "ilpc:balanced", "proto_lp", "proto_lp:balanced"),
     *("oslo", "ostim", "eol"),
     *("em_dirichlet", "em_dirichlet:examples", "transclip", "stata"),
@@ -76,7 +73,7 @@ TIED_TO_ORIGIN = {
 # a diagonal covariance, nor the noise of a class, which depends on its coordinates.
 TIED_TO_AXES = {
     "roll_call",
-    *("paddle_gd", "baseline:prototypes", "baseline_pp:prototypes", "tim", "alpha_tim", "ostim", "eol"),
+    *("paddle_gd", "baseline:prototypes", "tim", "alpha_tim", "ostim", "eol"),
     *("transclip", "stata"),
 }
 seeds = st.integers(0, 10_000)

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from handful.banks import FeatureBank
+from handful.banks.bank import Provenance
 from handful.errors import ExtractionError, OptionError
 from handful.extraction.decode import decode_image
 from handful.extraction.extract import extract, skipped_items
@@ -44,7 +45,8 @@ def stopping_after(n_shards: int):
 
 def test_rows_are_the_vectors_of_the_items(tmp_path, items):
     backbone = small_backbone()
-    bank = extract(items, backbone, tmp_path / "bank", batch_size=4, shard_size=10, dataset="noise", licence="CC0")
+    provenance = Provenance("noise", "CC0")
+    bank = extract(items, backbone, tmp_path / "bank", batch_size=4, shard_size=10, provenance=provenance)
     images = [decode_image(data) for data in items.source]
     np.testing.assert_allclose(bank.features, backbone.embed(images), rtol=1e-3, atol=1e-4)
     assert bank.dtype == "float16"

@@ -171,11 +171,11 @@ def status(run: Annotated[Path, typer.Argument(help="Folder of a run.")]) -> Non
             state = states[result.cell.content_hash]
             wanted, accuracy = state.cell.n_tasks, result.estimate().percent
             seconds = result.estimate("cpu_seconds").mean
-            said = f"{accuracy.said(unit=' %'):>12}  {seconds:.2g} CPU s per task" if accuracy.n else ""
+            said = f"{accuracy.text(unit=' %'):>12}  {seconds:.2g} CPU s per task" if accuracy.n else ""
             failed = f", {state.failed} failed" if state.failed else ""
             ended = f" (budget of {state.cell.cpu_budget:g} CPU s used up)" if state.over_budget else ""
             ended = ended if state.done < wanted else ""
-            method = f"{result.label:<32} {result.transform_said}"
+            method = f"{result.label:<32} {result.transform_text}"
             data(f"  {method}  {state.done}/{wanted}{ended}{failed}  {said}".rstrip())
             if result.n_failed:
                 data(f"    the first failed with: {result.first_error}")
@@ -209,7 +209,7 @@ def compare(
     for column, a, b in compared:
         difference = paired_difference(a, b).percent
         tasks = f" on {difference.n} tasks" if difference.has_interval else ""
-        points = f"{difference.said(2, '+', ' points')}{tasks}: " if difference.n else ""
+        points = f"{difference.text(2, '+', ' points')}{tasks}: " if difference.n else ""
         data(f"{column.title}: {points}{verdict(difference, *names)}")
 
 

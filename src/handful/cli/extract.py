@@ -51,6 +51,7 @@ def extract_command(
       handful features extract --items clinc.jsonl.gz --split train --backbone minilm --out clinc.bank
       handful features extract --items omniglot.zip/base --backbone timm:resnet18 --out omniglot.bank --on ray
     """
+    from handful.banks.bank import Provenance
     from handful.cli.passes import passes
     from handful.cli.printed import complain_of_skipped, print_bank
     from handful.cli.terminal import waiting
@@ -75,8 +76,7 @@ def extract_command(
             shard_size=shard_size,
             dtype=dtype,
             executor=executor,
-            dataset=dataset,
-            licence=licence,
+            provenance=Provenance(dataset, licence),
             on_progress=on_progress,
         )
     complain_of_skipped(skipped_items(bank), len(listed))

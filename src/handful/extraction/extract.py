@@ -14,7 +14,7 @@ import os
 import shutil
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -119,8 +119,7 @@ def extract(
     shard_size: int = 256,
     dtype: str = "float16",
     executor: Executor | None = None,
-    dataset: str = "",
-    licence: str = "",
+    provenance: Provenance | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> FeatureBank:
     r"""Run the backbone over all items and save the bank; called again after an interruption, it resumes.
@@ -142,8 +141,8 @@ def extract(
     executor : Executor, optional
         Who computes the shards: `in_process(workers)` of `handful.runs`, the default with one worker, or its
         `on_ray(address)`; then every node must see the items under the same path.
-    dataset, licence : str
-        Stored in the bank's provenance.
+    provenance : Provenance, optional
+        Data set and licence, for the bank; the rest is filled in.
     on_progress : callable, optional
         Called with a `Progress` in items, at the start and after each shard.
 
@@ -185,9 +184,8 @@ def extract(
                 raise ExtractionError(f"none of the {len(items)} items could be read; the first: {unread[0]}")
             # One line of JSON each, which escapes line ends and everything that is not ASCII.
             listed = (json.dumps(asdict(Skipped(row, items.names[row], reason))) for row, reason in unread.items())
-            provenance = Provenance(
-                dataset,
-                licence,
+            made = replace(
+                provenance or Provenance(),
                 backbone=f"{backbone.name}, weights {backbone.weights_hash}",
                 preprocessing=backbone.preprocessing,
                 versions=backbone.versions,
@@ -201,7 +199,7 @@ def extract(
                 dtype=dtype,
                 dim=backbone.dim,
                 class_names=items.class_names,
-                provenance=provenance.to_mapping(),
+                provenance=made.to_mapping(),
                 splits={},
             )
     bank = _finished_before(out, key)

@@ -22,7 +22,7 @@ from contextlib import closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -37,10 +37,10 @@ from handful.estimators.prior_weights import class_places, prior_of, weights_of
 from handful.estimators.unknown_share import shares_of
 from handful.large.answers import FOLDER, read_answers
 from handful.large.decided import NOTHING_GIVEN, DecidedRun, GivenRows, unpacked
-from handful.large.inputs import read_input
+from handful.large.inputs import Input, read_input
 from handful.large.shard import SUMS, Work
 from handful.large.solution import LargeSolution
-from handful.machine.folders import folder_at, is_remote
+from handful.machine.folders import Folder, folder_at, is_remote
 from handful.machine.outputs import refuse_overwriting
 from handful.machine.threads import one_thread
 from handful.runs import Executor, Progress, in_process
@@ -54,6 +54,7 @@ FORMAT = 10
 # What a run writes after `run.json`.
 KINDS = (SUMS, FOLDER)
 SHARD_ROWS = 65_536
+Names: TypeAlias = tuple[str, ...]
 
 
 def solve(
@@ -153,19 +154,7 @@ def solve(
         }
         refuse_another(place, about, KINDS)
         queried = batch.open(place)
-        if isinstance(catalogue, Catalogue):
-            summed, names = catalogue, tuple(map(str, catalogue.classes.tolist()))
-        else:
-            bank = examples.open(place)
-            assert isinstance(bank, FeatureBank)
-            summed, names = Catalogue.of_bank(bank, change), bank.class_names
-        if summed.only_names:
-            raise TaskError(
-                "a streamed batch needs examples, but the catalogue has names alone, whose scale comes from the batch "
-                "as a whole; label smaller batches in memory, or add examples"
-            )
-        if summed.dim != queried.dim:
-            raise TaskError(f"the catalogue has {summed.dim} dimensions but the queries {queried.dim}; they must agree")
+        summed, names = _fitted(catalogue, examples, place, change, queried.dim)
         rows_given(given or {}, queried.n_rows)
         name = begin(place, about, KINDS)
         work = Work(queried, summed.origin, change, place, name, shard_rows)
@@ -178,7 +167,7 @@ def solve(
 
 def _solved(
     catalogue: Catalogue,
-    names: tuple[str, ...],
+    names: Names,
     work: Work,
     context: Context,
     given: GivenRows,
@@ -233,6 +222,24 @@ def _solved(
             unknown_reason=catalogue.unknown_reason,
         ),
     )
+
+
+def _fitted(catalogue: Any, examples: Input, folder: Folder, transform: str, dim: int) -> tuple[Catalogue, Names]:
+    """Return the catalogue as given, or fitted to the examples, and the names of its classes; refuse an unfit one."""
+    if isinstance(catalogue, Catalogue):
+        fitted, names = catalogue, tuple(map(str, catalogue.classes.tolist()))
+    else:
+        bank = examples.open(folder)
+        assert isinstance(bank, FeatureBank)
+        fitted, names = Catalogue.of_bank(bank, transform), bank.class_names
+    if fitted.only_names:
+        raise TaskError(
+            "a streamed batch needs examples, but the catalogue has names alone, whose scale comes from the batch "
+            "as a whole; label smaller batches in memory, or add examples"
+        )
+    if fitted.dim != dim:
+        raise TaskError(f"the catalogue has {fitted.dim} dimensions but the queries {dim}; they must agree")
+    return fitted, names
 
 
 def _given_rows(given: Mapping[int, Any], catalogue: Catalogue) -> GivenRows:

@@ -37,7 +37,7 @@ def test_numbers_of_numpy_become_pythons():
 OUTSIDE = {
     "alpha_tim": {"tsallis_alpha_marginal": 0.0, "tsallis_alpha_conditional": 0.0},
     "baseline": {"head": "cosine", "max_iter": -1, "learning_rate": 0.0, "batch_size": 0, "weight_decay": -1.0},
-    "baseline_pp": {"head": "linear", "scale": 0.0, "temperature": 0.0},
+    "baseline_pp": {"max_iter": -1, "learning_rate": 0.0, "scale": 0.0},
     "bd_cspn": {"sharpness": -1.0},
     "em_dirichlet": {"temperature": 0.0, "expected_classes": 0, "max_iter": 0, "max_bounds": 0},
     "eol": {"unknown_share": 1.0, "temperature": 0.0, "support_weight": -1.0},

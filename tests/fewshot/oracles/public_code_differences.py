@@ -20,7 +20,6 @@ COLUMNS = [
     ("baseline: prototypes, L2 (public code)", "baseline", "l2", {"head": "prototypes"}),
     ("baseline: prototypes, raw (submission time)", "baseline", "raw", {"head": "prototypes"}),
     ("baseline_pp: cosine (published)", "baseline_pp", "raw", {}),
-    ("baseline_pp: prototypes, L2 (public history)", "baseline_pp", "l2", {"head": "prototypes"}),
     ("bd_cspn: CL2N (published)", "bd_cspn", "cl2n", {}),
     ("bd_cspn: public weights, CL2N", "bd_cspn", "cl2n", {"sharpness": 50.0, "public_code": True}),
     ("bd_cspn: public weights, raw (public code)", "bd_cspn", "raw", {"sharpness": 50.0, "public_code": True}),
@@ -33,7 +32,6 @@ COLUMNS = [
         {"step_size": 0.02, "column_mass": 15.0},
     ),
     ("laplacian_shot (public code)", "laplacian_shot", "cl2n", {}),
-    ("laplacian_shot, rectified", "laplacian_shot", "cl2n", {"rectify_prototypes": True}),
     ("nearest_prototype, CL2N", "nearest_prototype", "cl2n", {}),
     ("prior_em, range scaling", "prior_em", "range_scale_public_code", {}),
 ]

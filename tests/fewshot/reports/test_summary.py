@@ -32,7 +32,7 @@ def test_the_interval_is_that_of_the_mean():
 
 def test_nothing_is_said_of_no_task():
     nothing = Estimate.of(np.array([]))
-    assert nothing.said() == nothing.percent.said(2, "+") == ""
+    assert nothing.text() == nothing.percent.text(2, "+") == ""
     assert not nothing.has_interval
     assert verdict(nothing, "a", "b") == "no task in common"
     assert [verdict(Estimate(mean, 1.0, 30), "a", "b") for mean in (2.0, -2.0, 0.5)] == ["a", "b", "tie"]
@@ -53,8 +53,8 @@ def test_numbers_have_as_many_digits_as_they_are_sure_of(estimate, text):
 
 
 def test_the_unit_stands_beside_the_number():
-    assert Estimate.of(np.array([90.7])).said(unit=" %") == "90.7 % on one task"
-    assert Estimate.of(np.array([90.0, 92.0])).said(unit=" %") == "91.0 ± 12.7 %"
+    assert Estimate.of(np.array([90.7])).text(unit=" %") == "90.7 % on one task"
+    assert Estimate.of(np.array([90.0, 92.0])).text(unit=" %") == "91.0 ± 12.7 %"
 
 
 def test_differences_are_taken_task_by_task_on_the_tasks_both_have(tmp_path):

@@ -6,22 +6,28 @@ means w_k; each class then averages its labelled and pseudo-labelled points agai
     w'_k = Σ_n a_n z_n / Σ_n a_n,     a_n = exp(ε cos(z_n, w_k)) over the points of class k,
 
 and the moved query is labelled by `softmax_k( τ cos(z_n, w'_k) )`, τ = 10. The BD-CSPN of PADDLE's tables differs in
-three ways, all available with `public_code`: weights are normalised over classes and not divided by their sum, so
-prototypes shrink; the original query, not the moved one, is labelled by Euclidean distance; and features are raw,
-because the result of their normalisation is discarded.
+three ways, all available with `public_code`. Weights are over the classes of a point,
+`b_n = softmax_k(ε cos(z_n, w_k))`, with the support labelled like the query, and `w'_k = mean_n b_nk z_n`: the mean
+divides by the count, so prototypes shrink; if a class gets no point, no prototype of that task moves. The original
+query, not the moved one, is labelled by Euclidean distance. And features are raw, because the result of their
+normalisation is discarded.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
+from torch import Tensor
+
 from handful.fewshot.methods.method import Method, Options, at_least
+from handful.fewshot.numerics.geometry import labelled_moments
 from handful.fewshot.numerics.simplex import softmax
 from handful.fewshot.numerics.vectors import cosines, half_squared_distances
 from handful.fewshot.solution import Solution
 from handful.fewshot.solvers.frame import Frame
-from handful.fewshot.solvers.rectification import rectify
 from handful.fewshot.task import TaskBatch
+from handful.shapes import Bool, Float, Int
 
 # τ in the soft labels; it sets their confidence and does not change which class comes first.
 COSINE_SCALE = 10.0
@@ -35,6 +41,48 @@ class BDCSPNOptions(Options):
     # PADDLE's configurations use 50, and 30 for one backbone.
     sharpness: float = at_least(0, 10.0)
     public_code: bool = False  # weigh points and label the query as PADDLE's public code does
+
+
+@dataclass(frozen=True)
+class Rectified:
+    """Prototypes after rectification, and the query moved towards the support; padding is zero."""
+
+    prototypes: Float[Tensor, "task class dim"]
+    query: Float[Tensor, "task query dim"]
+
+
+def rectify(task: TaskBatch, sharpness: float, *, public_code: bool) -> Rectified:
+    """Move the query, label it, and average each class again."""
+    support = task.zeroed("support")
+    prototypes = labelled_moments(support, task.support_labels, task.support_mask, task.n_classes).mean()
+    in_support, in_query = task.present("support"), task.present("query")
+    means = (
+        support.sum(-2) / in_support.sum(-1, keepdim=True),
+        task.zeroed("query").sum(-2) / in_query.sum(-1, keepdim=True),
+    )
+    query = (task.query + (means[0] - means[1]).unsqueeze(-2)).where(in_query.unsqueeze(-1), 0)
+
+    n_tasks, n_support = task.n_tasks, support.shape[1]
+    points = torch.cat([support.expand(n_tasks, -1, -1), query], 1)
+    mask = torch.cat([in_support.expand(n_tasks, -1), in_query], 1)
+    similarity = cosines(points, prototypes)
+    labels = similarity.argmax(-1)
+    if public_code:
+        belongs = _one_hot(labels, mask, task.n_classes)
+        weights = softmax(sharpness * similarity).weights.where(belongs, 0) / belongs.sum(-2, keepdim=True)
+        everyone_has_points = belongs.any(-2).all(-1)[:, None, None]
+        return Rectified((weights.mT @ points).where(everyone_has_points, prototypes), query)
+    known = task.support_labels.where(in_support, 0)
+    labels = torch.cat([known.expand(n_tasks, -1), labels[:, n_support:]], 1)
+    belongs = _one_hot(labels, mask, task.n_classes)
+    weights = (sharpness * similarity).where(belongs, -torch.inf).softmax(-2)
+    return Rectified(weights.mT @ points, query)
+
+
+def _one_hot(
+    labels: Int[Tensor, "task point"], mask: Bool[Tensor, "task point"], n_classes: int
+) -> Bool[Tensor, "task point class"]:
+    return (labels.unsqueeze(-1) == torch.arange(n_classes, device=labels.device)) & mask.unsqueeze(-1)
 
 
 def solve(task: TaskBatch, options: BDCSPNOptions) -> Solution:

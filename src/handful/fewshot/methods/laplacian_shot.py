@@ -26,12 +26,8 @@ from handful.fewshot.numerics.simplex import SoftLabels, entropy, softmax
 from handful.fewshot.numerics.vectors import half_squared_distances, neighbour_affinities
 from handful.fewshot.solution import Solution
 from handful.fewshot.solvers.frame import Frame, iterate
-from handful.fewshot.solvers.rectification import rectify
 from handful.fewshot.task import TaskBatch
 from handful.shapes import Bool, Float
-
-# ε of the rectification, a constant in the authors' code.
-RECTIFICATION_SHARPNESS = 10.0
 
 
 @dataclass(frozen=True)
@@ -40,7 +36,6 @@ class LaplacianShotOptions(Options):
 
     smoothness: float = at_least(0, 0.7)  # λ; the authors tune it for each dataset and number of shots
     n_neighbours: int = at_least(1, 2)  # of a point, itself not counted
-    rectify_prototypes: bool = False  # first move the support means towards the query, as in the authors' run script
     max_iter: int = at_least(1, 20)
     tol: float = at_least(0, 1e-6)  # a task stops when `|E - E'| ≤ tol |E'|`; at zero after `max_iter` iterations
 
@@ -87,9 +82,6 @@ def solve(task: TaskBatch, options: LaplacianShotOptions) -> Solution:
     """Compute distances and graph once, then iterate `step` until the energy of each task converges."""
     frame = Frame(task)
     prototypes = frame.support.mean()
-    if options.rectify_prototypes:
-        rectified = rectify(task, RECTIFICATION_SHARPNESS, public_code=True)
-        prototypes = rectified.prototypes - frame.origin.unsqueeze(-2)
     problem = LaplacianProblem(
         2 * half_squared_distances(frame.query, prototypes),
         neighbour_affinities(frame.query, frame.query_mask, options.n_neighbours),

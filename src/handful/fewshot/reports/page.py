@@ -234,19 +234,19 @@ def _page(
 
 def _plainly(columns: Sequence[Column]) -> str:
     """Say what was compared and what came out, without a symbol."""
-    said = (
+    setting = (
         "A task has a few labelled examples of each class, and a batch of new items in which only some of the classes "
         "occur. A method labels all of them; accuracy is the share of items that it labels right."
     )
     shared = set.intersection(*({r.label for r in column.results if len(r.tasks)} for column in columns))
     found = [common_means([r for r in column.results if r.label in shared]) for column in columns]
     if len(shared) < 2 or not all(found):
-        return said
+        return setting
     means = {label: float(np.mean([of_labels[label] for of_labels in found])) for label in shared}
     best, worst = max(means, key=means.__getitem__), min(means, key=means.__getitem__)
     return (
-        f"{said} Of {len(means)} methods, {best} is right most often, on {means[best]:.1%} of the items, and {worst} "
-        f"least often, on {means[worst]:.1%}."
+        f"{setting} Of {len(means)} methods, {best} is right most often, on {means[best]:.1%} of the items, and "
+        f"{worst} least often, on {means[worst]:.1%}."
     )
 
 
@@ -270,7 +270,7 @@ def _row(texts: Sequence[str]) -> str:
 
 def _differences(column: Column) -> str:
     rows = differences_table(column)
-    body = [(label, e.said(sign="+"), verdict(e, "ahead", "behind"), f"{e.n:,}") for label, e in rows]
+    body = [(label, e.text(sign="+"), verdict(e, "ahead", "behind"), f"{e.n:,}") for label, e in rows]
     if not body:
         return f"<p class='quiet'>{escape(column.title)}: too few tasks to tell which method is best.</p>"
     table = _rows(("difference", "points", "", "tasks"), body)
@@ -328,5 +328,5 @@ def _plan(outcomes: Sequence[Result]) -> str:
         options = ", ".join(f"{name}={value}" for name, value in cell.options.items()) or "defaults"
         budget = "" if cell.cpu_budget is None else f"{cell.cpu_budget:g} s"
         words = (options, str(cell.seed), f"{cell.n_tasks:,}", budget, cell.bank_hash[:16])
-        body.append((f"{cell.content_hash} {cell.method}", cell.bank, result.transform_said, *words))
+        body.append((f"{cell.content_hash} {cell.method}", cell.bank, result.transform_text, *words))
     return _rows(("cell", "bank", "transform", "options", "seed", "tasks", "budget", "bank's hash"), body)

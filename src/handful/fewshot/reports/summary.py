@@ -36,14 +36,14 @@ LEAST_TASKS = 30
 class Estimate:
     """`mean ± t s/√n` over n tasks, where `s² = Σ (x - mean)² / (n-1)` and t is Student's, 97.5 %, n-1 degrees.
 
-    The half width is infinite for a single task, and the mean of no task is not a number; `said` puts both in words.
+    The half width is infinite for a single task, and the mean of no task is not a number; `text` puts both in words.
 
     Examples
     --------
     >>> estimate = Estimate.of(np.array([0.5, 0.7, 0.9]))
     >>> round(estimate.mean, 3), round(estimate.half_width, 3), estimate.holds_zero
     (0.7, 0.497, False)
-    >>> estimate.said(), Estimate.of(np.array([0.5])).said(unit=" %"), Estimate.of(np.array([])).said()
+    >>> estimate.text(), Estimate.of(np.array([0.5])).text(unit=" %"), Estimate.of(np.array([])).text()
     ('0.7 ± 0.5', '0.5 % on one task', '')
     """
 
@@ -76,7 +76,7 @@ class Estimate:
         """Whether there are enough tasks for a comparison."""
         return self.n >= LEAST_TASKS
 
-    def said(self, digits: int = 1, sign: str = "", unit: str = "") -> str:
+    def text(self, digits: int = 1, sign: str = "", unit: str = "") -> str:
         """Mean and half width with that many decimals; empty if there is no task."""
         if not self.n:
             return ""
@@ -133,7 +133,7 @@ class Result:
         return str(self.columns["transform"][0]) if len(self.tasks) else self.cell.transform
 
     @property
-    def transform_said(self) -> str:
+    def transform_text(self) -> str:
         """The transform that was applied, and the one it replaced."""
         used, asked = self.transform, self.cell.transform
         return used if used == asked else f"{used} instead of {asked}"

@@ -165,7 +165,7 @@ def unknown_rows(column: Column) -> list[tuple[str, ...]]:
     rows = []
     for result in column.results if column.spec.unknown is not None else ():
         score = STATED if result.estimate("known_rejected").n else BY_CONFIDENCE
-        measures = (result.estimate(metric).percent.said() for metric in UNKNOWN_MEASURES.values())
+        measures = (result.estimate(metric).percent.text() for metric in UNKNOWN_MEASURES.values())
         rows.append((result.label, result.transform, score, *measures))
     return rows
 
@@ -183,7 +183,7 @@ def convergence_rows(column: Column) -> list[tuple[str, ...]]:
         met = result.columns["converged"].astype(bool)
         seconds = Estimate.of(result.columns["seconds"][met].astype(np.float64)).rounded() or "not reached"
         share = f"{met.sum():,} of {len(met):,} tasks"
-        iterations, accuracy = result.estimate("n_iter").rounded(), result.estimate().percent.said()
+        iterations, accuracy = result.estimate("n_iter").rounded(), result.estimate().percent.text()
         rows.append((result.label, result.transform, seconds, share, iterations, accuracy))
     return rows
 

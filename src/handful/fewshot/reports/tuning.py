@@ -31,7 +31,7 @@ class Choice:
     published: Result
     names: tuple[str, ...]
 
-    def said(self, result: Result) -> str:
+    def text(self, result: Result) -> str:
         """Tuned options of one of the two results."""
         return ", ".join(f"{name}={result.cell.options[name]}" for name in self.names)
 
@@ -72,9 +72,9 @@ def choices_markdown(chosen: Sequence[Choice]) -> str:
     for choice in chosen:
         found, published = choice.found, choice.published
         apart = paired_difference(found, published).percent
-        gain = ("0", "the same") if found is published else (apart.said(2, "+"), verdict(apart, "better", "worse"))
-        accuracies = [result.estimate().percent.said(2) for result in (published, found)]
-        both = (choice.said(published), accuracies[0], choice.said(found), accuracies[1])
+        gain = ("0", "the same") if found is published else (apart.text(2, "+"), verdict(apart, "better", "worse"))
+        accuracies = [result.estimate().percent.text(2) for result in (published, found)]
+        both = (choice.text(published), accuracies[0], choice.text(found), accuracies[1])
         rows.append((found.cell.bank, found.cell.method, *both, *gain))
     return markdown_table(HEAD, rows) + "\n"
 
@@ -99,7 +99,7 @@ def tuned_plan(chosen: Sequence[Choice], bank_places: Mapping[str, str]) -> str:
             options = ", ".join(f"{_key(k)} = {_toml(v)}" for k, v in result.cell.options.items() if v is not None)
             accuracy = result.estimate().percent
             lines.append(
-                f"  {{ {options} }},  # {kind}: {accuracy.said(unit=' %')} on {accuracy.n:,} validation tasks\n"
+                f"  {{ {options} }},  # {kind}: {accuracy.text(unit=' %')} on {accuracy.n:,} validation tasks\n"
             )
         blocks.append("".join([*lines, "]\n"]))
     return "\n".join(blocks)
