@@ -15,11 +15,11 @@ from handful.catalogue import (
     add_examples,
     load_catalogue,
     merge,
-    relative_to,
     remove,
     rename,
     save_catalogue,
 )
+from handful.catalogue.changes import relative_to
 from handful.errors import BankError, FileFormatError, LabelError, OptionError
 from handful.runs.lock import only_changer
 

@@ -104,7 +104,7 @@ def test_every_line_of_examples_is_a_command(capsys):
         examples = said[said.index("Example") :].split("\n\n")[0].splitlines()[1:]
         assert examples, words
         assert all(line.strip().startswith(f"handful {words}") for line in examples), words
-        assert all(line.count("handful ") == 1 for line in examples), words
+        assert all(line.count(" handful ") == 1 for line in examples), words
         assert command.help
 
 

@@ -1,6 +1,6 @@
 """Catalogue: what is known about the classes, fitted once, kept in a file and used many times."""
 
-from handful.catalogue.changes import Added, add_examples, merge, relative_to, remove, rename
+from handful.catalogue.changes import Added, add_examples, merge, remove, rename
 from handful.catalogue.files import load_catalogue, save_catalogue
 from handful.catalogue.fitted import Catalogue
 from handful.catalogue.record import Record, Source
@@ -15,7 +15,6 @@ __all__ = [
     "add_examples",
     "load_catalogue",
     "merge",
-    "relative_to",
     "remove",
     "rename",
     "save_catalogue",

@@ -25,16 +25,24 @@ from handful.runs.lock import only_changer
 from handful.shapes import Float
 
 PathLike = str | os.PathLike[str]
-# Digits of the hash of an example's content.
-HASH_DIGITS = 16
 
 
 class Added(NamedTuple):
-    """What `add_examples` did."""
+    """What `add_examples` did.
+
+    Attributes
+    ----------
+    catalogue : Catalogue
+        What was written.
+    n_added, n_known : int
+        Number of examples that were added, and of those that the catalogue had already.
+    new_classes : tuple of labels
+        Classes that it did not have.
+    """
 
     catalogue: Catalogue
     n_added: int
-    n_known: int  # examples that the catalogue had already
+    n_known: int
     new_classes: tuple[Any, ...]
 
 
@@ -132,7 +140,30 @@ def add_examples(
 
 
 def remove(path: PathLike, labels: Sequence[Any] = (), positions: Sequence[int] = ()) -> Catalogue:
-    """Remove classes with all their examples, and single examples by their positions."""
+    """Remove classes with all their examples, and single examples; the rest is fitted again.
+
+    Parameters
+    ----------
+    path : path
+        The catalogue.
+    labels : sequence of labels
+        The classes.
+    positions : sequence of int
+        The examples, by their positions.
+
+    Returns
+    -------
+    Catalogue
+        What was written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> place = Path(tempfile.mkdtemp()) / "animals.handful"
+    >>> save_catalogue(Catalogue.of(np.eye(3), np.array(["ant", "bee", "cat"])), place)
+    >>> remove(place, ["bee"]).classes.tolist()
+    ['ant', 'cat']
+    """
 
     def edit(before: Catalogue) -> Catalogue:
         after = before
@@ -145,7 +176,28 @@ def remove(path: PathLike, labels: Sequence[Any] = (), positions: Sequence[int] 
 
 
 def rename(path: PathLike, label: Any, new: Any) -> Catalogue:
-    """Give a class another name; nothing is fitted again."""
+    """Give a class another name; nothing is fitted again.
+
+    Parameters
+    ----------
+    path : path
+        The catalogue.
+    label, new : label
+        The class, and its new name, which no class may have.
+
+    Returns
+    -------
+    Catalogue
+        What was written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> place = Path(tempfile.mkdtemp()) / "animals.handful"
+    >>> save_catalogue(Catalogue.of(np.eye(3), np.array(["ant", "bee", "cat"])), place)
+    >>> rename(place, "ant", "wasp").classes.tolist()
+    ['bee', 'cat', 'wasp']
+    """
 
     def edit(before: Catalogue) -> Catalogue:
         old, wanted = _class(before, label), _labels_like(before, [new])[0]
@@ -157,7 +209,30 @@ def rename(path: PathLike, label: Any, new: Any) -> Catalogue:
 
 
 def merge(path: PathLike, labels: Sequence[Any], into: Any) -> Catalogue:
-    """Make one class of several; its name may be one of theirs, or new."""
+    """Make one class of several, and fit all again.
+
+    Parameters
+    ----------
+    path : path
+        The catalogue.
+    labels : sequence of labels
+        The classes.
+    into : label
+        The name of the one class, one of theirs or new.
+
+    Returns
+    -------
+    Catalogue
+        What was written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> place = Path(tempfile.mkdtemp()) / "animals.handful"
+    >>> save_catalogue(Catalogue.of(np.eye(3), np.array(["ant", "bee", "cat"])), place)
+    >>> merge(place, ["ant", "bee"], "insect").classes.tolist()
+    ['cat', 'insect']
+    """
 
     def edit(before: Catalogue) -> Catalogue:
         classes, wanted = [_class(before, label) for label in labels], _labels_like(before, [into])[0]

@@ -28,6 +28,8 @@ from handful.machine.safetensors_format import read_tensors, write_tensors
 from handful.machine.untrusted import parse_json
 
 FORMAT, FORMAT_VERSION = "handful catalogue", 7
+# Endings by which a catalogue is told from a table.
+ENDINGS = (".handful", ".safetensors")
 HEAD_TENSORS = ("weights", "offsets", "means", "mass")
 HEAD_NUMBERS = ("spread", "temperature", "wrong_share", "confidence")
 
@@ -89,6 +91,11 @@ def load_catalogue(path: str | os.PathLike[str]) -> Catalogue:
         raise FileFormatError(
             f"{path} is not a catalogue that this handful can read ({error}); fit and save it again with this version"
         ) from error
+
+
+def is_catalogue(path: str | os.PathLike[str]) -> bool:
+    """Whether a path names a file of a catalogue, by its ending."""
+    return os.fspath(path).lower().endswith(ENDINGS)
 
 
 def parts_of(catalogue: Catalogue) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]:

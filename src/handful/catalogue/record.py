@@ -20,14 +20,29 @@ MOST_SHOWN = 2400
 
 
 class Source(NamedTuple):
-    """Where an example came from; what is not known is empty."""
+    """Where an example came from; what is not known is empty.
 
-    item: str = ""  # its name in the file or folder: a path, a row
-    file: str = ""  # the folder, table or batch, relative to the folder of the catalogue
-    content: str = ""  # hash of its content
-    person: str = ""  # who said what it is
-    date: str = ""  # when, as YYYY-MM-DD
-    session: str = ""  # the review in which it was said
+    Attributes
+    ----------
+    item, file : str
+        Its name, a path or a row, and the folder, table or batch that has it, relative to the folder of the catalogue.
+    content : str
+        Hash of its content.
+    person, date, session : str
+        Who said what it is, on which day (YYYY-MM-DD), and in which review.
+
+    Examples
+    --------
+    >>> print(Source("7.jpg", "monday", person="Ada", date="2026-11-17"))
+    7.jpg of monday, said by Ada, 2026-11-17
+    """
+
+    item: str = ""
+    file: str = ""
+    content: str = ""
+    person: str = ""
+    date: str = ""
+    session: str = ""
 
     def __str__(self) -> str:
         where = f"{self.item} of {self.file}" if self.item and self.file else self.item or self.file
@@ -53,6 +68,11 @@ class Record:
         Text, or a small picture (JPEG), of some examples, by position.
     columns : mapping of str to mapping
         Other columns of the examples, by name and position: the genus of a species, the precursor of a spectrum.
+
+    Examples
+    --------
+    >>> Record(sources={0: Source(date="2026-11-17"), 1: Source(date="2026-11-19")}).dates
+    ('2026-11-17', '2026-11-19')
     """
 
     backbone: str = ""

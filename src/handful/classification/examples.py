@@ -10,7 +10,7 @@ import numpy as np
 
 from handful.classification.labelled import Shown
 from handful.extraction.decode import decode_image
-from handful.reading.contents import Source, Unreadable, pick
+from handful.reading.contents import KeptPictures, Source, Unreadable, pick
 
 # Pixels of the longer side of an example: sharp at half that size.
 SMALL = 128
@@ -42,6 +42,8 @@ def chosen_examples(
 def pictures(source: Source, positions: Sequence[int], size: int) -> list[str | None]:
     """Return small pictures of the images at these positions, in base64; None if one cannot be read."""
     contents = pick(source, positions)
+    if isinstance(contents, KeptPictures):
+        return [base64.b64encode(content).decode() or None for content in contents.contents]
     return [thumbnail(content, size) if isinstance(content, bytes) else None for content in contents]
 
 

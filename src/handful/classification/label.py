@@ -12,8 +12,7 @@ before, the rest stays. Items are not read or embedded again, and the catalogue 
 labels in `given`: they are examples, so its head is fitted once more with them. The folder `work` must exist until the
 last call: vectors of images and sentences are there.
 
-A catalogue that is already fitted, a `Catalogue`, can be given instead of the path of one. It is then neither embedded
-nor fitted.
+A catalogue that is already fitted, a `Catalogue` or the path of one that was saved, is neither embedded nor fitted.
 
 Images and sentences are embedded with one backbone for both sides. A bank records which backbone made it, so a batch of
 photographs can be labelled with a bank of photographs without naming it.
@@ -36,7 +35,8 @@ import numpy as np
 from handful import large
 from handful.banks import FeatureBank
 from handful.banks.class_names import similar_names
-from handful.catalogue import Catalogue
+from handful.catalogue import Catalogue, Source, load_catalogue
+from handful.catalogue.files import is_catalogue
 from handful.classification.batch import Batch
 from handful.classification.known import KnownFiles, coarse_column, columns_named, new_labels, read_known
 from handful.classification.labelled import MOST_EXPLAINED, Classified, Shown
@@ -59,6 +59,8 @@ from handful.machine.outputs import refuse_overwriting
 from handful.machine.threads import available_cores
 from handful.reading.cells import is_h5ad
 from handful.reading.choose import labelled, with_labels, without_labels
+from handful.reading.contents import KeptPictures
+from handful.reading.contents import Source as Contents
 from handful.reading.read import has_columns, may_have_bad_rows, may_hold_pickles, read
 from handful.reading.skipped import Skipped, warn_of_skipped
 from handful.reading.table import Table
@@ -196,7 +198,7 @@ class Fitted:
         """Number of examples, without items of the batch."""
         if self.examples is not None:
             return self.examples.n_rows
-        return 0 if self.catalogue is None else self.catalogue.n_examples
+        return 0 if self.catalogue is None else int(self.catalogue.shots.sum())
 
     @property
     def points(self) -> Float[np.ndarray, "item dim"]:
@@ -247,8 +249,8 @@ def classify(
     Parameters
     ----------
     catalogue : path or Catalogue
-        Labelled examples: anything that `handful.read` reads, with labels. Or a fitted catalogue. None if there are
-        only names.
+        Labelled examples: anything that `handful.read` reads, with labels. Or a fitted catalogue, or a file of one
+        (`.handful`, `.safetensors`). None if there are only names.
     batch : path
         Items to label: anything that `handful.read` reads; labels are ignored.
     names : path, optional
@@ -377,7 +379,11 @@ def read_inputs(
         bad = skip_bad and may_have_bad_rows(place)
         return read(place, trust_pickle=trust_pickle, skip_bad=bad, **columns)
 
-    examples = catalogue if catalogue is None or isinstance(catalogue, Catalogue) else table_of(catalogue)
+    examples: Table | Catalogue | None
+    if catalogue is None or isinstance(catalogue, Catalogue):
+        examples = catalogue
+    else:
+        examples = load_catalogue(catalogue) if is_catalogue(catalogue) else table_of(catalogue)
     items = table_of(batch)
     if segments is not None:
         if items.vectors is None:
@@ -601,6 +607,8 @@ def _rows_to_label(inputs: Inputs) -> Table:
 def _by_catalogue(known: KnownFiles, inputs: Inputs, batch: Batch) -> KnownFiles:
     """Replace what is said by columns of the catalogue: coarse classes, and candidates by precursor."""
     table, known = inputs.catalogue, known.copy()
+    if isinstance(table, Catalogue):
+        table = _table_of(table)
     if (tolerance := known.get("precursor")) is not None:
         if not isinstance(table, Table) or batch.points is None or known.get("candidates") is not None:
             raise OptionError(
@@ -610,6 +618,13 @@ def _by_catalogue(known: KnownFiles, inputs: Inputs, batch: Batch) -> KnownFiles
     if isinstance(table, Table) and known.get("coarse") in list(table.columns):
         known["coarse"] = coarse_column(table, inputs.labels, known["coarse"])
     return known
+
+
+def _table_of(catalogue: Catalogue) -> Table:
+    """Return the examples of a catalogue as a table of what is recorded about them."""
+    positions = catalogue.examples.positions.tolist()
+    columns = {name: [of.get(at) for at in positions] for name, of in catalogue.record.columns.items()}
+    return Table("the catalogue", len(positions), columns=columns, classes=catalogue.examples.labels.tolist())
 
 
 def _engine_terms(
@@ -708,19 +723,41 @@ def _embedding(side: str, listener: Listener | None) -> Listener | None:
 def _shown(fitted: Fitted, answer: Answer | None) -> Shown | None:
     """Return the examples if they can be shown; with an answer, an item has the one of its label nearest to it."""
     items, bank = fitted.task.examples, fitted.examples
-    if not isinstance(items, Items) or bank is None:
+    if isinstance(items, Items) and bank is not None:
+        there = Batch.of_items(items).embedded(bank)[0]
+        assert there.contents is not None
+        shown = Shown(there.contents, there.names, np.array(bank.class_names)[bank.labels])
+        codes, places = bank.labels, np.arange(bank.n_rows)
+    elif isinstance(items, Catalogue) and items.record.previews and fitted.catalogue is not None:
+        shown, examples = _of_record(items), fitted.catalogue.examples
+        seen = np.isin(examples.positions, list(items.record.previews))
+        codes, places = np.where(seen, examples.labels, -1), examples.positions
+    else:
         return None
-    catalogue, nearest = Batch.of_items(items).embedded(bank)[0], {}
-    assert catalogue.contents is not None
+    nearest = {}
     for item in () if answer is None else np.argsort(answer.certainty, kind="stable")[:MOST_ITEMS].tolist():
         assert answer is not None
-        rows = np.flatnonzero(bank.labels == answer.codes[item, 0])
+        rows = np.flatnonzero(codes == answer.codes[item, 0])
         if len(rows) == 0:  # a class of a person, or of a name alone, has no example to show
             continue
-        examples = bank.take(rows).astype(np.float64)
-        lengths = np.linalg.norm(examples, axis=1).clip(min=np.finfo(float).tiny)
-        nearest[item] = int(rows[(examples @ np.asarray(fitted.points[item], np.float64) / lengths).argmax()])
-    return Shown(catalogue.contents, catalogue.names, np.array(bank.class_names)[bank.labels], nearest)
+        points = (bank.take(rows) if bank is not None else examples.points[rows]).astype(np.float64)
+        lengths = np.linalg.norm(points, axis=1).clip(min=np.finfo(float).tiny)
+        nearest[item] = int(places[rows[(points @ np.asarray(fitted.points[item], np.float64) / lengths).argmax()]])
+    return replace(shown, nearest=nearest)
+
+
+def _of_record(catalogue: Catalogue) -> Shown:
+    """Return the texts or small pictures of the examples, in the order of their positions; some may be empty."""
+    record, every, nothing = catalogue.record, range(catalogue.n_examples), Source()
+    own = zip(catalogue.examples.positions.tolist(), catalogue.examples.labels.tolist(), strict=True)
+    label = {at: str(name) for at, name in own if at in record.previews}
+    if record.kind == "text":
+        contents: Contents = tuple(str(record.previews.get(at, "")) for at in every)
+    else:
+        pictures = (record.previews.get(at, b"") for at in every)
+        contents = KeptPictures(tuple(one if isinstance(one, bytes) else b"" for one in pictures))
+    names = tuple(record.sources.get(at, nothing).item for at in every)
+    return Shown(contents, names, np.array([label.get(at, "") for at in every]))
 
 
 def _recorded(inputs: Inputs, examples: Examples, batch: Batch) -> tuple[str, str]:

@@ -73,7 +73,8 @@ def classify_command(
     catalogue: Annotated[
         Path | None,
         typer.Option(
-            help="Labelled examples: a bank, .npz or .h5ad with vectors and labels; a table (.parquet, .csv, .tsv, "
+            help="A catalogue (.handful, see `handful catalogue --help`), or labelled examples: a bank, .npz or .h5ad "
+            "with vectors and labels; a table (.parquet, .csv, .tsv, "
             ".xlsx, .jsonl) with labels, and vectors, a column 'text', or a column 'path' of images; or images, one "
             "folder per class (also in a .zip)."
         ),

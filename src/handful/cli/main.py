@@ -26,7 +26,7 @@ def make_app() -> typer.Typer:
     """Put the commands together, one line each."""
     import typer
 
-    from handful.cli import bench, classify, demo, doctor, features, report, review, tasks, train, version
+    from handful.cli import bench, catalogue, classify, demo, doctor, features, report, review, tasks, train, version
 
     app = typer.Typer(
         help=SUMMARY, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False
@@ -34,6 +34,7 @@ def make_app() -> typer.Typer:
     app.callback()(version.options)
     app.command("classify", cls=classify.ClassifyCommand)(classify.classify_command)
     app.command("review", cls=classify.ClassifyCommand)(review.review_command)
+    app.add_typer(catalogue.app, name="catalogue")
     app.add_typer(features.app, name="features")
     app.add_typer(tasks.app, name="tasks")
     app.add_typer(bench.app, name="bench")

@@ -100,13 +100,31 @@ class ZipFiles(_Files):
                 yield content
 
 
-Source: TypeAlias = FolderFiles | ZipFiles | tuple[str, ...]
+@dataclass(frozen=True)
+class KeptPictures:
+    """Small pictures in memory, JPEG; one that there is no picture of is empty."""
+
+    contents: tuple[bytes, ...]
+
+    def __len__(self) -> int:
+        return len(self.contents)
+
+    def __getitem__(self, rows: slice) -> KeptPictures:
+        return KeptPictures(self.contents[rows])
+
+    def __iter__(self) -> Iterator[Content]:
+        return iter(self.contents)
+
+
+Source: TypeAlias = FolderFiles | ZipFiles | KeptPictures | tuple[str, ...]
 
 
 def pick(source: Source, positions: Sequence[int]) -> Source:
     """Return the contents at these positions, in this order, not yet read."""
     if isinstance(source, tuple):
         return tuple(source[position] for position in positions)
+    if isinstance(source, KeptPictures):
+        return KeptPictures(tuple(source.contents[position] for position in positions))
     return replace(source, names=tuple(source.names[position] for position in positions))
 
 

@@ -1,0 +1,423 @@
+"""A catalogue in a file, from files: built of labelled examples, and added to by what a person said about a batch.
+
+Images and sentences are embedded here; later batches are labelled without embedding or fitting the catalogue again.
+What only the model said about an item is never added, unless that is asked for.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import math
+import os
+import tempfile
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeAlias, TypedDict, Unpack
+
+import numpy as np
+
+from handful.banks import FeatureBank
+from handful.banks.class_names import is_missing, plain_label
+from handful.banks.columns import Columns
+from handful.banks.tables import find_column
+from handful.catalogue import (
+    Added,
+    Catalogue,
+    Record,
+    Source,
+    add_examples,
+    load_catalogue,
+    save_catalogue,
+)
+from handful.catalogue import record as records
+from handful.catalogue.changes import relative_to
+from handful.catalogue.record import Kind, shown_rows
+from handful.classification.batch import Batch
+from handful.classification.corrections import read_corrections
+from handful.classification.examples import SMALL, pictures
+from handful.classification.label import EXTRAS, USUAL_BACKBONES
+from handful.classification.labelled import NONE
+from handful.errors import LabelError, OptionError
+from handful.extraction.extract import extract, skipped_items
+from handful.extraction.items import list_items
+from handful.machine.extras import import_extra
+from handful.machine.threads import available_cores
+from handful.machine.untrusted import finite
+from handful.reading.choose import label_column, labelled, missing_labels
+from handful.reading.contents import pick
+from handful.reading.read import has_columns, may_have_bad_rows, read
+from handful.reading.skipped import Skipped, warn_of_skipped
+from handful.reading.table import Table
+from handful.runs import Progress
+from handful.runs.executors import in_process
+from handful.runs.lock import only_changer
+from handful.shapes import Float
+
+PathLike = str | os.PathLike[str]
+Listener = Callable[[Progress], None]
+# Columns of a table of labels; and of predictions: how sure the model was, and what a person said.
+ITEM, LABEL, CERTAINTY, PERSON = "item", "label", "certainty", "person"
+# What a person says about items that belong to no class, or cannot be judged.
+NO_CLASS = (NONE, "bad item", "passed")
+# Session of examples that the model labelled.
+BY_MODEL = "labelled by the model"
+# Letters of the values of other columns that are kept.
+MOST_LETTERS = 200
+
+
+class Reading(TypedDict, total=False):
+    """How examples are read and embedded; all are arguments of `classify`.
+
+    Attributes
+    ----------
+    backbone, device : str
+        What embeds images and sentences, and where it runs.
+    features, labels, text, id_column : str
+        Names of columns.
+    trust_pickle, skip_bad : bool
+        Whether to open pickles, and to leave out any number of rows that cannot be read.
+    """
+
+    backbone: str | None
+    device: str
+    features: str | None
+    labels: str | None
+    text: str | None
+    id_column: str | None
+    trust_pickle: bool
+    skip_bad: bool
+
+
+@dataclass(frozen=True, eq=False)
+class EmbeddedExamples:
+    """Labelled vectors, beside what they were made from."""
+
+    bank: FeatureBank
+    batch: Batch
+    kind: Kind
+    backbone: str
+
+    @property
+    def labels(self) -> list[str]:
+        """Label of each example."""
+        return [self.bank.class_names[code] for code in self.bank.labels.tolist()]
+
+    def sources(self, catalogue: PathLike, file: PathLike, **said: str) -> list[Source]:
+        """Return where the examples came from."""
+        where, batch = relative_to(catalogue, file), self.batch
+        return [Source(name, where, batch.content(row), **said) for row, name in enumerate(batch.names)]
+
+    def previews(self) -> dict[int, str | bytes]:
+        """Return texts or small pictures of some rows, or of all if they are few."""
+        contents, rows = self.batch.contents, shown_rows(self.bank.labels)
+        if contents is None:
+            return {}
+        if isinstance(contents, tuple):
+            return {row: contents[row] for row in rows}
+        drawn = zip(rows, pictures(contents, rows, SMALL), strict=True)
+        return {row: base64.b64decode(picture) for row, picture in drawn if picture is not None}
+
+    def columns(self) -> dict[str, list[Any]]:
+        """Return the other columns, as far as they are short texts or numbers."""
+        found = {name: list(map(_short, values)) for name, values in self.batch.columns.values().items()}
+        return {name: values for name, values in found.items() if any(value is not None for value in values)}
+
+
+def build_catalogue(
+    examples: PathLike, out: PathLike, *, on_progress: Listener | None = None, **reading: Unpack[Reading]
+) -> Catalogue:
+    """Embed labelled examples, fit their catalogue, and write it as one file.
+
+    Parameters
+    ----------
+    examples : path
+        Anything that `handful.read` reads, with labels.
+    out : path
+        The file, usually `.handful`; an older one is replaced.
+    on_progress : callable, optional
+        Called with a `handful.runs.Progress` while images or sentences are embedded.
+    **reading : object
+        How the examples are read and embedded, see `Reading`.
+
+    Returns
+    -------
+    Catalogue
+        What was written.
+
+    Examples
+    --------
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> np.savez(folder / "animals.npz", features=np.eye(3), labels=["cat", "dog", "fox"])
+    >>> made = build_catalogue(folder / "animals.npz", folder / "animals.handful")
+    >>> made.classes.tolist(), made.record.sources[1].file
+    (['cat', 'dog', 'fox'], 'animals.npz')
+    """
+    found = embedded_examples(Path(examples), on_progress=on_progress, **reading)
+    sources = found.sources(out, examples, date=records.today())
+    record = Record(
+        found.backbone,
+        found.kind,
+        sources=dict(enumerate(sources)),
+        previews=found.previews(),
+        columns={
+            name: {row: value for row, value in enumerate(values) if value is not None}
+            for name, values in found.columns().items()
+        },
+    )
+    # Fitted as `classify` fits it, so that both say the same to the last digit.
+    fitted = Catalogue.of_bank(found.bank)
+    _ = fitted.reference.unknown_model
+    made = fitted.relabelled(np.array(found.bank.class_names)).with_record(record)
+    place = Path(out)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with only_changer(place, OptionError):
+        save_catalogue(made, place)
+    return made
+
+
+def embedded_examples(
+    path: Path, *, on_progress: Listener | None = None, **reading: Unpack[Reading]
+) -> EmbeddedExamples:
+    """Read labelled examples, and embed images and sentences."""
+    table, labels = _read(path, reading), reading.get("labels")
+    if table.vectors is None:
+        items = list_items(table, labels=labels, id_column=reading.get("id_column"))
+        beside = Columns()
+        if table.classes is None:  # images in folders have no columns
+            row_at = {position: row for row, position in enumerate(table.rows)}
+            beside = table.row_columns().of_items([row_at[position] for position in items.rows])
+        bank, batch = _embed(replace(Batch.of_items(items), columns=beside), path, reading, on_progress)
+        used = {label_column(table, labels), table.text}
+        return EmbeddedExamples(*_without_empty(bank, _without(batch, used)), items.kind, batch.backbone)
+    if reading.get("backbone") is not None:
+        raise OptionError(f"a backbone is for images and sentences, but {path} has features; leave it out")
+    bank = labelled(table, labels)
+    if labels is None and table.bank is not None:
+        column = ""
+    else:
+        column = label_column(table, labels)
+        classes = table.values(column) if column else table.classes
+        table = table.without(missing_labels(classes, table), "without label")
+    whole = Batch.of(table, id_column=reading.get("id_column"))
+    batch = _without(whole, {column, table.text})
+    kind: Kind = "text" if batch.contents else ""
+    return EmbeddedExamples(*_without_empty(bank, batch), kind, bank.provenance.backbone)
+
+
+def add_to_catalogue(
+    catalogue: PathLike,
+    said: PathLike,
+    batch: PathLike | None = None,
+    *,
+    person: str = "",
+    session: str = "",
+    by_model: float | None = None,
+    on_progress: Listener | None = None,
+    **reading: Unpack[Reading],
+) -> Added:
+    """Add what a person said to a catalogue in a file.
+
+    Parameters
+    ----------
+    catalogue : path
+        The file.
+    said : path
+        Labelled examples; or, about a batch, corrections of its page (.json), or a table with the columns `item` and
+        `label`. Of predictions, those rows count that a person has labelled (column `person`).
+    batch : path, optional
+        The batch that `said` is about.
+    person, session : str
+        Who said it, and in which review, as it shall be recorded.
+    by_model : float, optional
+        Take labels of the model instead, of predictions with at least this certainty.
+    on_progress : callable, optional
+        As in `build_catalogue`.
+    **reading : object
+        How the batch or the examples are read, see `Reading`. The backbone is that of the catalogue.
+
+    Returns
+    -------
+    Added
+        The catalogue, and how many examples were added.
+
+    Examples
+    --------
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> np.savez(folder / "animals.npz", features=np.eye(3), labels=["cat", "dog", "fox"])
+    >>> _ = build_catalogue(folder / "animals.npz", folder / "animals.handful")
+    >>> np.savez(folder / "more.npz", features=np.eye(3)[:2] + 0.1, labels=["cat", "dog"])
+    >>> add_to_catalogue(folder / "animals.handful", folder / "more.npz", person="Ada").n_added
+    2
+    """
+    there, file = load_catalogue(catalogue), Path(said)
+    backbone = there.record.backbone.partition(", weights ")[0]
+    about = Path(file if batch is None else batch)
+    if backbone and _read(about, reading).vectors is None:
+        reading = {"backbone": backbone, **reading}
+    if batch is None:
+        if by_model is not None or file.suffix.lower() == ".json":
+            raise OptionError(f"{file} is about items of a batch; name the batch as well")
+        found = embedded_examples(file, on_progress=on_progress, **reading)
+        if CERTAINTY in found.batch.columns.by_name:
+            raise OptionError(f"{file} has labels of the model; name the batch as well, to add those of a person")
+    else:
+        found = _labelled_of(about, _said_about(file, by_model), on_progress, reading)
+    who = {"session": BY_MODEL} if by_model is not None else {"person": person, "session": session}
+    return add_examples(
+        catalogue,
+        np.asarray(found.bank.features, np.float32),
+        found.labels,
+        found.sources(catalogue, about, date=records.today(), **who),
+        previews=found.previews(),
+        columns={name: values for name, values in found.columns().items() if name in there.record.columns},
+        backbone=found.backbone,
+        kind=found.kind,
+    )
+
+
+# Labels of items of a batch, by their positions.
+Said: TypeAlias = Callable[[Batch], Mapping[int, str]]
+
+
+def _said_about(file: Path, by_model: float | None) -> Said:
+    """Return what finds the items of a batch that a file gives labels to, by corrections or by a table."""
+    if file.suffix.lower() == ".json":
+        if by_model is not None:
+            raise OptionError(f"{file} has corrections, which are a person's; leave the labels of the model out")
+        return _corrected(file)
+    return _in_table(file, by_model)
+
+
+def _corrected(file: Path) -> Said:
+    corrections = read_corrections(file)
+
+    def find(batch: Batch) -> dict[int, str]:
+        found, lost = corrections.found_in(batch)
+        warn_of_skipped(str(file), lost, len(corrections.labels))
+        labels = {place: one.label for place, one in found.items()}
+        # An export of Label Studio has it as a choice like any other.
+        return {place: label for place, label in labels.items() if label is not None and label != NONE}
+
+    return find
+
+
+def _in_table(file: Path, by_model: float | None) -> Said:
+    """Labels of a table with the columns item and label; of predictions, those of a person, or of the model."""
+    table = read(file, text=ITEM)
+    items, labels = table.values(ITEM), table.values(find_column(table.columns, None, (LABEL,), "labels", table.where))
+    predicted = CERTAINTY in table.columns
+    if predicted and by_model is None:
+        if PERSON not in table.columns:
+            raise OptionError(
+                f"{file} has labels of the model, and no column {PERSON!r} with those of a person; give corrections, "
+                "or add labels of the model by a certainty (--by-model)"
+            )
+        labels = [None if label in NO_CLASS else label for label in table.values(PERSON)]
+    elif by_model is not None:
+        if not predicted:
+            raise OptionError(f"{file} has no column {CERTAINTY!r}, so its labels are not those of the model")
+        sure = [finite(value) >= by_model for value in table.values(CERTAINTY)]
+        refused = table.values("rejected") if "rejected" in table.columns else [None] * table.n_rows
+        known = [str(value).lower() != "true" for value in refused]
+        labels = [label if all(one) else None for label, *one in zip(labels, sure, known, strict=True)]
+    rows = table.values("row") if "row" in table.columns else [None] * table.n_rows
+
+    def find(batch: Batch) -> dict[int, str]:
+        places: dict[str, list[int]] = {}
+        for place, name in enumerate(batch.names):
+            places.setdefault(name, []).append(place)
+        found, lost = dict[int, str](), list[Skipped]()
+        for at, (item, row, label) in enumerate(zip(items, rows, labels, strict=True)):
+            if is_missing(label):
+                continue
+            own = places.get(str(item), [])
+            own = own if len(own) < 2 else [place for place in own if str(batch.rows[place]) == str(row)]
+            if len(own) == 1:
+                found[own[0]] = str(plain_label(label))
+            else:
+                lost.append(Skipped(at, str(item), "it is not in the batch"))
+        if not found:
+            raise LabelError(f"{file} gives no item of the batch a label to add; check that it is about this batch")
+        warn_of_skipped(str(file), lost, len(items))
+        return found
+
+    return find
+
+
+def _labelled_of(path: Path, said: Said, on_progress: Listener | None, reading: Reading) -> EmbeddedExamples:
+    """Embed the items of a batch that were given a label, and these alone."""
+    whole = Batch.of(_read(path, reading), id_column=reading.get("id_column"))
+    labels, items = said(whole), whole.items
+    rows = sorted(labels)
+    if items is None:
+        some = whole.take(rows)
+        assert some.points is not None
+        kind: Kind = "text" if some.contents else ""
+        return EmbeddedExamples(_bank(some.points, [labels[row] for row in rows]), some, kind, some.backbone)
+    chosen = replace(
+        items,
+        names=tuple(items.names[row] for row in rows),
+        labels=items.labels[rows],
+        source=pick(items.source, rows),
+        data_hash=hashlib.sha256(f"{items.data_hash} {rows}".encode()).hexdigest(),
+        rows=[items.rows[row] for row in rows],
+        hashes=tuple(items.hashes[row] for row in rows),
+    )
+    batch = replace(Batch.of_items(chosen), columns=whole.columns.of_items(rows))
+    embedded, batch = _embed(batch, path, reading, on_progress)
+    lost = {one.row for one in batch.skipped}
+    bank = _bank(embedded.features, [labels[row] for row in rows if items.rows[row] not in lost])
+    return EmbeddedExamples(bank, batch, items.kind, batch.backbone)
+
+
+def _read(path: Path, reading: Reading) -> Table:
+    named: dict[str, Any] = {name: reading.get(name) for name in ("features", "text")} if has_columns(path) else {}
+    bad = reading.get("skip_bad", False) and may_have_bad_rows(path)
+    return read(path, trust_pickle=reading.get("trust_pickle", False), skip_bad=bad, **named)
+
+
+def _embed(whole: Batch, path: Path, reading: Reading, on_progress: Listener | None) -> tuple[FeatureBank, Batch]:
+    """Return vectors, in memory, and the items that have one."""
+    items = whole.items
+    assert items is not None
+    backbones = import_extra("handful.extraction.backbones", EXTRAS[items.kind])
+    name = reading.get("backbone") or USUAL_BACKBONES[items.kind]
+    network = backbones.load_backbone(name, device=reading.get("device", "cpu"))
+    with tempfile.TemporaryDirectory(prefix="handful-") as work:
+        bank = extract(
+            items,
+            network,
+            Path(work) / "examples",
+            dtype="float32",
+            executor=in_process(available_cores()),
+            on_progress=on_progress,
+        )
+        batch, _ = whole.embedded(bank)
+        warn_of_skipped(str(path), skipped_items(bank), len(items))
+        kept = FeatureBank.from_arrays(np.array(bank.features), bank.labels, bank.class_names)
+    return kept, batch
+
+
+def _bank(features: Float[np.ndarray, "row dim"], labels: Sequence[str]) -> FeatureBank:
+    names, codes = np.unique(np.array(labels), return_inverse=True)
+    return FeatureBank.from_arrays(np.array(features), codes, names.tolist())
+
+
+def _without_empty(bank: FeatureBank, batch: Batch) -> tuple[FeatureBank, Batch]:
+    """Leave out classes of which no example could be read."""
+    return (bank.classes(np.flatnonzero(bank.class_sizes)) if 0 in bank.class_sizes else bank), batch
+
+
+def _without(batch: Batch, columns: Collection[str | None]) -> Batch:
+    """Leave out columns that are kept otherwise."""
+    left = {name: column for name, column in batch.columns.by_name.items() if name not in columns}
+    return replace(batch, columns=Columns(left))
+
+
+def _short(value: Any) -> Any:
+    """Return a value if it is a number or a short text, None otherwise."""
+    if isinstance(value, str):
+        return value if value and len(value) <= MOST_LETTERS else None
+    return value if isinstance(value, (int, float)) and math.isfinite(value) else None
