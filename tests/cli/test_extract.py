@@ -1,11 +1,9 @@
 import json
-import os
-import pty
-import subprocess
-import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from handful.banks import FeatureBank
 from handful.cli.main import main
@@ -72,41 +70,10 @@ def test_sizes_below_one_are_a_usage_error(tmp_path, run, option):
     assert run("--items", tmp_path, "--backbone", "b", "--out", tmp_path / "bank", option, 0)[0] == 2
 
 
-ON_A_TERMINAL = """
-import sys
-from handful.cli.main import main
-from handful.extraction import backbones
-from tests.items_at_hand import small_backbone
-
-backbones.load_backbone = lambda name, device: small_backbone()
-sys.exit(main(["features", "extract", *sys.argv[1:]]))
-"""
-
-
-def test_a_terminal_gets_a_bar_with_the_time_left(tmp_path):
+def test_a_terminal_gets_a_bar_with_the_time_left(tmp_path, run, monkeypatch):
+    monkeypatch.setattr("handful.cli.passes.Console", partial(Console, force_terminal=True, width=120))
     folder = image_folder(tmp_path / "images")
-    arguments = ["--items", folder, "--backbone", "b", "--out", tmp_path / "bank", "--shard-size", "2"]
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-c", ON_A_TERMINAL, *map(str, arguments)],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "TERM": "xterm", "COLUMNS": "120"},
-        stdout=subprocess.PIPE,
-        stderr=theirs,
-    )
-    os.close(theirs)
-    drawn = b""
-    while True:
-        try:
-            part = os.read(ours, 4096)
-        except OSError:  # how a terminal says that the other side is gone
-            break
-        if not part:
-            break
-        drawn += part
-    os.close(ours)
-    output, _ = process.communicate()
-    assert process.returncode == 0
-    assert b"24 of 24 items" in drawn
-    assert b"0 s left" in drawn
-    assert FeatureBank.load(tmp_path / "bank").content_hash in output.decode()
+    code, _, drawn = run("--items", folder, "--backbone", "b", "--out", tmp_path / "bank", "--shard-size", 2)
+    assert code == 0
+    assert "24 of 24 items" in drawn
+    assert "0 s left" in drawn

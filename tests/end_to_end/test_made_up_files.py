@@ -84,6 +84,7 @@ def raven(folder, logits, site):
     return folder / "birds.txt"
 
 
+@pytest.mark.beyond
 @pytest.mark.parametrize("by_site", [False, True])
 @pytest.mark.parametrize("sharpness", [0.3, pytest.param(1.0, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("write", [speciesnet, megadetector, birdnet, raven])

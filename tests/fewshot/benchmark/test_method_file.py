@@ -1,8 +1,6 @@
-import subprocess
-import sys
-
 import pytest
 
+from handful.cli.main import main
 from handful.errors import OptionError, PlanError
 from handful.fewshot import METHODS
 from handful.fewshot.benchmark.method_file import file_hash, load_method, refuse_another_file
@@ -48,12 +46,11 @@ def test_a_cell_takes_the_method_and_the_hash_of_its_file(tmp_path, monkeypatch)
         refuse_another_file("of_another_process", hashes[0][0])
 
 
-def test_reading_a_plan_or_a_run_runs_no_code(tmp_path):
+def test_reading_a_plan_or_a_run_runs_no_code(tmp_path, monkeypatch, capsys):
     """A hostile run folder or plan must not execute the file it names."""
     (tmp_path / "evil.py").write_text("open('ran', 'w')\n")
     (tmp_path / "plan.toml").write_text("[[cells]]\nbank = 'clinc150'\nmethod = 'evil.py:evil'\n")
-    command = [sys.executable, "-m", "handful", "bench", "run", "plan.toml", "--out", "run"]
-    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert ran.returncode == 1
-    assert "reading a plan runs no code" in ran.stderr
+    monkeypatch.chdir(tmp_path)
+    assert main(["bench", "run", "plan.toml", "--out", "run"]) == 1
+    assert "reading a plan runs no code" in capsys.readouterr().err
     assert not (tmp_path / "ran").exists()
