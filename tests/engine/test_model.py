@@ -5,7 +5,16 @@ import pytest
 
 from handful.engine.head import LinearHead, fit_head
 from handful.engine.left_out import Calibration
-from handful.engine.model import BatchItems, Context, Reference, decide, label_batch, label_batches, with_sizes
+from handful.engine.model import (
+    NO_CLASS,
+    BatchItems,
+    Context,
+    Reference,
+    decide,
+    label_batch,
+    label_batches,
+    with_sizes,
+)
 from handful.engine.unknown import fit_unknown_model
 
 
@@ -123,27 +132,28 @@ def test_weights_decide_between_two_classes_that_look_alike():
 
 
 def world_with_unknown_items(seed=0):
-    """A catalogue of 30 classes, and batches of 1 to 12 items, some of classes that it lacks."""
+    """A catalogue of 30 classes, batches of 1 to 40 items, some of classes that it lacks, and their classes."""
     rng = np.random.default_rng(seed)
     centres, codes = rng.normal(size=(34, 24)), np.repeat(np.arange(30), 5)
     examples = centres[codes] + 0.6 * rng.normal(size=(150, 24))
     head = fit_head(examples, codes, 30)
-    classes, batches = Reference(head, fit_unknown_model(head, examples, codes)), []
+    classes, batches, labels = Reference(head, fit_unknown_model(head, examples, codes)), [], []
     for size in [1, 3, 8, 12, 3, 8, 12, 8, 40, 3, 40, 1, 8]:
         truth = rng.choice(rng.choice(34, 5), size)
         batches.append(centres[truth] + 0.6 * rng.normal(size=(size, 24)))
-    return classes, batches, rng
+        labels.append(np.where(truth < 30, truth, NO_CLASS))
+    return classes, batches, labels, rng
 
 
 @pytest.mark.parametrize("known", ["nothing", "shares", "allowed", "fixed_labels"])
 def test_a_batch_of_a_stack_is_labelled_as_if_it_were_alone(known):
-    classes, batches, rng = world_with_unknown_items()
+    classes, batches, labels, rng = world_with_unknown_items()
     contexts = []
-    for points in batches:
+    for points, own in zip(batches, labels, strict=True):
         log_shares = np.log(rng.dirichlet(np.ones(30)))
         log_shares[rng.integers(30)] = -np.inf
         allowed = rng.random((len(points), 30)) < 0.8
-        fixed_labels = np.where(rng.random(len(points)) < 0.2, rng.integers(-2, 30, len(points)), -1)
+        fixed_labels = np.where(rng.random(len(points)) < 0.2, own, -1)
         contexts.append(
             {
                 "nothing": Context(),

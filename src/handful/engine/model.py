@@ -323,7 +323,7 @@ def summarize(
     posterior
         What is known about the share of unknown items; None if the catalogue cannot tell.
     unknown, unknown_share
-        Chance of each item to be unknown, zero if a person labelled it, and its share as in `Context`.
+        Chance of each item to be unknown, NaN if a person labelled it, and its share as in `Context`.
     """
     lead = totals.counts.shape[:-1]
     presence = presence_probability(samples, shots, totals.log_absence, totals.counts, n_items)
@@ -509,10 +509,30 @@ class Decision:
         # |Σ_m w_nm z_m - d|², and from there the squared distance from the class.
         away = links.squares + 2 * along[..., 0] + ((self.reference.centre - self.offset) ** 2).sum(-1)[..., None]
         away = away + (self._shares(joint) * (lengths[..., None, :] - 2 * dots)).sum(-1)
-        t = model.statistic(away + (spread - spread / links.sizes), scores[..., 0])
-        return UnknownEvidence(
-            t, links.sizes, 1 / links.sizes, items.fixed_unknown, links.with_unknown, links.with_known
-        )
+        t, sizes = model.statistic(away + (spread - spread / links.sizes), scores[..., 0]), links.sizes
+        weights = 1 / sizes
+        if items.context.fixed_labels is not None and (labelled := items.context.fixed_labels >= 0).any():
+            t, sizes, weights = t.copy(), np.where(labelled, 1, sizes), np.where(labelled, 1, weights)
+            t[labelled], weights[labelled] = self._left_out_statistic(items, labelled)
+        return UnknownEvidence(t, sizes, weights, items.fixed_unknown, links.with_unknown, links.with_known)
+
+    def _left_out_statistic(self, items: BatchItems, labelled: Bools) -> tuple[Floats, Floats]:
+        """`t` of the items that a person labelled, as if they were no examples; its weight is 0 if it cannot be known.
+
+        With m examples of the class, the mean without z is `μ - (z - μ)/(m - 1)`.
+        """
+        head, model, labels = self.reference.head, self.reference.unknown_model, items.context.fixed_labels
+        assert model is not None
+        assert labels is not None
+        codes, points = labels[labelled], items.points[labelled].astype(np.float64)
+        others = head.mass[codes].astype(np.float64) - 1
+        alone = others < 0.5  # the only example of its class
+        others = np.where(alone, 1, others)
+        offset = np.broadcast_to(self.offset[..., None, :], items.points.shape)[labelled]
+        away = (points - head.means[codes]) * (1 + 1 / others)[:, None] - offset
+        scores = ((points - offset) * head.weights[codes]).sum(-1) + head.offsets[codes] - model.gain
+        t = model.statistic((away**2).sum(-1) - (head.spread or 0.0) / others, scores)
+        return np.where(alone, 0, t), np.where(alone, 0.0, 1.0)
 
     def unknown(self, items: BatchItems, evidence: UnknownEvidence) -> Floats:
         """Chance of each item to belong to no class, [..., item].
@@ -795,7 +815,7 @@ def _answers(decision: Decision, blocks: Sequence[ItemLabels], items: BatchItems
         float(items.points.shape[-2]),
         none,
         decision.unknown_posterior,
-        labels.unknown * items.unlabelled,
+        np.where(items.unlabelled, labels.unknown, np.nan),
         items.context.unknown_share,
     )
     answers = []

@@ -62,8 +62,8 @@ NEAR_LEVEL, NEAR_CHANCE = 0.3, 0.25
 # Evidence of more groups than this counts as that of this many: what is wrong with levels and variances does not
 # average out over a large batch.
 MOST_GROUPS = 8.0
-# An item is rejected above this chance.
-REJECTED = 0.5
+# An item is rejected above this chance; where a person labelled some, this share of the known ones at most.
+REJECTED, REJECTED_KNOWN = 0.5, 0.05
 
 
 class UnknownModel(NamedTuple):
@@ -76,6 +76,7 @@ class UnknownModel(NamedTuple):
     known: tuple[float, float]  # variance of t
     unknown: tuple[float, float]
     quarter: float  # a quarter of the left-out examples is nearer to its own class than this, squared
+    gain: float = 0.0  # S of an example under the head that was fitted to it, minus S left out, on the mean
 
     def statistic(self, distances: Floats, scores: Floats) -> Floats:
         """`t`."""
@@ -97,7 +98,8 @@ def fit_unknown_model(head: LinearHead, points: Floats, codes: Ints) -> UnknownM
     if pair_odds[1] <= 0 or distance[1] <= 0 or score[1] <= 0:
         return None
     quarter = max(float(np.quantile(examples.own_distance, QUARTER)), COMMON * examples.spread)
-    bare = UnknownModel(pair_odds, distance, score, (0, 0), (1, 0), (1, 0), quarter)
+    gain = float(examples.weights @ (examples.seen_score - examples.score))
+    bare = UnknownModel(pair_odds, distance, score, (0, 0), (1, 0), (1, 0), quarter, gain)
     known = bare.statistic(examples.own_distance, examples.score)
     unknown = bare.statistic(examples.rival_distance, examples.rival_score)
     wholes, of_whole = examples.wholes()
@@ -154,6 +156,7 @@ class _Examples:
     weights: Floats  # [tested]; classes weigh alike
     own_distance: Floats
     score: Floats
+    seen_score: Floats  # under the head that was fitted to it
     rival_distance: Floats
     rival_score: Floats
     rival_means: Floats
@@ -199,6 +202,7 @@ class _Examples:
             weights=weights / weights.sum(),
             own_distance=((x - without) ** 2).sum(1) - spread / (mass - many),
             score=left_out.score[at],
+            seen_score=(x * head.weights[own]).sum(1) + head.offsets[own],
             rival_distance=((x - means[rival]) ** 2).sum(1) - excess,
             rival_score=left_out.rival_score[at],
             rival_means=means[rival],
@@ -341,21 +345,30 @@ class UnknownPosterior:
 
 
 def rejection_limit(unknown: Floats, unknown_share: Floats | None) -> Floats:
-    """Chance above which an item is rejected, [...]: if a share is told, that of the `Σ_n c_n` most likely ones.
+    """Chance above which an item is rejected, [...]: one half, as long as nothing is known about unknown items.
+
+    If a share is told, it is the chance of the `Σ_n c_n` most likely items. If a person labelled items, whose chance is
+    NaN, it is so high that at most one in twenty of the known items is expected to be rejected: labels tell the share,
+    and then many items are near one half.
 
     Examples
     --------
     >>> rejection_limit(np.array([0.1, 0.4, 0.45, 0.3]), np.array([3.0, 7.0]))
     array(0.4)
-    >>> rejection_limit(np.array([0.1, 0.4, 0.45, 0.3]), None)
+    >>> rejection_limit(np.array([0.99, 0.98, 0.9, 0.6, 0.0, 0.0]), None)
     array(0.5)
+    >>> rejection_limit(np.array([0.99, 0.98, 0.9, 0.6, 0.0, np.nan]), None)
+    array(0.9)
     """
-    lead = unknown.shape[:-1]
-    limit = np.full(lead, REJECTED)
+    labelled, unknown = np.isnan(unknown).any(-1), np.nan_to_num(unknown)
+    falling = -np.sort(-unknown, axis=-1)
+    known = (1 - falling).cumsum(-1)
+    most = (known <= REJECTED_KNOWN * known[..., -1:]).sum(-1, keepdims=True)
+    falling = np.concatenate([falling, np.zeros((*unknown.shape[:-1], 1))], -1)
+    limit = np.where(labelled, np.maximum(REJECTED, np.take_along_axis(falling, most, -1)[..., 0]), REJECTED)
     if unknown_share is None:
-        return limit
+        return np.asarray(limit)
     most = np.rint(unknown.sum(-1, keepdims=True)).astype(np.intp)
-    falling = np.concatenate([-np.sort(-unknown, axis=-1), np.zeros((*lead, 1))], -1)
     return np.where(np.isnan(unknown_share[..., 0]), limit, np.take_along_axis(falling, most, -1)[..., 0])
 
 
@@ -411,17 +424,21 @@ def _integrated(
 ) -> tuple[Floats, Floats]:
     """Return the grids [batch, shift, width, level, share] and the intervals [batch, 2] of some batches."""
     known, ratio = _densities(model, t, n)
-    # An item that a person labelled is an example of its class: how far it lies from its mean tells nothing.
-    has_class, none = (fixed == 0)[:, None, None], (fixed == 1)[:, None, None]
-    known, ratio = np.where(has_class, 0, known), np.where(has_class[:, None], 0, ratio)
     shares = _grid().shares
     mixed = ratio[..., None, :] * shares
-    mixed += np.where(none[:, None, None], np.finfo(np.float64).tiny, 1 - shares)
+    mixed += 1 - shares
     with np.errstate(divide="ignore"):
-        log = np.log(mixed, out=mixed) @ w[:, None, None, None, :, None]
-        log = log[..., 0] + (known @ w[:, None, :, None])[..., None]
+        np.log(mixed, out=mixed)
+        log = (mixed @ w[:, None, None, None, :, None])[..., 0] + (known @ w[:, None, :, None])[..., None]
         log *= np.minimum(1.0, MOST_GROUPS / np.maximum(w.sum(1), 1e-9))[:, None, None, None, None]
         log += _grid().log_prior[..., None] + np.log(prior)[:, None, None, None]
+    batch, item = np.nonzero(~np.isnan(fixed) & (w > 0))
+    if len(item):
+        # The label of a person is certain, so it counts in full: ln P(label | t).
+        none = fixed[batch, item, None, None, None, None] == 1
+        chance = np.where(none, ratio[batch, ..., item, None] * shares[:, 0], 1 - shares[:, 0])
+        log_chance = np.log(np.maximum(chance, np.finfo(np.float64).tiny))
+        np.add.at(log, batch, log_chance - mixed[batch, ..., item])
     grid = np.exp(log - log.max((1, 2, 3, 4), keepdims=True))
     grid /= grid.sum((1, 2, 3, 4), keepdims=True)
     cells = grid.reshape(len(grid), -1)

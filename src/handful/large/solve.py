@@ -196,9 +196,9 @@ def _solved(
         )
     totals, posterior = unpacked(total), decided.decision.unknown_posterior
     unknown, none = None, given.classes == NO_CLASS
-    if posterior is not None and context.unknown_share is not None:
+    if posterior is not None and (context.unknown_share is not None or len(given.rows)):
         unknown = np.concatenate([part["unknown"] for part in read_answers(work.folder)])
-        unknown[given.rows] = 0
+        unknown[given.rows] = np.nan
     shots, share = catalogue.reference.head.mass, context.unknown_share
     summary = summarize(decided.decision.samples, shots, totals, float(n_rows), none, posterior, unknown, share)
     confidence, interval = float(totals.confidence) / n_rows, summary.interval
