@@ -95,6 +95,18 @@ def test_links_lead_somewhere():
             assert anchor in anchors(target), f"{page.relative_to(ROOT)} links to {link}, which has no such heading"
 
 
+def test_the_map_of_the_tests_and_the_commands_of_ci_name_files_that_exist():
+    for row in (ROOT / "tests" / "README.md").read_text(encoding="utf-8").splitlines():
+        folder = Path()
+        for name in re.findall(r"`([^`]+)`", row.rpartition(" | ")[2] if row.startswith("| ") else ""):
+            folder = Path(name).parent if "/" in name.rstrip("/") else folder
+            places = [ROOT / "tests" / folder / Path(name).name, ROOT / "tests" / name, ROOT / name]
+            assert any(place.exists() for place in places), f"tests/README.md names {name}"
+    for file in [*(ROOT / ".ci").iterdir(), *(ROOT / ".github" / "workflows").iterdir(), ROOT / "Makefile"]:
+        for name in re.findall(r"(?:tests|tools|perf|studies)/[\w/.]*\w", file.read_text(encoding="utf-8")):
+            assert (ROOT / name).exists(), f"{file.name} names {name}"
+
+
 @pytest.mark.parametrize("module", PUBLIC)
 def test_the_reference_lists_what_a_package_offers(module):
     listed = [named(name) for name in REFERENCE]
