@@ -9,9 +9,9 @@ import time
 import numpy as np
 import pytest
 
-from handful.banks.columns import Columns
 from handful.errors import BankError
 from handful.reading import read, read_bank
+from handful.reading.columns import Columns
 
 VECTORS = np.random.default_rng(0).standard_normal((5, 12)).astype(np.float32)
 LABELS = ["ant", "bee", "ant", "fox", "bee"]

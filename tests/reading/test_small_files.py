@@ -13,7 +13,6 @@ from contextlib import suppress
 import numpy as np
 import pytest
 
-from handful.banks.wide import dimension_columns
 from handful.classification.names import spoken
 from handful.errors import HandfulError
 from handful.exchange.json_files import JsonFile
@@ -24,6 +23,7 @@ from handful.exchange.species import read_candidates
 from handful.machine import untrusted
 from handful.reading import read
 from handful.reading.folders import is_folder
+from handful.reading.header import dimension_columns
 from tests.hostile_at_hand import grown
 from tests.spectra_at_hand import mzml
 

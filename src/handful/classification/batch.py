@@ -13,17 +13,17 @@ import numpy as np
 import numpy.typing as npt
 
 from handful.banks.bank import FeatureBank
-from handful.banks.columns import Columns
-from handful.banks.tables import find_column
 from handful.errors import BankError, TaskError
 from handful.exchange.mgf import is_mgf
 from handful.extraction.extract import skipped_items
 from handful.extraction.items import Items, list_items
 from handful.reading.cells import is_h5ad
+from handful.reading.columns import Columns
 from handful.reading.contents import Source, pick
 from handful.reading.folders import FOLDER, is_folder, with_folders
+from handful.reading.header import TEXT_NAMES, find_column
 from handful.reading.skipped import Skipped
-from handful.reading.table import TEXT_NAMES, Table
+from handful.reading.table import Table
 from handful.shapes import Float, Int
 
 # Items that the fingerprint of a batch is made from, and digits of the hash of an item's content.

@@ -20,8 +20,6 @@ import numpy as np
 
 from handful.banks import FeatureBank
 from handful.banks.class_names import is_missing, plain_label
-from handful.banks.columns import Columns
-from handful.banks.tables import find_column
 from handful.catalogue import (
     Added,
     Catalogue,
@@ -45,8 +43,10 @@ from handful.extraction.items import list_items
 from handful.machine.extras import import_extra
 from handful.machine.threads import available_cores
 from handful.machine.untrusted import finite
-from handful.reading.choose import label_column, labelled, missing_labels
+from handful.reading.columns import Columns
 from handful.reading.contents import pick
+from handful.reading.header import find_column
+from handful.reading.labels import label_column, labelled, missing_labels
 from handful.reading.read import has_columns, may_have_bad_rows, read
 from handful.reading.skipped import Skipped, warn_of_skipped
 from handful.reading.table import Table

@@ -58,9 +58,9 @@ from handful.machine.extras import import_extra
 from handful.machine.outputs import refuse_overwriting
 from handful.machine.threads import available_cores
 from handful.reading.cells import is_h5ad
-from handful.reading.choose import labelled, with_labels, without_labels
 from handful.reading.contents import KeptPictures
 from handful.reading.contents import Source as Contents
+from handful.reading.labels import labelled, with_labels, without_labels
 from handful.reading.read import has_columns, may_have_bad_rows, may_hold_pickles, read
 from handful.reading.skipped import Skipped, warn_of_skipped
 from handful.reading.table import Table

@@ -13,12 +13,12 @@ import numpy.typing as npt
 
 from handful.arguments import counted
 from handful.banks.class_names import SimilarNames, similar_summary
-from handful.banks.columns import Columns
 from handful.classification.batch import Batch
 from handful.estimators.answer import Answer, listed_classes, present_places, undecided
 from handful.estimators.batches import Batches
 from handful.estimators.diagnostics import Diagnostic
 from handful.exchange.species import common_names
+from handful.reading.columns import Columns
 from handful.reading.contents import Source
 from handful.reading.skipped import Skipped
 from handful.shapes import Int

@@ -21,7 +21,7 @@ from handful.catalogue import Catalogue
 from handful.errors import BankError, LabelError, OptionError
 from handful.extraction.items import list_items
 from handful.machine.untrusted import lines_of, read_json, read_text
-from handful.reading.choose import labelled
+from handful.reading.labels import labelled
 from handful.reading.read import has_columns, may_have_bad_rows, read
 from handful.shapes import Float, Int
 

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from handful.banks.class_names import similar_names
-from handful.banks.columns import Columns
 from handful.classification.batch import HASH_DIGITS, Batch, Groups
 from handful.classification.known import KnownFiles, columns_named, new_labels, read_known
 from handful.classification.labelled import BY_SCORES, Classified
@@ -24,6 +23,7 @@ from handful.estimators import TopScores, infer_scores
 from handful.exchange.scored import ItemLabel
 from handful.exchange.scores import read_scores
 from handful.exchange.sites import columns_of, read_sites, write_sites
+from handful.reading.columns import Columns
 from handful.reading.contents import IMAGE_SUFFIXES, PerhapsFiles
 from handful.reading.folders import FOLDER, folder_columns
 

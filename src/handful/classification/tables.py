@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from handful import __version__
-from handful.banks.columns import Columns
 from handful.classification.labelled import COARSE_TYPES, GROUP_TYPES, PREDICTION_TYPES, Classified, in_front
 from handful.classification.paths import TABLE_ENDINGS, group_table_path, refuse_outputs
 from handful.classification.spectra import write_spectra
@@ -25,6 +24,7 @@ from handful.machine.extras import import_pyarrow
 from handful.machine.untrusted import writable
 from handful.machine.whole_file import written_whole
 from handful.reading.cells import is_h5ad
+from handful.reading.columns import Columns
 
 # Predictions written at once.
 ROWS_AT_ONCE = 65_536

@@ -18,12 +18,12 @@ import numpy.typing as npt
 
 from handful.arguments import some_of
 from handful.banks.class_names import plain_label
-from handful.banks.tables import find_column
 from handful.errors import BankError
 from handful.machine.untrusted import writable
 from handful.reading import Skipped, Table, read
-from handful.reading.choose import label_column, missing_labels
 from handful.reading.contents import Content, FolderFiles, Source, Unreadable, pick
+from handful.reading.header import find_column
+from handful.reading.labels import label_column, missing_labels
 
 # The class of items whose class is unknown.
 UNLABELLED = "unlabelled"

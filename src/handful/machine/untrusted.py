@@ -7,13 +7,15 @@ UTF-8 can hold.
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import math
 import os
 import stat
+import zlib
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from handful.errors import BankError, HandfulError
 
@@ -188,3 +190,22 @@ def _whole(digits: str) -> int:
     if len(digits) > LONGEST_WHOLE:
         finite(digits)
     return int(digits)
+
+
+def opened_bytes(path: Path) -> BinaryIO:
+    """Open a file for reading; of a .gz, the decompressed bytes are in memory."""
+    refuse_irregular(path, BankError)
+    try:
+        if path.suffix.lower() != ".gz":
+            return path.open("rb")
+        budget = Budget.of(path)
+        with gzip.open(path) as stream:
+            data = stream.read(budget.left + 1)
+        budget.spend(len(data))
+    except HandfulError:
+        raise
+    except FileNotFoundError as error:
+        raise BankError(f"{path} does not exist; check the path") from error
+    except (gzip.BadGzipFile, EOFError, zlib.error, ValueError) as error:
+        raise BankError(f"{path} is not a complete .gz file ({error}); write it again") from error
+    return io.BytesIO(data)

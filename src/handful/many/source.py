@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from handful.arguments import some_of
-from handful.banks.tables import FEATURE_NAMES, find_column
 from handful.errors import TaskError
 from handful.machine.extras import import_pyarrow
 from handful.machine.untrusted import refuse_irregular
+from handful.reading.header import FEATURE_NAMES, find_column
 from handful.reading.parquet import is_number, matrix_of, unreadable, vector_column
 from handful.shapes import Float, Int
 

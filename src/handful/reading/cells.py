@@ -12,11 +12,11 @@ import numpy as np
 
 from handful.banks.bank import Provenance
 from handful.banks.class_names import NO_LABEL
-from handful.banks.tables import LABEL_NAMES
 from handful.errors import BankError, HandfulError
 from handful.machine.extras import import_extra
 from handful.machine.untrusted import Budget, refuse_irregular
-from handful.reading.table import Asked, Table
+from handful.reading.header import LABEL_NAMES, Asked
+from handful.reading.table import Table
 from handful.shapes import Float
 
 ENDING = ".h5ad"

@@ -22,14 +22,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from handful.banks.wide import dimension_columns
 from handful.errors import BankError
 from handful.machine.extras import import_extra
-from handful.machine.untrusted import Budget, finite
-from handful.reading.header import LOOKED_AT, column_name, is_blank, refuse_equal_names, refuse_title, refuse_unnamed
-from handful.reading.packed import opened_bytes
+from handful.machine.untrusted import Budget, finite, opened_bytes
+from handful.reading.header import (
+    LOOKED_AT,
+    Asked,
+    column_name,
+    dimension_columns,
+    is_blank,
+    refuse_equal_names,
+    refuse_title,
+    refuse_unnamed,
+)
 from handful.reading.skipped import Skipped
-from handful.reading.table import Asked, Table, holds_items, not_a_number
+from handful.reading.table import Table, holds_items, not_a_number
 
 DELIMITERS = (",", ";", "\t")
 # Bytes that pyarrow parses at once, and rows that become numbers at once without it.

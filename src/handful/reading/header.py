@@ -1,20 +1,105 @@
-"""The first row of a table that a person made: the names of its columns, or something else that stands there."""
+"""The columns of a table: their names, which of them is which, and something else that stands in the first row.
+
+Vectors may have one column per dimension. pandas names them `0`, `1`, …, polars `column_0`, …, people `emb_0`, `dim1`,
+`PC_1`: one beginning, and a count from 0 or 1.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
+from handful.arguments import some_of
 from handful.banks.class_names import BLANKS, plain_label
-from handful.banks.tables import FEATURE_NAMES, LABEL_NAMES
 from handful.errors import BankError
-from handful.reading.table import PATH_NAME, TEXT_NAMES, Asked
 
+# Usual names of such columns, the most likely first.
+FEATURE_NAMES = ("features", "feature", "embeddings", "embedding", "concat_features", "vectors", "vector", "feats", "x")
+LABEL_NAMES = (
+    "class_name", "labels", "label", "concat_labels", "fine_label", "targets", "target", "classes", "class", "category",
+    "intent", "y",
+)  # fmt: skip
+NAME_NAMES = ("class_names", "names", "classes")
+# Columns that hold the text of a row, the most likely first, and the column of paths of images.
+TEXT_NAMES, PATH_NAME = ("text", "sentence", "utterance", "query"), "path"
+# Columns that identify a row, the most likely first.
+ITEM_NAMES = ("item", "id", "item_id", "path", "file", "filename", "name")
+# What may stand between the beginning and the count.
+BETWEEN = "_-. "
 # Rows that are looked at to tell a title from the names of columns.
 LOOKED_AT = 20
 COLUMN_NAMES = frozenset((*TEXT_NAMES, PATH_NAME, *LABEL_NAMES, *FEATURE_NAMES))
+
+
+class Asked(NamedTuple):
+    """What the caller named: columns of vectors and of texts, and whether pickles are trusted."""
+
+    features: str | None = None
+    text: str | None = None
+    trust_pickle: bool = False
+
+
+def find_column(columns: Iterable[str], asked: str | None, likely: Sequence[str], role: str, where: str) -> str:
+    """Return the column asked for, or else the most likely one that exists."""
+    there = list(columns)
+    if asked is not None:
+        if asked in there:
+            return asked
+        raise BankError(f"{where} has no column {asked!r} for the {role}; it has {some_of(there)}")
+    by_name = {name.lower(): name for name in reversed(there)}
+    for name in likely:
+        if name in by_name:
+            return by_name[name]
+    raise BankError(f"{where} has no column that looks like {role}; it has {some_of(there)}: say which of these to use")
+
+
+def dimension_columns(columns: Sequence[str], asked: str | None, where: str) -> list[str]:
+    """Return the columns that are the dimensions of the vector, in their order; none if there are no such columns.
+
+    Parameters
+    ----------
+    columns : sequence of str
+        Columns of numbers, in the order of the table.
+    asked : str or None
+        What the names begin with, such as `emb`. By default the longest run of numbered columns.
+    where : str
+        The table, for messages.
+
+    Examples
+    --------
+    >>> dimension_columns(["ticket", "emb_0", "emb_1", "emb_2", "week1", "week2"], None, "a table")
+    ['emb_0', 'emb_1', 'emb_2']
+    >>> dimension_columns(["ticket", "emb_0", "emb_1", "emb_2", "week1", "week2"], "week", "a table")
+    ['week1', 'week2']
+    """
+    runs: dict[str, dict[int, str]] = defaultdict(dict)
+    for name in columns:
+        # Zeros in front belong to the count (`emb_000`); more than nine digits are an identifier.
+        if found := re.fullmatch(r"(.*?)([0-9]{1,9})", name, flags=re.DOTALL):
+            runs[found[1]].setdefault(int(found[2]), name)
+    if asked is not None:
+        runs = {start: run for start, run in runs.items() if start.rstrip(BETWEEN) == asked.rstrip(BETWEEN)}
+    whole = [_counted(run) for run in runs.values()]
+    longest = max(map(len, whole), default=0)
+    if longest < 2 and asked is None:
+        return []
+    best = [run for run in whole if len(run) == longest]
+    if len(best) > 1:
+        ways = " or ".join(f"{run[0]} … {run[-1]}" for run in best)
+        raise BankError(f"{where}: the vectors may be {ways}; name the beginning of the right ones with `features`")
+    return best[0] if best else []
+
+
+def _counted(run: dict[int, str]) -> list[str]:
+    """Return the names with counts 0, 1, … or 1, 2, …, as far as no count is missing."""
+    first = 0 if 0 in run else 1
+    names = list[str]()
+    while first + len(names) in run:
+        names.append(run[first + len(names)])
+    return names
 
 
 def is_blank(cell: Any) -> bool:

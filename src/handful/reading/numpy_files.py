@@ -10,10 +10,10 @@ import numpy as np
 
 from handful.banks.arrays import open_npy, opened_archive
 from handful.banks.bank import Provenance
-from handful.banks.tables import FEATURE_NAMES, NAME_NAMES, find_column
 from handful.errors import BankError
 from handful.machine.untrusted import read_bytes, read_json
-from handful.reading.table import Asked, Table
+from handful.reading.header import FEATURE_NAMES, NAME_NAMES, Asked, find_column
+from handful.reading.table import Table
 
 # Names of lines in a folder's README, and the fields of Provenance they fill.
 README_FIELDS = {

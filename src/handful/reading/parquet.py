@@ -19,13 +19,12 @@ from handful.arguments import some_of
 from handful.banks.bank import BLOCK_ROWS, Provenance
 from handful.banks.parquet import METADATA_KEY
 from handful.banks.store import FEATURE_TYPES
-from handful.banks.tables import FEATURE_NAMES, find_column
-from handful.banks.wide import dimension_columns
 from handful.errors import BankError
 from handful.machine.extras import import_pyarrow
 from handful.machine.untrusted import Budget, parse_json, refuse_irregular
 from handful.machine.whole_file import written_whole
-from handful.reading.table import PATH_NAME, TEXT_NAMES, Asked, Table, no_items
+from handful.reading.header import FEATURE_NAMES, PATH_NAME, TEXT_NAMES, Asked, dimension_columns, find_column
+from handful.reading.table import Table, no_items
 from handful.shapes import Float
 
 ENDINGS = (".parquet", ".pq")

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from handful.banks.arrays import WHY_NOT
-from handful.banks.tables import FEATURE_NAMES, find_column
 from handful.errors import BankError
 from handful.machine.untrusted import refuse_irregular
+from handful.reading.header import FEATURE_NAMES, Asked, find_column
 from handful.reading.numpy_files import table_of_arrays
-from handful.reading.table import Asked, Table
+from handful.reading.table import Table
 
 # How files of torch.save begin: a zip archive, and before that a pickle of this number.
 TORCH_STARTS = (b"PK\x03\x04", b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.")

@@ -22,13 +22,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from handful.banks.bank import Provenance
-from handful.banks.tables import LABEL_NAMES
 from handful.errors import BankError, HandfulError
-from handful.machine.untrusted import Budget, finite
+from handful.machine.untrusted import Budget, finite, opened_bytes
 from handful.reading.delimited import encoding_of
-from handful.reading.packed import opened_bytes
+from handful.reading.header import LABEL_NAMES, Asked
 from handful.reading.skipped import Skipped
-from handful.reading.table import Asked, Table
+from handful.reading.table import Table
 from handful.shapes import Float
 
 LOWEST, HIGHEST, NEAR = 50, 1000, 1.5

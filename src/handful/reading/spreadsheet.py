@@ -9,12 +9,21 @@ from pathlib import Path
 from typing import Any
 from xml.parsers import expat
 
-from handful.banks.tables import find_column
 from handful.errors import BankError, HandfulError
 from handful.machine.extras import import_extra
 from handful.machine.untrusted import Budget, refuse_irregular
-from handful.reading.header import LOOKED_AT, column_name, is_blank, refuse_equal_names, refuse_title
-from handful.reading.table import PATH_NAME, TEXT_NAMES, Asked, Table, no_items, table_of_lists
+from handful.reading.header import (
+    LOOKED_AT,
+    PATH_NAME,
+    TEXT_NAMES,
+    Asked,
+    column_name,
+    find_column,
+    is_blank,
+    refuse_equal_names,
+    refuse_title,
+)
+from handful.reading.table import Table, no_items, table_of_lists
 
 # Sheets that are looked at for a table, if the first has none.
 MOST_SHEETS = 10

@@ -9,37 +9,33 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from handful.arguments import some_of
 from handful.banks.bank import FeatureBank, Provenance
 from handful.banks.class_names import NO_LABEL
-from handful.banks.columns import Columns
-from handful.banks.tables import FEATURE_NAMES, LABEL_NAMES, find_column
-from handful.banks.wide import dimension_columns
 from handful.errors import BankError
+from handful.reading.columns import Columns
 from handful.reading.contents import FolderFiles, ZipFiles, pick
+from handful.reading.header import (
+    FEATURE_NAMES,
+    ITEM_NAMES,
+    LABEL_NAMES,
+    PATH_NAME,
+    TEXT_NAMES,
+    Asked,
+    dimension_columns,
+    find_column,
+)
 from handful.reading.skipped import Skipped, Why, warn_of_skipped
 from handful.shapes import Float
 
-# Columns that hold the text of a row, the most likely first, and the column of paths of images.
-TEXT_NAMES, PATH_NAME = ("text", "sentence", "utterance", "query"), "path"
-# Columns that identify a row, the most likely first.
-ITEM_NAMES = ("item", "id", "item_id", "path", "file", "filename", "name")
 # A table is refused if more of its rows are unreadable, unless it is only one.
 MOST_UNREADABLE = 0.05
 # A number as tables in some languages have it: 1,5 or 1.234,5.
 DECIMAL_COMMA = re.compile(r"\s*[-+]?[0-9][0-9.' \xa0]{0,30},[0-9]{1,30}(?:[eE][-+]?[0-9]{1,3})?\s*")
-
-
-class Asked(NamedTuple):
-    """What the caller named: columns of vectors and of texts, and whether pickles are trusted."""
-
-    features: str | None = None
-    text: str | None = None
-    trust_pickle: bool = False
 
 
 @dataclass(frozen=True, eq=False)

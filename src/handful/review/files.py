@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from handful.banks.columns import Columns
 from handful.classification.label import Fitted, label
 from handful.classification.label_studio import write_label_studio
 from handful.classification.labelled import NONE, Classified
@@ -20,6 +19,7 @@ from handful.classification.page import write_page
 from handful.classification.tables import write_predictions
 from handful.errors import OptionError
 from handful.machine.whole_file import written_whole
+from handful.reading.columns import Columns
 from handful.review.batch_review import BatchReview
 from handful.review.journal import opened
 from handful.review.serve import Address, serve

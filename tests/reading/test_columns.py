@@ -2,8 +2,8 @@
 
 import pytest
 
-from handful.banks.columns import Columns
 from handful.errors import BankError
+from handful.reading.columns import Columns
 
 pa = pytest.importorskip("pyarrow")
 
