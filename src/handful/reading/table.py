@@ -162,7 +162,7 @@ class Table:
     def of_rows(self, rows: Sequence[int]) -> Table:
         """Keep these rows alone."""
         images = None if self.images is None else pick(self.images, rows)
-        assert not isinstance(images, tuple)
+        assert images is None or isinstance(images, (FolderFiles, ZipFiles))
         return replace(
             self,
             n_rows=len(rows),
