@@ -180,8 +180,8 @@ def _check_folders(
     assert table.names is not None
     if split is not None:
         raise BankError(f"a split can be chosen only from a table with a column 'split', got {table.where}")
-    told = ((id_column, "images are known by their paths"), (labels, "the class of an image is its folder"))
-    for column, instead in told:
+    columns = ((id_column, "images are known by their paths"), (labels, "the class of an image is its folder"))
+    for column, instead in columns:
         if column is not None:
             raise BankError(f"{table.where} is not a table, so it has no column {column!r}; {instead}")
     outside = next((name for name in table.names if "/" not in name), None)

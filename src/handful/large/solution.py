@@ -44,7 +44,7 @@ class LargeSolution:
     limit : float
         Chance of belonging to no class above which a query is rejected.
     none : Int[np.ndarray, "some"]
-        Numbers of the queries that belong to no class, as a person told; they are rejected too.
+        Numbers of the queries that a person labelled as none of the classes; they are rejected too.
     diagnostics : tuple of Diagnostic
         What looks wrong.
 

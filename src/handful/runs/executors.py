@@ -61,8 +61,22 @@ class Shared:
 def in_process(workers: int = 1, *, join: bool = True) -> Executor:
     """Return an executor that works in this process: one task after another, or on that many threads.
 
-    On several threads each task has one core. An executor that is closed waits for what is at work, unless `join` is
-    False.
+    Parameters
+    ----------
+    workers : int
+        Tasks at the same time. If there are several, each has one core.
+    join : bool
+        Whether an executor that is closed waits for what is at work.
+
+    Returns
+    -------
+    Executor
+        Called with a function and its tasks, each a tuple of arguments.
+
+    Examples
+    --------
+    >>> sorted(in_process(2)(lambda number: number**2, [(1,), (2,), (3,)]))
+    [1, 4, 9]
     """
     if workers < 1:
         raise OptionError(f"workers must be at least 1, got {workers}")
@@ -105,7 +119,23 @@ def in_process(workers: int = 1, *, join: bool = True) -> Executor:
 
 
 def on_ray(address: str | None = None) -> Executor:
-    """Return an executor that runs Ray tasks; `address` as in `connected`."""
+    """Return an executor that runs Ray tasks.
+
+    Parameters
+    ----------
+    address : str, optional
+        Address of the cluster, or `auto`. By default the cluster this process is connected to, else a new one on this
+        machine, which ends with the work.
+
+    Returns
+    -------
+    Executor
+        Called with a function and its tasks, each a tuple of arguments.
+
+    Examples
+    --------
+    >>> executor = on_ray("auto")  # connects when it is called
+    """
 
     def run(
         function: Callable[..., Result],
@@ -156,14 +186,7 @@ def _result(ray: Any, reference: Any, task: tuple[Any, ...], lost: Callable[[Any
 
 @contextmanager
 def connected(address: str | None = None) -> Iterator[Any]:
-    """Yield the module `ray`, connected.
-
-    Parameters
-    ----------
-    address : str, optional
-        Address of the cluster, or `auto`. By default the cluster this process is connected to, else a new one on this
-        machine, which ends with the block.
-    """
+    """Yield the module `ray`, connected; `address` as in `on_ray`, where a new cluster ends with the block."""
     ray = import_extra("ray", "ray")
     if address is None and ray.is_initialized():
         yield ray
