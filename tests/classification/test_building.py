@@ -44,6 +44,11 @@ def test_a_file_says_what_the_table_says(vectors, known):
     assert one.how == two.how
 
 
+def test_a_method_needs_the_examples(vectors):
+    with pytest.raises(OptionError, match="needs the examples themselves"):
+        classify(vectors[0] / "c.handful", vectors[0] / "b.npz", method="paddle")
+
+
 def test_classes_that_are_numbers_say_the_same(tmp_path):
     X, y = clouds()
     np.savez(tmp_path / "c.npz", features=X, labels=np.array([int(name[-2:]) + 95 for name in y]))

@@ -175,3 +175,9 @@ def test_a_full_disk_is_said_although_the_package_has_it_as_text_alone(tmp_path,
     monkeypatch.setattr("handful.machine.safetensors_format.save_file", full)
     with pytest.raises(StorageError, match="x cannot be written: the disk is full"):
         write_tensors(tmp_path / "x", {"a": torch.zeros(2)})
+
+
+def test_a_file_has_the_permissions_of_any_other(tmp_path):
+    (tmp_path / "other").touch()
+    write_tensors(tmp_path / "file", {"x": torch.zeros(2)})
+    assert (tmp_path / "file").stat().st_mode == (tmp_path / "other").stat().st_mode

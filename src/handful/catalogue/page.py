@@ -30,7 +30,7 @@ article { border-top: 1px solid var(--rule); padding: .7rem 0 }
 .examples > div { display: flex; flex-wrap: wrap; gap: .5rem }
 .examples h3 { font-size: .85rem; margin: 0; width: 100%; color: var(--quiet); font-weight: 600 }
 figure { margin: 0; width: 8rem } figure.text { width: 16rem; max-width: 100% }
-figure img { max-width: 100%; border-radius: 6px; display: block }
+figure img { width: 8rem; height: 7rem; object-fit: contain; object-position: left bottom; display: block }
 figure blockquote { margin: 0; border-left: 3px solid var(--rule); padding-left: .5rem }
 figcaption { font-size: .8rem }
 """
@@ -101,24 +101,26 @@ def _article(catalogue: Catalogue, finding: Finding, own: dict[int, object], of_
     rows = [("", [at for at in finding.examples if at in previews or finding.kind != "source"][:MOST_EXAMPLES])]
     compared = finding.classes[:2] if finding.kind in ("suspect", "confusion", "names", "conflict") else ()
     rows += [
-        (f"Examples of {label}", [at for at in of_class.get(label, []) if at not in finding.examples])
+        (f"Examples of {label}", [at for at in of_class.get(label, []) if at not in finding.examples][:OF_CLASS])
         for label in compared
     ]
     shown = [
         f"<div>{f'<h3>{escape(heading)}</h3>' if heading else ''}{''.join(figures)}</div>"
         for heading, at_all in rows
-        if (figures := [_figure(catalogue, at, own.get(at)) for at in (at_all[:OF_CLASS] if heading else at_all)])
+        if (figures := [_figure(catalogue, at, None if heading else own.get(at)) for at in at_all[:MOST_EXAMPLES]])
     ]
     examples = f"<div class='examples'>{''.join(shown)}</div>" if shown else ""
     return f"<article><p>{escape(finding.said)}</p>{examples}</article>"
 
 
 def _figure(catalogue: Catalogue, at: int, label: object) -> str:
+    """Show an example, with its number and, if it is what the finding is about, its label and source."""
     preview, source = catalogue.record.previews.get(at), catalogue.record.sources.get(at)
-    where = f"{at}: {label}{f', {source}' if source is not None and str(source) else ''}"
-    caption = f"<figcaption>{escape(where)}</figcaption>"
+    where = "" if source is None or label is None else str(source._replace(date="", file=""))
+    about = f"<b>{at}</b>{'' if label is None else f' {escape(str(label))}'}{f'<br>{escape(where)}' if where else ''}"
+    caption = f"<figcaption>{about}</figcaption>"
     if isinstance(preview, bytes):
         picture = base64.b64encode(preview).decode()
-        return f"<figure><img alt='{escape(str(label))}' src='data:image/jpeg;base64,{picture}'>{caption}</figure>"
+        return f"<figure><img alt='Example {at}' src='data:image/jpeg;base64,{picture}'>{caption}</figure>"
     text = "" if preview is None else f"<blockquote>{escape(preview[:MOST_LETTERS])}</blockquote>"
     return f"<figure class='text'>{text}{caption}</figure>"

@@ -424,6 +424,8 @@ def check(
     known = _by_catalogue(known, inputs, batch)
     inputs = replace(inputs, catalogue=_with_labels(inputs), paths=paths)
     examples = _examples(inputs)
+    if classifier is not None and isinstance(examples, Catalogue):
+        raise OptionError("a method needs the examples themselves; give the folder or table that the catalogue is of")
     named = () if inputs.names is None else inputs.names.labels
     classes = tuple(dict.fromkeys((*_class_names(examples), *named)))
     terms = _engine_terms(known, batch, classes)

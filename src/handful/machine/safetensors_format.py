@@ -46,7 +46,10 @@ def write_tensors(
 def _save(arrays: dict[str, Array], notes: dict[str, str], place: Path) -> None:
     """Call the package; an error of the disk, which it has as text alone, becomes an `OSError` again."""
     try:
+        place.touch()
+        mode = place.stat().st_mode  # of any new file; the package makes one that nobody else can read
         save_file(arrays, place, notes)
+        place.chmod(mode)
     except SafetensorError as error:
         if found := re.search(r"\(os error (\d+)\)", str(error)):
             raise OSError(int(found[1]), os.strerror(int(found[1]))) from error
