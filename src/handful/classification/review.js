@@ -179,6 +179,7 @@
   function ready() {
     inCatalogue = new Set(data.classes.slice(0, data.n_known));
     if (live) adopt();
+    if (live) document.documentElement.dataset.number = data.number;
     calledOf = new Map(data.classes.map((label, code) => [label, data.called[code]]));
     examplesByClass = new Map();
     data.examples.forEach(([code], place) => {

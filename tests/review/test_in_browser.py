@@ -1,0 +1,192 @@
+"""A person at the page of a real server, with the keyboard alone: answers, reload, second tab, undo, kill, resume."""
+
+import csv
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+pytestmark = pytest.mark.skipif(BROWSER is None, reason="Chromium is not installed")
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+KNOWN, PRESENT, EACH, DIM = 40, 7, 20, 24
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Forty classes; a batch of seven of them and one that the catalogue does not have."""
+    place, rng = tmp_path_factory.mktemp("review"), np.random.default_rng(3)
+    centres = rng.normal(size=(KNOWN + 1, DIM))
+    names = np.array([f"kind_{k:02}" for k in range(KNOWN + 1)])
+    catalogue = centres[:KNOWN] + 0.8 * rng.normal(size=(KNOWN, DIM))
+    np.savez(place / "catalogue.npz", features=catalogue, labels=names[:KNOWN])
+    truth = rng.permutation(np.repeat([*range(PRESENT), KNOWN], EACH))
+    batch = centres[truth] + 0.8 * rng.normal(size=(len(truth), DIM))
+    items = [f"<i>{row}</i>" for row in range(len(truth))]
+    np.savez(place / "today.npz", features=batch, id=items)
+    (place / "truth.json").write_text(json.dumps(dict(zip(items, names[truth].tolist(), strict=True))))
+    return place
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with api.sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=BROWSER, args=FLAGS)
+        yield started
+        started.close()
+
+
+class Server:
+    """`handful review` as a process of its own."""
+
+    def __init__(self, folder, *options):
+        words = ["catalogue.npz", "today.npz", "--out", "labels.csv", "--report", "labels.html", "--no-open", *options]
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "handful", "review", *words], cwd=folder, stdout=subprocess.PIPE, text=True
+        )
+        self.address = self.process.stdout.readline().split()[-1]
+        assert self.address.startswith("http://127.0.0.1:"), self.address
+
+    def kill(self):
+        os.kill(self.process.pid, signal.SIGKILL)
+        self.process.communicate()
+
+
+class Person:
+    """Someone at the keyboard who knows the truth."""
+
+    def __init__(self, browser, address, truth, **options):
+        self.context, self.truth, self.wrong = browser.new_context(**options), truth, []
+        self.context.set_default_timeout(120_000)  # a busy machine takes its time
+        self.page = self.tab(address)
+
+    def tab(self, address):
+        page = self.context.new_page()
+        page.on("pageerror", lambda error: self.wrong.append(str(error)))
+        page.goto(address)
+        page.wait_for_selector("html[data-ready]")
+        return page
+
+    def item(self):
+        return self.page.locator("#panel blockquote").inner_text()
+
+    def text(self, place):
+        return self.page.locator(place).inner_text()
+
+    def press(self, key):
+        number = self.page.evaluate("document.documentElement.dataset.number")
+        self.page.keyboard.press(key)
+        return number
+
+    def settled(self, before):
+        """Wait for the answer of the server."""
+        self.page.wait_for_selector(f"html:not([data-busy]):not([data-number='{before}'])")
+
+    def answer(self):
+        label = self.truth[self.item()]
+        hidden = "its label is hidden" in self.text("#panel")
+        if not hidden and self.text("#panel .head b") == label:
+            return self.settled(self.press("Enter"))
+        before = self.press("Enter" if hidden else "c")
+        self.page.wait_for_selector("#ask[open]")
+        self.page.keyboard.type(label)
+        self.page.keyboard.press("Enter")
+        return self.settled(before)
+
+
+def labels_of(folder):
+    with (folder / "labels.csv").open(encoding="utf-8") as stream:
+        return {row["item"]: row for row in csv.DictReader(stream)}
+
+
+def test_ten_answers_reload_second_tab_undo_kill_resume_finish(folder, browser):
+    truth, server = json.loads((folder / "truth.json").read_text()), Server(folder)
+    person, notes, said = Person(browser, server.address, truth), [], {}
+    for _ in range(10):
+        said[person.item()] = truth[person.item()]
+        person.answer()
+        notes.append(person.text("#note") if person.page.locator("#note").is_visible() else "")
+    assert any("other label" in note for note in notes)
+    assert person.text("#counter").startswith("10 of 160 reviewed")
+    assert "10 of 160 items looked at" in person.text("#progress-said")
+    assert "By 2 checks" in person.text("#progress-said")
+
+    # Reload: the same question.
+    item, progress = person.item(), person.text("#progress-said")
+    person.page.reload()
+    person.page.wait_for_selector("html[data-ready]")
+    assert (person.item(), person.text("#progress-said")) == (item, progress)
+
+    # A second tab answers; the first is told so, and its own answer does not count.
+    first, person.page = person.page, person.tab(server.address)
+    said[person.item()] = truth[person.item()]
+    person.answer()
+    first.bring_to_front()
+    first.wait_for_selector("text=Another window has answered since")
+    assert first.locator("#counter").inner_text().startswith("11 of 160 reviewed")
+    person.page = first
+
+    # Undo takes back one answer after another, and comes back to its item.
+    item, progress = person.item(), person.text("#progress-said")
+    person.settled(person.press("p"))
+    person.settled(person.press("u"))
+    assert (person.item(), person.text("#progress-said")) == (item, progress)
+
+    # Killed in the middle: the page says so, and the same command goes on.
+    server.kill()
+    person.page.keyboard.press("p")
+    person.page.wait_for_selector("text=The server does not answer")
+    server = Server(folder)
+    person.page = person.tab(server.address)
+    assert (person.item(), person.text("#progress-said")) == (item, progress)
+    assert person.text("#counter").startswith("11 of 160 reviewed")
+
+    person.page.keyboard.press("s")
+    person.page.wait_for_selector("#sure[open]")
+    person.page.keyboard.press("Enter")
+    person.page.wait_for_selector("html[data-finished]")
+    assert "labels.csv" in person.text("#note")
+    assert server.process.wait(timeout=60) == 0
+    rows = labels_of(folder)
+    assert {item: rows[item]["label"] for item in said} == said
+    assert {item: row["person"] for item, row in rows.items() if row["person"]} == said
+    assert np.mean([rows[item]["label"] == label for item, label in truth.items()]) > 0.85
+    corrections = json.loads((folder / "labels.corrections.json").read_text())
+    assert sum(len(corrections[kind]) for kind in ("corrections", "confirmed")) + sum(
+        len(new["items"]) for new in corrections["new_classes"]
+    ) == len(said)
+    assert person.wrong == []
+
+
+def test_a_phone_answers_and_accepts_a_group(folder, browser):
+    truth, server = json.loads((folder / "truth.json").read_text()), Server(folder, "--out", "phone.csv")
+    try:
+        person = Person(browser, server.address, truth, viewport={"width": 420, "height": 800}, has_touch=True)
+        page = person.page
+        number = page.evaluate("document.documentElement.dataset.number")
+        page.locator("#panel button", has_text="None of these").tap()
+        person.settled(number)
+        page.tap("#close")
+        page.tap("#filters-toggle")
+        page.locator("#class-list .choice").first.tap()
+        count = int(page.locator("#accept").inner_text().split()[2])
+        page.tap("#accept")
+        assert f"Confirm the labels of {count} items?" in person.text("#sure-said")
+        number = page.evaluate("document.documentElement.dataset.number")
+        page.tap("#sure-yes")
+        person.settled(number)
+        assert person.text("#counter").startswith(f"{count + 1} of 160 reviewed")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        number = page.evaluate("document.documentElement.dataset.number")
+        page.tap("#undo")
+        person.settled(number)
+        assert person.text("#counter").startswith("1 of 160 reviewed")
+        assert person.wrong == []
+    finally:
+        server.kill()
