@@ -272,7 +272,7 @@ def page() -> Page:
         early, late = (mean(one for row in audits for one in row[n]["covered"]) for n in ("16", "32"))
         width, n_audits = (mean(row[name] for row in last) for name in ("half_width", "audits"))
         said = [
-            f"The 90 % interval of the checks had the true share of wrong labels in {early:.0%} of the sessions after 16 "
+            f"The 90 % interval of the checks had the true share of wrong labels in {early:.0%} of sessions after 16 "
             f"questions, and in {late:.0%} after 32, when it was ± {100 * width:.0f} points by {n_audits:.0f} checks.",
             "In 20 batches in a row, right before any answer in batch 1, 5, 10 and 20: "
             f"{', '.join(f'{grows:.0f}' for grows, _ in at.values())} % with what was confirmed, "

@@ -53,7 +53,7 @@ def with_given(
     """
     if new_classes is not None and given is None:
         raise OptionError("new_classes lists labels of given that are new, but no label is given; leave it out")
-    rows = rows_given({} if given is None else given, len(features))
+    rows = sorted(rows_given({} if given is None else given, len(features)))  # whatever was said first
     if not rows:
         return catalogue, features, None
     assert given is not None

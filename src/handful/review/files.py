@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from handful.catalogue import Catalogue
+from handful.classification.building import add_to_catalogue
 from handful.classification.label import Fitted, label
 from handful.classification.label_studio import write_label_studio
 from handful.classification.labelled import NONE, Classified
@@ -88,8 +90,14 @@ def review_files(fitted: Fitted, outputs: Outputs, title: str, where: Address, *
         review = BatchReview(journal, labeller, person=getpass.getuser(), most_wrong=most_wrong)
         if not journal.events:
             _begin_with(review, fitted)
-        page = Page(review, title, out=str(outputs.labels))
-        return serve(page, lambda found, add: finish(found, outputs, title), where)
+        catalogue = fitted.task.inputs.paths.get("catalogue")
+        grows = isinstance(fitted.task.inputs.catalogue, Catalogue)  # a file that examples can be added to
+        page = Page(review, title, out=str(outputs.labels), can_add=grows)
+
+        def end(found: BatchReview, add: bool) -> Finished:
+            return finish(found, outputs, title, catalogue if grows else None, add=add)
+
+        return serve(page, end, where)
 
 
 def _begin_with(review: BatchReview, fitted: Fitted) -> None:
@@ -103,8 +111,18 @@ def _begin_with(review: BatchReview, fitted: Fitted) -> None:
             review.decide(review.state.number, items, kind, [labels[item] for item in items], "group")
 
 
-def finish(review: BatchReview, outputs: Outputs, title: str) -> Finished:
-    """Label the batch once more with all that was said, audited items included, and write it."""
+def finish(
+    review: BatchReview, outputs: Outputs, title: str, catalogue: Path | None = None, *, add: bool = False
+) -> Finished:
+    """Label the batch once more with all that was said, audited items included, and write it.
+
+    Parameters
+    ----------
+    review, outputs, title
+        The review, where its results go, and what the batch is called.
+    catalogue, add
+        A catalogue that what was confirmed can be added to, and whether to do that; otherwise the command is returned.
+    """
     found = with_people(review, review.labelled(review.state.given(audited=True)))
     write_predictions(found, outputs.labels)
     written = [outputs.labels, outputs.corrections]
@@ -116,9 +134,15 @@ def finish(review: BatchReview, outputs: Outputs, title: str) -> Finished:
     if outputs.page is not None:
         write_page(found, outputs.page, title=title)
         written.append(outputs.page)
-    catalogue = found.inputs.get("catalogue")
-    command = "" if catalogue is None else f"handful catalogue add {shlex.quote(str(catalogue))} --from"
-    return Finished([str(path) for path in written], command and f"{command} {shlex.quote(str(outputs.corrections))}")
+    command, batch = "", found.inputs.get("batch")
+    if catalogue is not None and batch is not None and review.confirmed():
+        if add:
+            add_to_catalogue(catalogue, outputs.corrections, batch, person=review.person, session=outputs.folder.name)
+            written.append(catalogue)
+        else:
+            words = (catalogue, "--from", outputs.corrections, batch)
+            command = shlex.join(["handful", "catalogue", "add", *map(str, words)])
+    return Finished([str(path) for path in written], command)
 
 
 def with_people(review: BatchReview, classified: Classified) -> Classified:

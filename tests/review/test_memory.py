@@ -1,0 +1,99 @@
+"""A review of data in memory: numbers as classes, texts and images, and the answer that comes back."""
+
+import json
+import re
+import threading
+from urllib.request import HTTPCookieProcessor, Request, build_opener
+
+import numpy as np
+import pytest
+
+from handful.errors import LabelError, OptionError
+from handful.estimators import BatchClassifier
+from handful.review import memory
+from handful.review.memory import MemoryLabeller
+from handful.review.serve import Address
+
+DIM, KNOWN = 12, 10
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(KNOWN, DIM))
+    truth = np.repeat([2, 5, 7], 8)
+    classifier = BatchClassifier().fit(centres + 0.6 * rng.normal(size=(KNOWN, DIM)), np.arange(KNOWN))
+    return classifier, centres[truth] + 0.6 * rng.normal(size=(len(truth), DIM)), truth
+
+
+def test_labels_are_those_of_infer_with_the_same_given(fitted):
+    classifier, batch, _ = fitted
+    for given in ({}, {3: "2", 4: None}, {3: "2", 9: "77"}):
+        found = MemoryLabeller(classifier, batch)(given)
+        numbers = {item: None if name is None else int(name) for item, name in given.items()}
+        wanted = classifier.infer(batch, **({"given": numbers, "new_classes": [77]} if given else {}))
+        assert found.answer.labels.tolist() == list(map(str, wanted.labels))
+        np.testing.assert_allclose(found.answer.certainty, wanted.certainty, atol=1e-6)
+        assert found.class_names[:KNOWN] == tuple(map(str, range(KNOWN)))
+
+
+def test_new_classes_must_be_of_the_kind_of_the_others(fitted):
+    with pytest.raises(LabelError, match="give the new class a number"):
+        MemoryLabeller(*fitted[:2])({0: "kraken"})
+
+
+class Visitor(threading.Thread):
+    """Someone who opens the address, answers three questions and finishes."""
+
+    def __init__(self, truth):
+        super().__init__(daemon=True)
+        self.truth, self.address, self.said, self.shown = truth, "", {}, None
+
+    def announce(self, address):
+        self.address = address
+        self.start()
+
+    def run(self):
+        base = self.address.partition("/?")[0]
+        browser = build_opener(HTTPCookieProcessor())
+        assert b"<script src='review.js'></script>" in browser.open(self.address).read()
+
+        def post(path, **body):
+            headers = {"content-type": "application/json", "origin": base}
+            return json.loads(browser.open(Request(f"{base}/{path}", json.dumps(body).encode(), headers)).read())
+
+        state = json.loads(browser.open(f"{base}/state").read())
+        self.shown = (state["texts"], state["pictures"])
+        if state["pictures"]:
+            assert browser.open(f"{base}/media/{state['pictures'][0]}").read()[:2] == b"\xff\xd8"
+        for item in (0, 8, 16):
+            self.said[item] = int(self.truth[item])
+            body = {"items": [item], "said": "class", "labels": [str(self.truth[item])], "how": "chosen"}
+            state = post("decide", number=state["number"], **body)
+        post("finish", number=state["number"])
+
+
+@pytest.mark.parametrize("shows", ["nothing", "texts", "images"])
+def test_the_answer_and_what_was_given_come_back(fitted, shows, tmp_path, monkeypatch):
+    classifier, batch, truth = fitted
+    visitor, contents = Visitor(truth), {}
+    if shows == "texts":
+        contents["texts"] = [f"text {item}" for item in range(len(batch))]
+    elif shows == "images":
+        pytest.importorskip("PIL.Image")
+        contents["images"] = [np.full((9, 7, 3), item, np.uint8) for item in range(len(batch))]
+    monkeypatch.setattr(memory, "Address", lambda announce: Address(opens=False, announce=visitor.announce))
+    found = classifier.review(batch, folder=tmp_path, **contents)
+    assert found.given == visitor.said
+    again = classifier.infer(batch, given=found.given, new_classes=[])
+    assert found.answer.labels.tolist() == again.labels.tolist()
+    assert [bool(one) for one in visitor.shown] == [shows == "texts", shows == "images"]
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/\?token=[\w-]{32}", visitor.address)
+
+
+def test_images_and_texts_must_fit(fitted):
+    classifier, batch, _ = fitted
+    with pytest.raises(OptionError, match="not both"):
+        classifier.review(batch, images=[], texts=[])
+    with pytest.raises(OptionError, match="the batch has 24 rows"):
+        classifier.review(batch, texts=["one"])
