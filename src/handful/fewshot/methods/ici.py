@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -35,7 +34,7 @@ from handful.fewshot.methods.method import Method, Options, above, among, at_lea
 from handful.fewshot.numerics.outlier_path import outlier_path
 from handful.fewshot.numerics.vectors import to_near_one
 from handful.fewshot.solution import Solution
-from handful.fewshot.solvers.one_by_one import first_of_each_class, solve_each
+from handful.fewshot.solvers.one_by_one import OneAnswer, OneTask, first_of_each_class, solve_each
 from handful.fewshot.task import TaskBatch
 from handful.shapes import Bool, Float, Int
 
@@ -123,14 +122,9 @@ def most_credible(
     return candidates[first_of_each_class(labels[candidates], keys, options.step)]
 
 
-def solve_one(
-    support: Float[Tensor, "support dim"],
-    support_labels: Int[Tensor, "support"],
-    query: Float[Tensor, "query dim"],
-    n_classes: int,
-    options: IciOptions,
-) -> tuple[Float[Tensor, "query class"], int, bool]:
+def solve_one(task: OneTask, options: IciOptions) -> OneAnswer:
     """Return `ln u_nk` of one task, the rounds taken, and whether all points were accepted; in double precision."""
+    support, support_labels, query, n_classes = task
     if n_classes == 1:
         return query.new_zeros(len(query), 1), 0, True
     n_support = len(support)
@@ -154,7 +148,7 @@ def solve_one(
 
 def solve(task: TaskBatch, options: IciOptions) -> Solution:
     """Solve the tasks one by one."""
-    return solve_each(task, partial(solve_one, n_classes=task.n_classes, options=options))
+    return solve_each(solve_one, task, options)
 
 
 METHOD = Method(

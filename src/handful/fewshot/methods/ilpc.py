@@ -21,7 +21,6 @@ distance are all joined, and queries with two most probable classes are neither 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 import torch
 from torch import Tensor
@@ -31,7 +30,7 @@ from handful.fewshot.methods.method import Method, Options, above, at_least, lim
 from handful.fewshot.numerics.transport import sinkhorn
 from handful.fewshot.numerics.vectors import unit
 from handful.fewshot.solution import Solution
-from handful.fewshot.solvers.one_by_one import first_of_each_class, solve_each
+from handful.fewshot.solvers.one_by_one import OneAnswer, OneTask, first_of_each_class, solve_each
 from handful.fewshot.task import TaskBatch
 from handful.shapes import Float, Int
 
@@ -96,14 +95,9 @@ def rescaled(
     return plan.log_plan[0].softmax(-1)
 
 
-def solve_one(
-    support: Float[Tensor, "support dim"],
-    support_labels: Int[Tensor, "support"],
-    query: Float[Tensor, "query dim"],
-    n_classes: int,
-    options: ILPCOptions,
-) -> tuple[Float[Tensor, "query class"], int, bool]:
+def solve_one(task: OneTask, options: ILPCOptions) -> OneAnswer:
     """Return `ln u_nk` of one task and the rounds taken; they always end."""
+    support, support_labels, query, n_classes = task
     points, n_support = unit(torch.cat([support, query])), len(support)
     spread = torch.linalg.cholesky(
         torch.eye(len(points)).double() - options.alpha * graph(points, options.n_neighbours)
@@ -136,7 +130,7 @@ def solve_one(
 
 def solve(task: TaskBatch, options: ILPCOptions) -> Solution:
     """Solve the tasks one by one."""
-    return solve_each(task, partial(solve_one, n_classes=task.n_classes, options=options))
+    return solve_each(solve_one, task, options)
 
 
 METHOD = Method(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -13,18 +14,21 @@ from handful.fewshot.task import TaskBatch
 from handful.shapes import Float, Int
 
 
-def solve_each(
-    task: TaskBatch,
-    solve_one: Callable[
-        [Float[Tensor, "support dim"], Int[Tensor, "support"], Float[Tensor, "query dim"]],
-        tuple[Float[Tensor, "query class"], int, bool],
-    ],
-) -> Solution:
-    """Solve the tasks one by one, without their padding, in double precision and on the CPU.
+class OneTask(NamedTuple):
+    """A task without padding, in double precision and on the CPU."""
 
-    `solve_one` takes support, labels and query of a task. It returns `ln u_nk`, the number of iterations, and whether
-    they converged.
-    """
+    support: Float[Tensor, "support dim"]
+    support_labels: Int[Tensor, "support"]
+    query: Float[Tensor, "query dim"]
+    n_classes: int
+
+
+# `ln u_nk`, the number of iterations, and whether they converged.
+OneAnswer: TypeAlias = tuple[Float[Tensor, "query class"], int, bool]
+
+
+def solve_each(solve_one: Callable[[OneTask, Any], OneAnswer], task: TaskBatch, options: Any) -> Solution:
+    """Solve the tasks one by one."""
     shape = (task.n_tasks, task.query.shape[1], task.n_classes)
     log_assignments = torch.full(shape, -torch.inf, dtype=task.query.dtype)
     proportions = torch.empty(task.n_tasks, task.n_classes, dtype=task.query.dtype)
@@ -34,7 +38,8 @@ def solve_each(
         in_support = slice(None) if own.support_mask is None else own.support_mask[0].cpu()
         in_query = slice(None) if own.query_mask is None else own.query_mask[0].cpu()
         support, query = own.support[0].double().cpu()[in_support], own.query[0].double().cpu()[in_query]
-        log_u, n_iter, converged = solve_one(support, own.support_labels[0].cpu()[in_support], query)
+        labels = own.support_labels[0].cpu()[in_support]
+        log_u, n_iter, converged = solve_one(OneTask(support, labels, query, task.n_classes), options)
         log_assignments[t, in_query] = log_u.to(task.query.dtype)
         proportions[t] = log_u.exp().mean(0).to(task.query.dtype)
         ends.append((n_iter, converged))
