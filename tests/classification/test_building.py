@@ -9,10 +9,10 @@ import pytest
 from handful.catalogue import load_catalogue
 from handful.catalogue.changes import relative_to
 from handful.classification import classify, label
+from handful.classification.batch import extracted
 from handful.classification.building import add_to_catalogue, build_catalogue
 from handful.classification.page import write_page
 from handful.errors import BankError, LabelError, OptionError
-from handful.extraction.extract import extract
 from tests.catalogue.test_changes import clouds
 from tests.classification.test_label import pictures as pictures  # a fixture
 
@@ -70,9 +70,7 @@ def test_pictures_say_the_same_and_are_shown(pictures, monkeypatch):
     source = made.record.sources[0]
     assert (pictures / source.file / source.item).is_file()
     embedded = []
-    monkeypatch.setattr(
-        label, "extract", lambda items, *rest, **more: embedded.append(items) or extract(items, *rest, **more)
-    )
+    monkeypatch.setattr(label, "extracted", lambda items, *rest: embedded.append(items) or extracted(items, *rest))
     one, two = (classify(pictures / name, pictures / "batch", backbone="small") for name in ("catalogue", "c.handful"))
     assert one.predictions() == two.predictions()
     assert list(map(len, embedded)) == [16, 10, 10]  # of the file, the batch alone

@@ -429,7 +429,7 @@ def test_what_cannot_be_used_is_refused_before_images_are_embedded(pictures, mon
     item = {"row": 0, "item": "0.png", "content": "12ab", "label": "red"}
     content = {"corrections": [item], "new_classes": [], "confirmed": [], "none_of_these": []}
     (pictures / "other.json").write_text(json.dumps({"handful_corrections": 3, **content}))
-    monkeypatch.setattr(label, "extract", None)
+    monkeypatch.setattr(label, "extracted", None)
     ((name, value),) = asked.items()
     with pytest.raises(error, match=sentence):
         classify(
@@ -569,7 +569,7 @@ def test_a_batch_is_labelled_again_without_reading_embedding_or_fitting(pictures
         label.check(label.read_inputs(pictures / "catalogue", pictures / "batch")), pictures / "vectors"
     )
     first = label.label(fitted)
-    for name in ("read", "extract"):
+    for name in ("read_input", "extracted"):
         monkeypatch.setattr(label, name, None)
     same_head = fitted.catalogue.head
     again = [label.label(fitted, **known), label.label(fitted)]
@@ -611,3 +611,16 @@ def test_a_catalogue_that_is_fitted_is_not_fitted_again(tmp_path, monkeypatch):
         assert (one.class_names, one.n_examples) == (expected.class_names, expected.n_examples)
         assert one.predictions()["label"] == expected.predictions()["label"]
         np.testing.assert_allclose(one.answer.table, expected.answer.table, atol=1e-6)
+
+
+def test_vectors_in_a_folder_of_parquet_files_may_be_named(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    known, labels, batch, _ = rows_of_clinc()
+    np.save(tmp_path / "b.npy", batch)
+    (tmp_path / "c").mkdir()
+    for part in range(2):
+        rows = slice(part, None, 2)
+        table = pa.table({"one": known[rows].tolist(), "two": known[rows].tolist(), "label": labels[rows].tolist()})
+        parquet.write_table(table, tmp_path / "c" / f"{part}.parquet")
+    assert classify(tmp_path / "c", tmp_path / "b.npy", features="two").n_examples == len(known)

@@ -15,8 +15,9 @@ import numpy.typing as npt
 from handful.banks.bank import FeatureBank
 from handful.errors import BankError, TaskError
 from handful.exchange.mgf import is_mgf
-from handful.extraction.extract import skipped_items
+from handful.extraction.extract import extract, skipped_items
 from handful.extraction.items import Items, list_items
+from handful.machine.threads import available_cores
 from handful.reading.cells import is_h5ad
 from handful.reading.columns import Columns
 from handful.reading.contents import Source, pick
@@ -24,6 +25,7 @@ from handful.reading.folders import FOLDER, is_folder, with_folders
 from handful.reading.header import TEXT_NAMES, find_column
 from handful.reading.skipped import Skipped
 from handful.reading.table import Table
+from handful.runs import Progress, in_process
 from handful.shapes import Float, Int
 
 # Items that the fingerprint of a batch is made from, and digits of the hash of an item's content.
@@ -205,6 +207,12 @@ class Batch:
             )
         skipped = (*self.skipped, *(replace(item, row=self.rows[item.row]) for item in unread))
         return replace(self.take(kept), skipped=skipped, points=bank.features, backbone=bank.provenance.backbone), kept
+
+
+def extracted(items: Items, network: Any, folder: Path, on_progress: Callable[[Progress], None] | None) -> FeatureBank:
+    """Embed images or sentences on all cores of this machine."""
+    workers = in_process(available_cores())
+    return extract(items, network, folder, dtype="float32", executor=workers, on_progress=on_progress)
 
 
 def _texts(table: Table) -> tuple[str, ...] | None:

@@ -32,26 +32,24 @@ from handful.catalogue import (
 from handful.catalogue import record as records
 from handful.catalogue.changes import relative_to
 from handful.catalogue.record import Kind, shown_rows
-from handful.classification.batch import Batch
+from handful.classification.batch import Batch, extracted
 from handful.classification.corrections import read_corrections
 from handful.classification.examples import SMALL, pictures
 from handful.classification.label import EXTRAS, USUAL_BACKBONES
 from handful.classification.labelled import NONE
 from handful.errors import LabelError, OptionError
-from handful.extraction.extract import extract, skipped_items
+from handful.extraction.extract import skipped_items
 from handful.extraction.items import list_items
 from handful.machine.extras import import_extra
-from handful.machine.threads import available_cores
 from handful.machine.untrusted import finite
 from handful.reading.columns import Columns
 from handful.reading.contents import pick
 from handful.reading.header import find_column
 from handful.reading.labels import label_column, labelled, missing_labels
-from handful.reading.read import has_columns, may_have_bad_rows, read
+from handful.reading.read import read, read_input
 from handful.reading.skipped import Skipped, warn_of_skipped
 from handful.reading.table import Table
 from handful.runs import Progress
-from handful.runs.executors import in_process
 from handful.runs.lock import only_changer
 from handful.shapes import Float
 
@@ -373,9 +371,9 @@ def _labelled_of(path: Path, said: Said, on_progress: Listener | None, reading: 
 
 
 def _read(path: Path, reading: Reading) -> Table:
-    named: dict[str, Any] = {name: reading.get(name) for name in ("features", "text")} if has_columns(path) else {}
-    bad = reading.get("skip_bad", False) and may_have_bad_rows(path)
-    return read(path, trust_pickle=reading.get("trust_pickle", False), skip_bad=bad, **named)
+    names = ("features", "text", "trust_pickle", "skip_bad")
+    options: Any = {name: reading[name] for name in names if name in reading}  # type: ignore[literal-required]
+    return read_input(path, **options)
 
 
 def _embed(whole: Batch, path: Path, reading: Reading, on_progress: Listener | None) -> tuple[FeatureBank, Batch]:
@@ -386,14 +384,7 @@ def _embed(whole: Batch, path: Path, reading: Reading, on_progress: Listener | N
     name = reading.get("backbone") or USUAL_BACKBONES[items.kind]
     network = backbones.load_backbone(name, device=reading.get("device", "cpu"))
     with tempfile.TemporaryDirectory(prefix="handful-") as work:
-        bank = extract(
-            items,
-            network,
-            Path(work) / "examples",
-            dtype="float32",
-            executor=in_process(available_cores()),
-            on_progress=on_progress,
-        )
+        bank = extracted(items, network, Path(work) / "examples", on_progress)
         batch, _ = whole.embedded(bank)
         warn_of_skipped(str(path), skipped_items(bank), len(items))
         kept = FeatureBank.from_arrays(np.array(bank.features), bank.labels, bank.class_names)

@@ -55,22 +55,22 @@ class Corrections:
     labels: tuple[GivenLabel, ...]
 
     def found_in(self, batch: Batch) -> tuple[dict[int, GivenLabel], tuple[Skipped, ...]]:
-        """Return what was said about items of this batch, by their positions in it, and what was not found there.
+        """Return the labels of items of this batch, by their positions in it, and those not found there.
 
         If nothing is found, the corrections are for another batch, which is refused.
         """
         if not self.labels:
             return {}, ()
         of_content, names = dict[str, list[int]](), set(batch.names)
-        for place in range(len(batch.rows)):
-            of_content.setdefault(batch.content(place), []).append(place)
-        said, lost = dict[int, list[GivenLabel]](), list[Skipped]()
+        for position in range(len(batch.rows)):
+            of_content.setdefault(batch.content(position), []).append(position)
+        found, lost = dict[int, list[GivenLabel]](), list[Skipped]()
         for one in self.labels:
             equal = of_content.get(one.content, [])
             for value, values in ((one.item, batch.names), (one.row, batch.rows)):
-                equal = equal if len(equal) < 2 else [place for place in equal if values[place] == value]
+                equal = equal if len(equal) < 2 else [position for position in equal if values[position] == value]
             if len(equal) == 1:
-                said.setdefault(equal[0], []).append(one)
+                found.setdefault(equal[0], []).append(one)
             elif one.content in of_content:
                 lost.append(
                     Skipped(
@@ -82,29 +82,30 @@ class Corrections:
             else:
                 reason = "it has changed since" if one.item in names else "it is not in the batch"
                 lost.append(Skipped(one.row, one.item, reason))
-        for place, told in [(place, told) for place, told in said.items() if len({one.label for one in told}) > 1]:
-            labels = " and ".join(repr(one.label) for one in told[:2])
-            lost += [Skipped(one.row, one.item, f"it was given more than one label, {labels}") for one in told]
-            del said[place]
-        if not said:
+        for position, labels in list(found.items()):
+            if len({one.label for one in labels}) > 1:
+                two = " and ".join(repr(one.label) for one in labels[:2])
+                lost += [Skipped(one.row, one.item, f"it was given more than one label, {two}") for one in labels]
+                del found[position]
+        if not found:
             raise LabelError(
                 f"the corrections are for another batch: none of the {len(self.labels):,} items is in this one, for "
                 f"instance {lost[0]}; use corrections of this batch"
             )
-        return {place: told[0] for place, told in said.items()}, tuple(lost)
+        return {position: labels[0] for position, labels in found.items()}, tuple(lost)
 
 
 def given_to_rows(labels: Mapping[int, Any], batch: Batch) -> dict[int, GivenLabel]:
-    """Return what was said about rows of this batch, by the positions of the items."""
-    places, said = {row: place for place, row in enumerate(batch.rows)}, dict[int, GivenLabel]()
+    """Return the labels given to rows of this batch, by the positions of the items."""
+    position_of, found = {row: position for position, row in enumerate(batch.rows)}, dict[int, GivenLabel]()
     for row, label in labels.items():
-        if row not in places:
+        if row not in position_of:
             raise LabelError(f"a label was given for row {row!r}, but the batch has no such row, counted from 0")
         if label is not None and is_missing(label):
             raise LabelError(f"row {row} was given the label {label!r}; give a class, or None for none of them")
-        name = batch.names[places[row]]
-        said[places[row]] = GivenLabel(row, name, "", None if label is None else str(plain_label(label)), None)
-    return said
+        name = batch.names[position_of[row]]
+        found[position_of[row]] = GivenLabel(row, name, "", None if label is None else str(plain_label(label)), None)
+    return found
 
 
 def labels_of(
@@ -112,11 +113,11 @@ def labels_of(
 ) -> dict[int, str | None]:
     """Return the label of each item, None for none of the classes; refuse those that are neither classes nor new."""
     known, labels = {*classes, *new_classes}, dict[int, str | None]()
-    for place, one in found.items():
+    for position, one in found.items():
         if one.label is None or (one.new is None and one.label == NONE not in known):
-            labels[place] = None  # an export of Label Studio has it as a choice like any other
+            labels[position] = None  # an export of Label Studio has it as a choice like any other
         elif one.new or one.label in known:
-            labels[place] = one.label
+            labels[position] = one.label
         else:
             raise no_such_class(f"item {one.item!r}", one.label, known)
     return labels
@@ -128,20 +129,20 @@ def read_corrections(path: str | os.PathLike[str]) -> Corrections:
     Examples
     --------
     >>> import json, tempfile
-    >>> place = Path(tempfile.mkdtemp()) / "today.corrections.json"
+    >>> file = Path(tempfile.mkdtemp()) / "today.corrections.json"
     >>> item = {"row": 12, "item": "a.jpg", "content": "5d41402abc4b2a76"}
     >>> content = {"corrections": [], "new_classes": [{"label": "crab", "items": [item]}], "confirmed": []}
-    >>> _ = place.write_text(json.dumps({"handful_corrections": 3, **content, "none_of_these": []}))
-    >>> read_corrections(place).labels
+    >>> _ = file.write_text(json.dumps({"handful_corrections": 3, **content, "none_of_these": []}))
+    >>> read_corrections(file).labels
     (GivenLabel(row=12, item='a.jpg', content='5d41402abc4b2a76', label='crab', new=True),)
     """
-    place = Path(path)
-    content = read_json(place, FileFormatError, "a file of corrections, or an export of Label Studio,")
+    file = Path(path)
+    content = read_json(file, FileFormatError, "a file of corrections, or an export of Label Studio,")
     try:
         if isinstance(content, list):
             labels = tuple(
                 GivenLabel(_whole(one.row), one.item, one.content, one.label, None)
-                for one in annotated(content, str(place))
+                for one in annotated(content, str(file))
             )
         else:
             if content[FORMAT] != VERSION:
@@ -151,13 +152,13 @@ def read_corrections(path: str | os.PathLike[str]) -> Corrections:
         raise
     except (KeyError, TypeError, ValueError) as error:
         raise FileFormatError(
-            f"{place} is not a file of corrections ({type(error).__name__}: {error}); save it again from the page"
+            f"{file} is not a file of corrections ({type(error).__name__}: {error}); save it again from the page"
         ) from error
     first: dict[tuple[int, str, str], GivenLabel] = {}
     for one in labels:
         if first.setdefault(one[:3], one) != one:
             raise FileFormatError(
-                f"{place} gives item {one.item!r} more than one label, {first[one[:3]].label!r} and {one.label!r}; "
+                f"{file} gives item {one.item!r} more than one label, {first[one[:3]].label!r} and {one.label!r}; "
                 "keep one"
             )
     return Corrections(tuple(first.values()))

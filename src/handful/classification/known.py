@@ -144,11 +144,11 @@ def _after(predictions: Path) -> UnknownShare:
             "predictions"
         )
     table = read(predictions, text="item")
-    said = table.values("unknown") if "unknown" in table.columns else [""]
-    if all(is_missing(chance, ("",)) for chance in said):
+    values = table.values("unknown") if "unknown" in table.columns else [""]
+    if all(is_missing(chance, ("",)) for chance in values):
         raise FileFormatError(f"{predictions} has no chances in a column 'unknown'; give predictions that have them")
     try:
-        chances = np.array([finite(chance) for chance in said])
+        chances = np.array([finite(chance) for chance in values])
     except ValueError:
         chances = np.full(1, -1.0)
     if (chances < 0).any() or (chances > 1).any():
@@ -173,15 +173,15 @@ def coarse_column(catalogue: Table, labels: str | None, column: str) -> dict[str
     return found
 
 
-def _coarse(said: PathLike, classes: Sequence[str]) -> dict[str, str]:
-    if said not in TAXONOMY:
-        if not Path(said).is_file():
-            raise OptionError(f"coarse is {said}: neither a column of the catalogue, nor a table, nor a level of taxa")
-        return read_coarse(Path(said), classes)
-    found = taxa(classes, str(said))
+def _coarse(level: PathLike, classes: Sequence[str]) -> dict[str, str]:
+    if level not in TAXONOMY:
+        if not Path(level).is_file():
+            raise OptionError(f"coarse is {level}: neither a column of the catalogue, nor a table, nor a level of taxa")
+        return read_coarse(Path(level), classes)
+    found = taxa(classes, str(level))
     if not found:
         raise OptionError(
-            f"the classes do not say their {said}, such as {classes[0]!r}; give a table of coarse classes"
+            f"the classes do not say their {level}, such as {classes[0]!r}; give a table of coarse classes"
         )
     return found
 

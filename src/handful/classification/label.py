@@ -37,7 +37,7 @@ from handful.banks import FeatureBank
 from handful.banks.class_names import similar_names
 from handful.catalogue import Catalogue, Source, load_catalogue
 from handful.catalogue.files import is_catalogue
-from handful.classification.batch import Batch
+from handful.classification.batch import Batch, extracted
 from handful.classification.known import KnownFiles, coarse_column, columns_named, new_labels, read_known
 from handful.classification.labelled import MOST_EXPLAINED, Classified, Shown
 from handful.classification.names import NamedClasses, read_names, with_names
@@ -52,19 +52,18 @@ from handful.estimators.batches import Batches, CatalogueItems
 from handful.estimators.context import BatchContexts
 from handful.estimators.given import with_given
 from handful.estimators.unknown_share import UnknownShare
-from handful.extraction.extract import extract, skipped_items
+from handful.extraction.extract import skipped_items
 from handful.extraction.items import Items, Kind, list_items
 from handful.machine.extras import import_extra
 from handful.machine.outputs import refuse_overwriting
-from handful.machine.threads import available_cores
 from handful.reading.cells import is_h5ad
 from handful.reading.contents import KeptPictures
 from handful.reading.contents import Source as Contents
 from handful.reading.labels import labelled, with_labels, without_labels
-from handful.reading.read import has_columns, may_have_bad_rows, may_hold_pickles, read
+from handful.reading.read import has_columns, may_have_bad_rows, may_hold_pickles, read_input
 from handful.reading.skipped import Skipped, warn_of_skipped
 from handful.reading.table import Table
-from handful.runs import Executor, Progress, in_process
+from handful.runs import Executor, Progress
 from handful.shapes import Float
 
 # Default backbones, if neither the caller nor a bank names one: both come inside packages and download nothing.
@@ -373,27 +372,22 @@ def read_inputs(
             skip_bad=skip_bad,
         )
 
-    def table_of(path: PathLike) -> Table:
-        place = Path(path)
-        columns: dict[str, Any] = {"features": features, "text": text} if has_columns(place) else {}
-        bad = skip_bad and may_have_bad_rows(place)
-        return read(place, trust_pickle=trust_pickle, skip_bad=bad, **columns)
-
+    options: dict[str, Any] = {"features": features, "text": text, "trust_pickle": trust_pickle, "skip_bad": skip_bad}
     examples: Table | Catalogue | None
     if catalogue is None or isinstance(catalogue, Catalogue):
         examples = catalogue
     else:
-        examples = load_catalogue(catalogue) if is_catalogue(catalogue) else table_of(catalogue)
-    items = table_of(batch)
+        examples = load_catalogue(catalogue) if is_catalogue(catalogue) else read_input(catalogue, **options)
+    items = read_input(batch, **options)
     if segments is not None:
         if items.vectors is None:
             raise OptionError(f"segments need vectors of voices, and {batch} has none; leave segments out")
         items = with_segments(items, Path(segments))
-    tables = [one for one in (examples, items) if isinstance(one, Table)]
-    takers = [one for one in tables if one.vectors is not None and has_columns(Path(one.where))]
+    tables = {name: one for name, one in (("catalogue", examples), ("batch", items)) if isinstance(one, Table)}
+    takers = [name for name, one in tables.items() if one.vectors is not None and has_columns(paths[name])]
     if features is not None and not takers and (named is None or named.vectors is None):
         raise OptionError(f"no input is a table of vectors, so none has a column {features!r}; leave it out")
-    if text is not None and not any(one.text for one in tables) and (named is None or named.texts is None):
+    if text is not None and not any(one.text for one in tables.values()) and (named is None or named.texts is None):
         raise OptionError(f"no table has texts in a column {text!r}; leave it out")
     return Inputs(examples, items, named, labels, paths)
 
@@ -452,14 +446,7 @@ def embed(task: Task, work: PathLike, *, on_progress: Listener | None = None) ->
         What `label` labels.
     """
     banks = {
-        side: extract(
-            items,
-            task.network,
-            Path(work) / side,
-            dtype="float32",
-            executor=in_process(available_cores()),
-            on_progress=_embedding(side, on_progress),
-        )
+        side: extracted(items, task.network, Path(work) / side, _embedding(side, on_progress))
         for side, items in (("catalogue", task.examples), ("batch", task.batch.items))
         if isinstance(items, Items)
     }
@@ -607,7 +594,7 @@ def _rows_to_label(inputs: Inputs) -> Table:
 
 
 def _by_catalogue(known: KnownFiles, inputs: Inputs, batch: Batch) -> KnownFiles:
-    """Replace what is said by columns of the catalogue: coarse classes, and candidates by precursor."""
+    """Replace what columns of the catalogue stand for: coarse classes, and candidates by precursor."""
     table, known = inputs.catalogue, known.copy()
     if isinstance(table, Catalogue):
         table = _table_of(table)
@@ -706,14 +693,14 @@ def _by_method(classifier: Any, examples: FeatureBank, points: Any) -> Answer:
     answer: Answer = classifier.fit(np.asarray(examples.features, np.float32), names[examples.labels]).infer(points)
     # From the order of the labels to that of the catalogue.
     order = np.argsort(names.astype(str), kind="stable")
-    place = np.argsort(order)
+    position = np.argsort(order)
     return replace(
         answer,
         classes=names,
         codes=np.where(answer.codes < 0, -1, order[answer.codes]),
-        table=answer.probabilities[:, place],
-        expected_counts=answer.expected_counts[place],
-        presence=answer.presence[place],
+        table=answer.probabilities[:, position],
+        expected_counts=answer.expected_counts[position],
+        presence=answer.presence[position],
     )
 
 
@@ -729,11 +716,11 @@ def _shown(fitted: Fitted, answer: Answer | None) -> Shown | None:
         there = Batch.of_items(items).embedded(bank)[0]
         assert there.contents is not None
         shown = Shown(there.contents, there.names, np.array(bank.class_names)[bank.labels])
-        codes, places = bank.labels, np.arange(bank.n_rows)
+        codes, positions = bank.labels, np.arange(bank.n_rows)
     elif isinstance(items, Catalogue) and items.record.previews and fitted.catalogue is not None:
         shown, examples = _of_record(items), fitted.catalogue.examples
         seen = np.isin(examples.positions, list(items.record.previews))
-        codes, places = np.where(seen, examples.labels, -1), examples.positions
+        codes, positions = np.where(seen, examples.labels, -1), examples.positions
     else:
         return None
     nearest = {}
@@ -744,7 +731,7 @@ def _shown(fitted: Fitted, answer: Answer | None) -> Shown | None:
             continue
         points = (bank.take(rows) if bank is not None else examples.points[rows]).astype(np.float64)
         lengths = np.linalg.norm(points, axis=1).clip(min=np.finfo(float).tiny)
-        nearest[item] = int(places[rows[(points @ np.asarray(fitted.points[item], np.float64) / lengths).argmax()]])
+        nearest[item] = int(positions[rows[(points @ np.asarray(fitted.points[item], np.float64) / lengths).argmax()]])
     return replace(shown, nearest=nearest)
 
 

@@ -48,20 +48,20 @@ def write_label_studio(classified: Classified, path: str | os.PathLike[str]) -> 
     shown = "item" if batch.contents is None else "image" if texts is None else "text"
     columns = {name: values for name, values in batch.columns.values().items() if name not in (shown, "row", "item")}
     tasks = []
-    for place, (row, item) in enumerate(zip(batch.rows, batch.names, strict=True)):
-        data: dict[str, Any] = {name: _plain(values[place]) for name, values in columns.items()}
+    for number, (row, item) in enumerate(zip(batch.rows, batch.names, strict=True)):
+        data: dict[str, Any] = {name: _plain(values[number]) for name, values in columns.items()}
         if shown == "image":
             data[shown] = local_file(item)
         elif texts is not None:
-            data[shown] = texts[place]
+            data[shown] = texts[number]
         tasks.append(
             task(
                 data,
-                found["label"][place],
-                found["certainty"][place],
+                found["label"][number],
+                found["certainty"][number],
                 row=row,
                 item=item,
-                content=batch.content(place),
+                content=batch.content(number),
                 version=f"handful {__version__}",
             )
         )

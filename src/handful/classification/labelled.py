@@ -25,7 +25,7 @@ from handful.shapes import Int
 
 # What an item is called that looks like no class.
 NONE = "none of these"
-# What is said about corrections of items that are not in the batch.
+# What a message says about corrections of items that are not in the batch.
 NOT_APPLIED = "could not be applied"
 # Items whose labels a page explains.
 MOST_EXPLAINED = 5_000
@@ -146,11 +146,11 @@ class Classified:
             "groups, each of which found[group] is about"
         )
 
-    def _at(self, place: int) -> Classified:
-        items = self.answer.rows_of[place].tolist()
+    def _at(self, group: int) -> Classified:
+        items = self.answer.rows_of[group].tolist()
         return Classified(
             self.batch.take(items),
-            self.answer.at(place),
+            self.answer.at(group),
             self.n_examples,
             self.backbone,
             unknown_label=self.unknown_label,
@@ -204,14 +204,14 @@ class Classified:
         codes = np.where(self.answer.rejected, n_classes, self.answer.codes[:, 0])
         return np.bincount(codes, minlength=n_classes + 1)
 
-    def name(self, place: int) -> str:
+    def name(self, group: int) -> str:
         """Return what a group is called: the values of its columns."""
-        return ", ".join(map(str, self._keys[place]))
+        return ", ".join(map(str, self._keys[group]))
 
-    def present(self, place: int = 0) -> list[int]:
+    def present(self, group: int = 0) -> list[int]:
         """Return the positions in `class_names` of the classes present in a group, the largest first."""
         counts, presence = (
-            np.atleast_2d(table)[place] for table in (self.answer.expected_counts, self.answer.presence_or_labels)
+            np.atleast_2d(table)[group] for table in (self.answer.expected_counts, self.answer.presence_or_labels)
         )
         return present_places(counts, presence).tolist()  # type: ignore[no-any-return]
 
@@ -240,15 +240,15 @@ class Classified:
     def unknown_summary(self) -> str:
         """How many items are unknown, or why that was not judged, in one sentence; empty if none are."""
         answer, n = self.answer, int(self.answer.rejected.sum())
-        said = ""
+        summary = ""
         if n:
             look = "1 item looks" if n == 1 else f"{n:,} items look"
-            said = f"{look} like none of your {counted(len(self.class_names), 'class')}{self._where(n)}."
+            summary = f"{look} like none of your {counted(len(self.class_names), 'class')}{self._where(n)}."
         elif self.judged and answer.unknown_reason is None:
-            said = undecided(float(np.atleast_2d(answer.unknown_interval)[:, 1].max(initial=0)))
-            if said and self.n_groups > 1:
-                said = f"In some of the {self.n_groups:,} groups: {said}"
-        return " ".join(filter(None, (said, answer.unknown_reason)))
+            summary = undecided(float(np.atleast_2d(answer.unknown_interval)[:, 1].max(initial=0)))
+            if summary and self.n_groups > 1:
+                summary = f"In some of the {self.n_groups:,} groups: {summary}"
+        return " ".join(filter(None, (summary, answer.unknown_reason)))
 
     def _where(self, n: int) -> str:
         """Say into which groups the rejected items fall, as the end of a sentence."""
@@ -269,23 +269,25 @@ class Classified:
         if not self.group_by:
             return [diagnostic.message for diagnostic in self.answer.diagnostics]
         about: dict[str, list[tuple[int, Diagnostic]]] = {}
-        for place, of_group in enumerate(self.answer.diagnostics):
+        for group, of_group in enumerate(self.answer.diagnostics):
             for diagnostic in of_group:
-                about.setdefault(diagnostic.name, []).append((place, diagnostic))
-        said = []
-        for told in about.values():
-            place, most = max(told, key=lambda pair: len(pair[1].items))
-            n_items = sum(len(diagnostic.items) for _, diagnostic in told)
-            if len(told) == 1:
-                said.append(f"{self.name(place)}: {most.message}")
+                about.setdefault(diagnostic.name, []).append((group, diagnostic))
+        sentences = []
+        for pairs in about.values():
+            group, most = max(pairs, key=lambda pair: len(pair[1].items))
+            n_items = sum(len(diagnostic.items) for _, diagnostic in pairs)
+            if len(pairs) == 1:
+                sentences.append(f"{self.name(group)}: {most.message}")
             elif (
-                len(told) == self.n_groups and len({diagnostic.message for _, diagnostic in told}) == 1 and not n_items
+                len(pairs) == self.n_groups
+                and len({diagnostic.message for _, diagnostic in pairs}) == 1
+                and not n_items
             ):
-                said.append(most.message)
+                sentences.append(most.message)
             else:
-                where = f"{len(told):,} of {self.n_groups:,} groups, for example {self.name(place)}: {most.message}"
-                said.append(f"{counted(n_items, 'item')} in {where}" if n_items else where)
-        return said
+                where = f"{len(pairs):,} of {self.n_groups:,} groups, for example {self.name(group)}: {most.message}"
+                sentences.append(f"{counted(n_items, 'item')} in {where}" if n_items else where)
+        return sentences
 
     @property
     def suspects(self) -> list[int]:
@@ -305,16 +307,16 @@ class Classified:
 
         `items` are positions in the batch; by default all.
         """
-        places = np.arange(len(self.batch.rows)) if items is None else np.asarray(items, dtype=np.int64)
-        answer, chosen = self.answer, places.tolist()
+        positions = np.arange(len(self.batch.rows)) if items is None else np.asarray(items, dtype=np.int64)
+        answer, chosen = self.answer, positions.tolist()
         names = [*self.class_names, None]  # where there is no second class its position is -1
-        labels, others = ([names[k] for k in column] for column in answer.codes[places].T.tolist())
-        certain, less_certain = answer.certainties[places].T.tolist()
+        labels, others = ([names[k] for k in column] for column in answer.codes[positions].T.tolist())
+        certain, less_certain = answer.certainties[positions].T.tolist()
         less_certain = [None if name is None else p for name, p in zip(others, less_certain, strict=True)]
-        rejected = np.flatnonzero(answer.rejected[places]).tolist()
+        rejected = np.flatnonzero(answer.rejected[positions]).tolist()
         for i in rejected if self.unknown_label is not None else ():
             others[i], less_certain[i] = labels[i], certain[i]
-            labels[i], certain[i] = self.unknown_label, float(answer.unknown[places[i]])
+            labels[i], certain[i] = self.unknown_label, float(answer.unknown[positions[i]])
         ours = {
             "row": [self.batch.rows[i] for i in chosen],
             "item": [self.batch.names[i] for i in chosen],
@@ -322,19 +324,19 @@ class Classified:
             "certainty": certain,
             "runner_up": others,
             "runner_up_certainty": less_certain,
-            "unknown": answer.unknown[places].tolist() if self.judged else [None] * len(places),
-            "rejected": answer.rejected[places].tolist() if self.judged else [None] * len(places),
-            "proposal": [number or None for number in self._proposals[places].tolist()],
+            "unknown": answer.unknown[positions].tolist() if self.judged else [None] * len(positions),
+            "rejected": answer.rejected[positions].tolist() if self.judged else [None] * len(positions),
+            "proposal": [number or None for number in self._proposals[positions].tolist()],
         }
         if answer.coarse is not None:
-            sure = answer.sure_labels[places]
+            sure = answer.sure_labels[positions]
             sure[rejected] = self.unknown_label
-            coarse = answer.coarse.rows(places)
+            coarse = answer.coarse.rows(positions)
             ours |= dict(
                 zip(COARSE_TYPES, (coarse.labels.tolist(), coarse.certainty.tolist(), sure.tolist()), strict=True)
             )
         columns = self.batch.columns.of_items(chosen).beside(self.types).values()
-        of_group = [] if answer.group_of is None else answer.group_of[places].tolist()
+        of_group = [] if answer.group_of is None else answer.group_of[positions].tolist()
         return in_front(ours) | self._keys_of(of_group) | columns | ours
 
     def group_table(self) -> dict[str, list[Any]]:
@@ -345,16 +347,16 @@ class Classified:
         of the joint answer, and name, expected count and presence of the class, the largest class first.
         """
         answer = self.answer
-        place, k = listed_classes(answer.expected_counts, answer.presence)
+        group_of_row, k = listed_classes(answer.expected_counts, answer.presence)
         columns = (
-            answer.sizes[place].tolist(),
-            self.rejected_items[place].tolist() if self.judged else [None] * len(place),
-            answer.joint_weight[place].tolist(),
+            answer.sizes[group_of_row].tolist(),
+            self.rejected_items[group_of_row].tolist() if self.judged else [None] * len(group_of_row),
+            answer.joint_weight[group_of_row].tolist(),
             [self.class_names[code] for code in k.tolist()],
-            answer.expected_counts[place, k].tolist(),
-            answer.presence[place, k].tolist(),
+            answer.expected_counts[group_of_row, k].tolist(),
+            answer.presence[group_of_row, k].tolist(),
         )
-        return self._keys_of(place.tolist()) | dict(zip(GROUP_TYPES, columns, strict=True))
+        return self._keys_of(group_of_row.tolist()) | dict(zip(GROUP_TYPES, columns, strict=True))
 
     @cached_property
     def _keys(self) -> list[tuple[Any, ...]]:
@@ -362,9 +364,9 @@ class Classified:
         groups = [] if self.answer.groups is None else self.answer.groups.tolist()
         return [(group,) for group in groups] if len(self.group_by) == 1 else groups
 
-    def _keys_of(self, places: Sequence[int]) -> dict[str, list[Any]]:
-        """Return the columns that name groups, for the groups at these places."""
-        return {name: [self._keys[place][at] for place in places] for at, name in enumerate(self.group_by)}
+    def _keys_of(self, groups: Sequence[int]) -> dict[str, list[Any]]:
+        """Return the columns that name groups, for these groups."""
+        return {name: [self._keys[group][column] for group in groups] for column, name in enumerate(self.group_by)}
 
     def key_columns(self) -> Columns:
         """Return the columns that name groups, one entry per group."""

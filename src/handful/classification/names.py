@@ -22,7 +22,7 @@ from handful.errors import BankError, LabelError, OptionError
 from handful.extraction.items import list_items
 from handful.machine.untrusted import lines_of, read_json, read_text
 from handful.reading.labels import labelled
-from handful.reading.read import has_columns, may_have_bad_rows, read
+from handful.reading.read import read_input
 from handful.shapes import Float, Int
 
 if TYPE_CHECKING:
@@ -100,14 +100,15 @@ def read_names(
         return _of_texts(path, _lines(path))
     if kind == "json":
         return _of_texts(path, _of_json(path))
-    named: dict[str, Any] = {"features": features, "text": None if beside else text} if has_columns(path) else {}
-    table = read(path, trust_pickle=trust_pickle, skip_bad=skip_bad and may_have_bad_rows(path), **named)
+    table = read_input(
+        path, features=features, text=None if beside else text, trust_pickle=trust_pickle, skip_bad=skip_bad
+    )
     if table.images is not None:
         raise BankError(f"{path} must have the columns 'label' and 'text', with the names of classes")
     if table.text is not None and table.vectors is None:
         items = list_items(table, labels=None if beside else labels)
         classes = [items.class_names[code] for code in items.labels]
-        rows = [(label, [str(said)]) for label, said in zip(classes, items.source, strict=True)]
+        rows = [(label, [str(text)]) for label, text in zip(classes, items.source, strict=True)]
         return _of_texts(path, rows, many=True)
     bank = labelled(table, labels)
     vectors = np.asarray(bank.features, np.float32)
@@ -140,15 +141,15 @@ def with_names(
     """
     vectors, codes = named.embedded(network)
     every, by_words = list(class_names), {spoken(name).lower(): k for k, name in enumerate(class_names)}
-    places = []
+    positions = []
     for label in named.labels:
-        place = every.index(label) if label in every else by_words.get(spoken(label).lower(), len(every))
-        if place == len(every):
+        position = every.index(label) if label in every else by_words.get(spoken(label).lower(), len(every))
+        if position == len(every):
             every.append(label)
-        places.append(place)
-    if len(set(places)) < len(places):
+        positions.append(position)
+    if len(set(positions)) < len(positions):
         raise LabelError("two names belong to one class of the catalogue; keep one of them")
-    own = np.array(places, dtype=np.int64)[codes]
+    own = np.array(positions, dtype=np.int64)[codes]
     if examples is None:
         return Catalogue.of_names(vectors, own), tuple(every)
     if vectors.shape[1] != examples.dim:

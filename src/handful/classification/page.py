@@ -115,9 +115,9 @@ def write_page(classified: Classified, path: str | os.PathLike[str], *, title: s
         f"{_overview(classified, sorted(by_doubt(classified)[:MOST_ROWS].tolist())) if classified.group_by else ''}",
         f"<script type='application/json' id='data'>{embedded(data)}</script><script>{script}</script>",
     )
-    with written_whole(Path(path)) as place:
+    with written_whole(Path(path)) as temporary:
         # In the data, an escape is half a character again.
-        place.write_text(page, encoding="utf-8", errors="backslashreplace")
+        temporary.write_text(page, encoding="utf-8", errors="backslashreplace")
 
 
 def page_frame(title: str, head: str, top: str, program: str) -> str:
@@ -180,39 +180,39 @@ def _skipped(side: str, skipped: Sequence[Skipped], n_kept: int) -> str:
     return listed(f"{side.capitalize()}: {skipped_summary(skipped, n_kept + len(skipped))}", skipped)
 
 
-def listed(said: str, skipped: Sequence[Skipped]) -> str:
+def listed(sentence: str, skipped: Sequence[Skipped]) -> str:
     """List what was left out below a sentence about it; empty if nothing was."""
     if not skipped:
         return ""
     lines = "".join(f"<li>{escape(line)}</li>" for line in first_listed(skipped, MOST_SKIPPED))
-    return f"<details class='alarm'><summary>{said}</summary><ul>{lines}</ul></details>"
+    return f"<details class='alarm'><summary>{sentence}</summary><ul>{lines}</ul></details>"
 
 
 def by_doubt(classified: Classified) -> Int[np.ndarray, "group"]:
-    """Return the places of the groups: first those with a warning, then by doubtful and unknown items, most first."""
+    """Return the groups: first those with a warning, then by doubtful and unknown items, most first."""
     calm = np.array([not found for found in classified.answer.diagnostics], dtype=bool)
     return np.lexsort((-(classified.doubtful_items + classified.rejected_items), calm))
 
 
-def _overview(classified: Classified, places: Sequence[int]) -> str:
+def _overview(classified: Classified, groups: Sequence[int]) -> str:
     """Show one row per group; the name of a group shows its items."""
     answer, doubtful, unknown = classified.answer, classified.doubtful_items, classified.rejected_items
     sizes = answer.sizes
     rows, warned = [], any(answer.diagnostics)
-    for place in places:
-        name = f"<button data-group='{place}'>{escape(classified.name(place))}</button>"
-        present = classified.present(place)
+    for group in groups:
+        name = f"<button data-group='{group}'>{escape(classified.name(group))}</button>"
+        present = classified.present(group)
         named = ", ".join(
-            f"{escape(classified.common_names[k])}&nbsp;{_count(answer.expected_counts[place][k])}"
+            f"{escape(classified.common_names[k])}&nbsp;{_count(answer.expected_counts[group][k])}"
             for k in present[:MOST_NAMED]
         )
         more = f", and {counted(len(present) - MOST_NAMED, 'more class')}" if len(present) > MOST_NAMED else ""
         rows.append(
             f"<tr><td>{name}</td>"
-            f"{_number(int(sizes[place]), 'item')}<td>{named or 'none for certain'}{more}</td>"
-            f"{_number(int(doubtful[place]), 'in doubt')}"
-            f"{'' if not classified.judged else _number(int(unknown[place]), NONE)}"
-            f"{_number(len(answer.diagnostics[place]), 'warning') if warned else ''}</tr>"
+            f"{_number(int(sizes[group]), 'item')}<td>{named or 'none for certain'}{more}</td>"
+            f"{_number(int(doubtful[group]), 'in doubt')}"
+            f"{'' if not classified.judged else _number(int(unknown[group]), NONE)}"
+            f"{_number(len(answer.diagnostics[group]), 'warning') if warned else ''}</tr>"
         )
     heads = ["Items", "Classes present, with expected counts", "In doubt", NONE.capitalize(), "Warnings"]
     if not classified.judged:
@@ -220,7 +220,7 @@ def _overview(classified: Classified, places: Sequence[int]) -> str:
     if not warned:
         heads.remove("Warnings")
     head = "".join(f"<th{'' if name.startswith('Classes') else ' class=number'}>{name}</th>" for name in heads)
-    left = classified.n_groups - len(places)
+    left = classified.n_groups - len(groups)
     more = f"<p class='quiet'>And {counted(left, 'more group')} with less doubt, in the files.</p>" if left > 0 else ""
     columns = escape(", ".join(classified.group_by))
     return (

@@ -42,21 +42,21 @@ def page_data(classified: Classified, title: str) -> dict[str, Any]:
     """Return what the page shows: columns of items, classes, groups, proposals and examples."""
     on_page = items_on_page(classified)
     data = item_data(classified, on_page, title) | label_data(classified, on_page)
-    place = {item: at for at, item in enumerate(on_page.tolist())}
+    position = {item: at for at, item in enumerate(on_page.tolist())}
     if classified.batch.contents is not None and data["texts"] is None:
         data["pictures"] = _pictures(classified, on_page.tolist())
     near: dict[int, tuple[NearExample, ...]] = {}
     if classified.batches is not None:
-        first = [place[one.item] for one in best_questions(classified, N_QUESTIONS) if one.item in place]
+        first = [position[one.item] for one in best_questions(classified, N_QUESTIONS) if one.item in position]
         data["first"] += [item for item in first if item not in data["first"]]
-        for at, (said, numbers) in explanations(classified, place).items():
-            data["why"][at], near[at] = numbers, said.nearest
+        for at, (explanation, numbers) in explanations(classified, position).items():
+            data["why"][at], near[at] = numbers, explanation.nearest
     at_row = dict[int, int]()
     if classified.shown is not None:
         shown = classified.shown
         # Corrected items of the batch are examples too, with positions after those of the catalogue.
         asked = [one.position for i in data["first"] for one in near.get(i, ()) if one.position < len(shown.names)]
-        nearest = {place[item]: row for item, row in shown.nearest.items() if item in place}
+        nearest = {position[item]: row for item, row in shown.nearest.items() if item in position}
         data["examples"], at_row = example_data(classified, data, [*asked, *nearest.values()], pictures)
         data["nearest"] = {item: at_row[row] for item, row in nearest.items() if row in at_row}
     for i, examples_near in near.items():
@@ -84,15 +84,15 @@ def item_data(classified: Classified, on_page: Int[np.ndarray, "some"], title: s
         "texts": None if texts is None else [shortened(texts[i]) for i in items],
         "pictures": None,
         "left_out": len(batch.rows) - len(items),
-        "groups": [classified.name(place) for place in range(classified.n_groups)] if classified.group_by else None,
+        "groups": [classified.name(group) for group in range(classified.n_groups)] if classified.group_by else None,
         "group": None if group_of is None else group_of[on_page].tolist(),
     }
 
 
 def label_data(classified: Classified, on_page: Int[np.ndarray, "some"]) -> dict[str, Any]:
-    """Return what is said about the items, which changes with every labelling."""
+    """Return what the answer says about the items, which changes with every labelling."""
     answer, batch = classified.answer, classified.batch
-    place = {item: at for at, item in enumerate(on_page.tolist())}
+    position = {item: at for at, item in enumerate(on_page.tolist())}
     data: dict[str, Any] = {
         "classes": list(classified.class_names),
         # Corrections are saved with the names above, and these are shown.
@@ -111,7 +111,7 @@ def label_data(classified: Classified, on_page: Int[np.ndarray, "some"]) -> dict
         "given": [
             [batch.rows[item], None if k is None else classified.class_names[k]] for item, k in classified.given.items()
         ],
-        "first": [place[item] for item in classified.suspects if item in place],
+        "first": [position[item] for item in classified.suspects if item in position],
         "why": {},
         "nearest": {},
         "examples": [],
@@ -120,7 +120,7 @@ def label_data(classified: Classified, on_page: Int[np.ndarray, "some"]) -> dict
     # Items of a proposal are given as positions in the batch; the page counts its own.
     numbers = np.zeros(len(on_page), np.int64)
     for number, proposal in enumerate(data["proposals"], start=1):
-        proposal["items"] = [place[i] for i in proposal["items"] if i in place]
+        proposal["items"] = [position[i] for i in proposal["items"] if i in position]
         numbers[proposal["items"]] = number
     data["proposal"] = numbers.tolist()
     return data
@@ -139,10 +139,10 @@ def best_questions(classified: Classified, n: int) -> list[Question]:
     return sorted(found, key=lambda one: -one.worth)[:n]
 
 
-def explanations(classified: Classified, place: Mapping[int, int]) -> dict[int, tuple[Explanation, list[Any]]]:
-    """Return why items have their labels, by their places on the page: the explanation, and its numbers.
+def explanations(classified: Classified, position: Mapping[int, int]) -> dict[int, tuple[Explanation, list[Any]]]:
+    """Return why items have their labels, by their positions on the page: the explanation, and its numbers.
 
-    `place` has the items that may be explained, as positions in the batch. Of many groups, those with most doubt are
+    `position` has the items that may be explained, as positions in the batch. Of many groups, those with most doubt are
     explained, `MOST_EXPLAINED` items in all.
     """
     batches, answer = classified.batches, classified.answer
@@ -152,13 +152,13 @@ def explanations(classified: Classified, place: Mapping[int, int]) -> dict[int, 
         return why
     for group, found in [(0, answer)] if answer.groups is None else batches.in_doubt.items():
         items = batches.rows_of[group].tolist()
-        wanted = [at for at, item in enumerate(items) if item in place]
+        wanted = [at for at, item in enumerate(items) if item in position]
         wanted.sort(key=lambda at: answer.certainty[items[at]])
-        for said in explained(batches, group, found, wanted[:MOST_EXPLAINED]):
-            evidence = (said.from_item, said.from_batch, said.others_of_label, said.others_of_rival)
-            numbers = [round(number, 2) for number in (said.alone_certainty, *evidence)]
-            rival = -1 if said.rival is None else codes[said.rival]
-            why[place[items[said.item]]] = (said, [codes[said.alone], rival, *numbers, said.n_items])
+        for one in explained(batches, group, found, wanted[:MOST_EXPLAINED]):
+            evidence = (one.from_item, one.from_batch, one.others_of_label, one.others_of_rival)
+            numbers = [round(number, 2) for number in (one.alone_certainty, *evidence)]
+            rival = -1 if one.rival is None else codes[one.rival]
+            why[position[items[one.item]]] = (one, [codes[one.alone], rival, *numbers, one.n_items])
     return why
 
 
@@ -168,9 +168,9 @@ def _pictures(classified: Classified, items: list[int]) -> list[str | None]:
     by_doubt = np.argsort(classified.answer.certainty[items], kind="stable")[:MOST_PICTURES]
     size = next(pixels for most, pixels in SIZES if len(by_doubt) <= most)
     drawn: list[str | None] = [None] * len(items)
-    places = np.sort(by_doubt).tolist()
+    positions = np.sort(by_doubt).tolist()
     for at, picture in zip(
-        places, pictures(classified.batch.contents, [items[at] for at in places], size), strict=True
+        positions, pictures(classified.batch.contents, [items[at] for at in positions], size), strict=True
     ):
         drawn[at] = picture
     return drawn
@@ -227,25 +227,25 @@ def _of_groups(classified: Classified) -> dict[str, Any]:
     counts = answer.expected_counts.sum(0)
     return {
         "present": [[k, count, None] for k, count, _ in _present(counts, (counts >= LEAST_COUNT).astype(float))],
-        "present_by_group": [_present(answer.expected_counts[place], answer.presence[place]) for place in of_groups],
+        "present_by_group": [_present(answer.expected_counts[group], answer.presence[group]) for group in of_groups],
         "warnings": [[diagnostic.message for diagnostic in found] for found in answer.diagnostics],
         "proposals": [
             {
-                "name": f"{classified.name(place)}: new group {number}",
-                "group": place,
-                "items": answer.rows_of[place][proposal.items].tolist(),
+                "name": f"{classified.name(group)}: new group {number}",
+                "group": group,
+                "items": answer.rows_of[group][proposal.items].tolist(),
                 "cohesion": round(float(proposal.cohesion), 4),
                 "nearest": str(proposal.nearest),
             }
-            for place, found in enumerate(answer.proposals)
+            for group, found in enumerate(answer.proposals)
             for number, proposal in enumerate(found, start=1)
         ],
     }
 
 
 def _present(counts: np.ndarray, presence: np.ndarray) -> list[list[Any]]:
-    """Return class, expected count and chance of presence, None if it is not told; the largest first."""
+    """Return class, expected count and chance of presence, None if it is not estimated; the largest first."""
     listed = np.flatnonzero((presence >= LEAST_CHANCE) | (counts >= LEAST_COUNT))
     listed = listed[np.argsort(-counts[listed], kind="stable")]
-    told = zip(listed.tolist(), rounded(counts[listed], 2), rounded(presence[listed]), strict=True)
-    return [[k, count, None if np.isnan(chance) else chance] for k, count, chance in told]
+    rows = zip(listed.tolist(), rounded(counts[listed], 2), rounded(presence[listed]), strict=True)
+    return [[k, count, None if np.isnan(chance) else chance] for k, count, chance in rows]

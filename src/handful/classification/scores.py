@@ -93,8 +93,8 @@ def classify_scores(
     classes = tuple(sorted(uses))
 
     def content(item: int) -> str:
-        said = repr((tool.classes[item], tool.scores[item]))
-        return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:HASH_DIGITS]
+        scored = repr((tool.classes[item], tool.scores[item]))
+        return hashlib.sha256(scored.encode("utf-8", "surrogatepass")).hexdigest()[:HASH_DIGITS]
 
     images = _images(tool.files, path, pictures)
     rows = range(len(tool.names)) if tool.rows is None else tool.rows

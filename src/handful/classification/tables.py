@@ -140,7 +140,7 @@ def write_table(
     final = Path(path)
     check_ending(final)
     kind = _csv_file if final.suffix.lower() == ".csv" else _parquet_file
-    with written_whole(final) as place, kind(place, types) as write:
+    with written_whole(final) as temporary, kind(temporary, types) as write:
         for part in parts:
             write(part)
 

@@ -55,6 +55,21 @@ def layout_of(header: str) -> SoundTable | None:
     return None
 
 
+def _header_and_rows(
+    path: Path, text: str, layout: SoundTable, rules: dict[str, Any]
+) -> tuple[list[str], list[list[str]]]:
+    try:
+        header, *rows = (row for row in csv.reader(io.StringIO(text, newline=""), **rules) if row)
+    except csv.Error as error:
+        raise FileFormatError(f"{path} is not {layout.kind} ({error}); write it again") from error
+    for number, row in enumerate(rows):
+        if len(row) != len(header):
+            raise FileFormatError(f"row {number} of {path} has {len(row)} values, its header {len(header)}")
+    if not rows:
+        raise FileFormatError(f"{path} has no rows, so there is nothing to label")
+    return header, rows
+
+
 def read_birdnet(path: Path) -> ToolScores:
     """Read all rows, and put those of one stretch together; of a species that occurs twice, the better row counts."""
     text = read_text(path, FileFormatError)
@@ -68,15 +83,8 @@ def read_birdnet(path: Path) -> ToolScores:
     rules: dict[str, Any] = {"delimiter": layout.delimiter, "quoting": csv.QUOTE_MINIMAL}
     if layout is RAVEN:
         rules |= {"quoting": csv.QUOTE_NONE, "quotechar": None}
-    try:
-        header, *rows = csv.reader(io.StringIO(text, newline=""), **rules)
-    except csv.Error as error:
-        raise FileFormatError(f"{path} is not {layout.kind} ({error}); write it again") from error
-    rows = [row for row in rows if row]
+    header, rows = _header_and_rows(path, text, layout, rules)
     index = {name.strip(): number for number, name in enumerate(header)}
-    for number, row in enumerate(rows):
-        if len(row) != len(header):
-            raise FileFormatError(f"row {number} of {path} has {len(row)} values, its header {len(header)}")
     column_of_file = next((name for name in layout.files if name in index), None)
     stretches: dict[tuple[str, str, str], dict[str, float]] = {}
     item_of = list[int]()
@@ -96,8 +104,6 @@ def read_birdnet(path: Path) -> ToolScores:
         item_of.append(order.setdefault(key, len(order)))
         scores = stretches.setdefault(key, {})
         scores[species] = max(confidence, scores.get(species, 0.0))
-    if not rows:
-        raise FileFormatError(f"{path} has no rows, so there is nothing to label")
 
     marked = read_bytes(path, FileFormatError).startswith(codecs.BOM_UTF8)
 

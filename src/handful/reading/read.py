@@ -115,6 +115,22 @@ def read(
     return _with_items(_read(path, Asked(features, text, trust_pickle)), text, path).checked(skip_bad)
 
 
+def read_input(
+    path: str | os.PathLike[str],
+    *,
+    features: str | None = None,
+    text: str | None = None,
+    trust_pickle: bool = False,
+    skip_bad: bool = False,
+) -> Table:
+    """Read one of several inputs: arguments that its kind of file cannot have are meant for the others."""
+    path = Path(path)
+    if not has_columns(path):
+        features = text = None
+    bad = skip_bad and may_have_bad_rows(path)
+    return read(path, features=features, text=text, trust_pickle=trust_pickle, skip_bad=bad)
+
+
 def has_columns(path: Path) -> bool:
     """Tell whether vectors are columns with a name: not in a bank, arrays alone, spectra, or images."""
     ending = _ending(path)
