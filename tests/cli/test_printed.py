@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from handful.classification import classify
-from handful.classification.labelled import Batch, Classified
+from handful.classification import Batch, Classified, classify
 from handful.cli import printed
 from handful.cli.printed import print_batch
 from handful.estimators import Diagnostic
