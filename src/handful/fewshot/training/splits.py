@@ -16,7 +16,7 @@ import hashlib
 import io
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from types import MappingProxyType
@@ -29,7 +29,7 @@ from handful.extraction.items import Items, list_items
 from handful.machine.outputs import refuse_overwriting
 from handful.machine.untrusted import read_text
 from handful.machine.whole_file import written_whole
-from handful.reading.contents import IMAGE_SUFFIXES, FolderFiles, ZipFiles
+from handful.reading.contents import IMAGE_SUFFIXES, pick
 
 BASE, VALIDATION, TEST = "base", "validation", "test"
 # Images of test classes, where a benchmark has one support for all tasks.
@@ -98,17 +98,12 @@ def only_classes(items: Items, classes: Sequence[int]) -> Items:
     number = {old: new for new, old in enumerate(classes)}
     rows = [row for row, label in enumerate(items.labels.tolist()) if label in number]
     digest = hashlib.sha256(repr((items.data_hash, list(classes))).encode()).hexdigest()
-    source = items.source
-    if isinstance(source, (FolderFiles, ZipFiles)):
-        kept: FolderFiles | ZipFiles | tuple[str, ...] = replace(source, names=tuple(source.names[r] for r in rows))
-    else:
-        kept = tuple(source[row] for row in rows)
     return Items(
         items.kind,
         tuple(items.names[row] for row in rows),
         np.array([number[int(items.labels[row])] for row in rows], dtype=np.int64),
         tuple(items.class_names[old] for old in classes),
-        kept,
+        pick(items.source, rows),
         digest,
     )
 
