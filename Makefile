@@ -1,6 +1,9 @@
 # The commands of the project; `make` alone lists them.
 .PHONY: help install lock format lint types test contract others beyond lowest docs slow perf pace
 
+# Compiled modules are kept: without them every process takes twice as long to begin.
+unexport PYTHONDONTWRITEBYTECODE
+
 help:      ## list the commands
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:[^#]*##/	/'
 

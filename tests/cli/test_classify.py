@@ -12,7 +12,7 @@ from handful.classification import label
 from handful.cli import printed
 from handful.cli.main import main
 from handful.datasets import load_clinc150
-from handful.large import shard
+from handful.runs import parts
 
 
 @pytest.fixture
@@ -115,7 +115,7 @@ def test_an_interrupted_large_batch_goes_on(files, capsys, monkeypatch):
         raise RuntimeError("the machine went down")
 
     with monkeypatch.context() as patch:
-        patch.setattr(shard, "append_checksum", interrupted)
+        patch.setattr(parts, "append_checksum", interrupted)
         with pytest.raises(RuntimeError, match="went down"):
             run(capsys, *arguments)
     assert (folder / "p.csv.run" / "answers").exists()
