@@ -20,7 +20,7 @@ MOST_LINES, MOST_PARAMETERS = 60, 9
 DOCS = ("learn", "do", "understand", "measured", "project", "decisions")
 NO_DOCS = {"_build", "_templates", "auto_gallery", "api", "gallery"}
 # Upper limits; the one on a page is for how-to pages.
-WORDS, WORDS_OF_HOW_TO, LONG_FUNCTIONS, LINES_BESIDE = 50_000, 900, 8, 43_500
+WORDS, WORDS_OF_HOW_TO, LONG_FUNCTIONS, LINES_BESIDE = 50_000, 900, 8, 46_000
 
 
 def lines(folder: Path) -> int:
