@@ -105,6 +105,10 @@ class SkippedRowsWarning(HandfulWarning):
     """Items of a catalogue cannot be read or have no label, so they are no examples; the message counts them."""
 
 
+class TableWarning(HandfulWarning):
+    """A table was read in a way that is worth a look: below a title, or from another sheet than the first."""
+
+
 class SimilarNamesWarning(HandfulWarning):
     """Classes have names that differ only by case, inner blanks, dashes, underscores or the form of characters."""
 

@@ -29,6 +29,7 @@ from handful.estimators import BatchClassifier
 from handful.estimators.batches import Batches
 from handful.extraction.extract import extract
 from handful.extraction.items import list_items
+from handful.reading import read
 from handful.runs.executors import in_process
 from tests.items_at_hand import small_backbone
 
@@ -249,6 +250,22 @@ def test_features_that_do_not_belong_together_are_refused(tmp_path):
         classify(tmp_path / "one", tmp_path / "two")
 
 
+def test_predictions_as_a_spreadsheet_and_a_table_that_excel_reads(tmp_path):
+    np.savez(tmp_path / "c.npz", features=np.eye(3), labels=["Käse", "=1+1", "fox"])
+    np.savez(tmp_path / "b.npz", features=np.eye(3)[[1, 1, 0]], id=["a", "b\x07", "c"])
+    found = classify(tmp_path / "c.npz", tmp_path / "b.npz")
+    for ending in (".xlsx", ".csv"):
+        write_predictions(found, tmp_path / f"p{ending}")
+    openpyxl = pytest.importorskip("openpyxl", reason="openpyxl is not installed")
+    sheet = openpyxl.load_workbook(tmp_path / "p.xlsx").active
+    head, *rows = sheet.iter_rows(values_only=True)
+    assert [row[head.index("label")] for row in rows] == found.predictions()["label"] == ["=1+1", "=1+1", "Käse"]
+    assert sheet.cell(2, head.index("label") + 1).data_type == "s"  # no formula
+    assert (tmp_path / "p.csv").read_bytes().startswith(b"\xef\xbb\xbfrow,item")
+    assert read(tmp_path / "p.csv", features="certainty").values("label") == ["=1+1", "=1+1", "Käse"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["b.npz", "c.npz", "p.csv", "p.xlsx"]
+
+
 @pytest.mark.parametrize("rows_at_once", [4, 65_536])
 def test_predictions_as_parquet_and_as_csv(pictures, monkeypatch, rows_at_once):
     monkeypatch.setattr(tables, "ROWS_AT_ONCE", rows_at_once)
@@ -263,7 +280,7 @@ def test_predictions_as_parquet_and_as_csv(pictures, monkeypatch, rows_at_once):
     pandas.testing.assert_frame_equal(again, frame, check_dtype=False)
     assert sorted(file.name for file in (pictures / "deep").iterdir()) == ["p.csv", "p.parquet"]
     with pytest.raises(OptionError, match=r"written as \.parquet, \.csv"):
-        write_predictions(found, pictures / "p.xlsx")
+        write_predictions(found, pictures / "p.ods")
 
 
 def test_items_know_the_nearest_example_of_their_label(pictures):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from handful.errors import BankError
+from handful.errors import BankError, TableWarning
 from handful.reading import read, read_bank
 
 ROWS = [["e0", "e1", "label"], ["1", "2", "a"], ["3", "4", "b"]]
@@ -26,20 +26,20 @@ def xlsx(path, **sheets):
 
 @pytest.mark.parametrize("title", [["Survey 2024"], ["Survey 2024", "", ""], ["", "Survey 2024"]])
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "xlsx"])
-def test_a_title_is_named(tmp_path, title, delimiter):
+def test_a_title_is_passed_over_and_said(tmp_path, title, delimiter):
     rows = [title, ["Department of bees"], [""], *ROWS]
     path = xlsx(tmp_path / "x.xlsx", A=rows) if delimiter == "xlsx" else csv(tmp_path / "x.csv", rows, delimiter)
-    with pytest.raises(
-        BankError, match="line 1 seems to be a title, 'Survey 2024', and line 4 to have the names of the"
-    ):
-        read(path)
+    with pytest.warns(TableWarning, match="line 1 is taken for a title, 'Survey 2024', and line 4 for the names"):
+        table = read(path)
+    assert (table.vectors.tolist(), table.values("label")) == ([[1, 2], [3, 4]], ["a", "b"])
+    assert table.row_name(0) == "line 5"
 
 
-def test_a_title_with_another_separator_in_it_is_named(tmp_path):
+def test_a_title_with_another_separator_in_it(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text("Survey, May 2024\ne0;e1;label\n1;2;a\n3;4;b\n")
-    with pytest.raises(BankError, match="line 1 seems to be a title, 'Survey, May 2024', and line 2 to have the names"):
-        read(path)
+    with pytest.warns(TableWarning, match="line 1 is taken for a title, 'Survey, May 2024', and line 2 for the names"):
+        assert read(path).n_rows == 2
     path.write_text("text,label\nwhere; here,\nwho; me,\n")
     assert read(path).n_rows == 2
 
@@ -51,14 +51,31 @@ def test_one_column_of_texts_is_no_title(tmp_path):
     assert table.values("Frage") == ["wo", "wann"]
 
 
-def test_data_on_another_sheet_are_named(tmp_path):
+def test_data_on_another_sheet_are_found_and_said(tmp_path):
     notes = [["Made by", "the office"], ["on", "Monday"]]
     for first in ([], notes, [["read me"]]):
-        with pytest.raises(
-            BankError, match="Only the first sheet is read, 'Info', and 'Daten' has a table too; if that"
+        path = xlsx(tmp_path / "x.xlsx", Info=first, Daten=ROWS)
+        with pytest.warns(
+            TableWarning, match=r"the table is on the sheet 'Daten', because 'Info' has none.*x\.xlsx/Daten"
         ):
-            read(xlsx(tmp_path / "x.xlsx", Info=first, Daten=ROWS))
+            assert read(path).n_rows == 2
+        assert read(path / "Daten").values("label") == ["a", "b"]
     assert read_bank(xlsx(tmp_path / "y.xlsx", Daten=ROWS, Info=notes)).class_names == ("a", "b")
+    with pytest.raises(BankError, match=r"has no sheet 'Data'; it has Daten, Info"):
+        read(tmp_path / "y.xlsx" / "Data")
+    with pytest.raises(BankError, match=r"That is the sheet 'A'; .*z\.xlsx/B is another"):
+        read(xlsx(tmp_path / "z.xlsx", A=notes, B=notes))
+
+
+def test_merged_cells_have_one_value(tmp_path):
+    path = xlsx(tmp_path / "x.xlsx", A=[ROWS[0], *([str(i), "2", "a" if i < 3 else "b"] for i in range(6))])
+    openpyxl = pytest.importorskip("openpyxl", reason="openpyxl is not installed")
+    book = openpyxl.load_workbook(path)
+    book.active.merge_cells("C2:C4")
+    book.active.merge_cells("C5:C7")
+    book.save(path)
+    assert openpyxl.load_workbook(path).active["C3"].value is None
+    assert read(path).values("label") == ["a"] * 3 + ["b"] * 3
 
 
 def test_columns_of_one_name_and_columns_without_a_name(tmp_path):
@@ -81,19 +98,40 @@ def test_blanks_in_names_of_columns_do_not_count(tmp_path):
     assert (bank.class_names, bank.features.tolist()) == (("a", "b"), [[1, 2], [3, 4]])
 
 
-def test_decimal_commas_are_named(tmp_path):
-    rows = [["e0", "e1", "label"], ["1,5", "2,25", "a"], ["-3,0", "1.234,5", "b"]]
+def test_decimal_commas_are_read_where_they_are_clear(tmp_path):
+    rows = [["e0", "e1", "label"], ["1,5", "2,25", "a"], ["-3,0", "1.234,5", "b"], ["7", "1,234", "b"]]
     for path in (csv(tmp_path / "x.csv", rows, ";"), xlsx(tmp_path / "x.xlsx", A=rows)):
-        with pytest.raises(BankError, match="got '1,5' with a decimal comma; export the table with decimal points"):
-            read(path)
+        assert read(path).vectors.ravel().tolist() == pytest.approx([1.5, 2.25, -3, 1234.5, 7, 1.234])
+    unclear = [rows[0], ["1,500", "2,250", "a"], ["3,000", "1,234", "b"]]  # perhaps thousands
+    with pytest.raises(BankError, match="got '1,500' with a decimal comma; export the table with decimal points"):
+        read(csv(tmp_path / "y.csv", unclear, ";"))
+
+
+def test_columns_of_measurements(tmp_path):
+    rows = [["id", "height", "width", "label"], ["7", "1,5", "20", "a"], ["8", "2,5", "", "b"], ["9", "1", "30", "a"]]
+    path = csv(tmp_path / "x.csv", rows, ";")
+    table = read(path)
+    assert (table.measured, table.n_rows, table.skipped[0].row) == (("height", "width"), 2, 1)
+    assert "line 3: it must have a number in column 'width', got ''" in str(table.skipped[0])
+    assert read(path, features="height").vectors.tolist() == [[1.5], [2.5], [1]]
+    assert read(csv(tmp_path / "y.csv", rows[:2], ";"), features="width,height").vectors.tolist() == [[20, 1.5]]
+    with pytest.raises(BankError, match="has no column 'depth' for the features"):
+        read(path, features="height,depth")
+    texts = [["question", "week", "place"], ["where is it", "1", "here"]]
+    with pytest.raises(BankError, match="neither vectors"):
+        read(csv(tmp_path / "z.csv", texts))
+
+
+def test_text_files_are_tables(tmp_path):
+    for content in ("label\ttext\na\tbäh\n".encode("utf-16"), "label;text\na;bäh\n".encode()):
+        (tmp_path / "x.txt").write_bytes(content)
+        assert read(tmp_path / "x.txt").values("text") == ["bäh"]
 
 
 @pytest.mark.parametrize(
     ("name", "content", "sentence"),
     [
-        ("x.txt", "label\ttext\na\tb\n".encode("utf-16"), "a table separated by tabs; rename it to x.tsv"),
-        ("x.txt", b"label;text\na;b\n", "a table separated by semicolons; rename it to x.csv"),
-        ("x.txt", b"hello\n", "a table has the names of its columns in the first line and ends in .csv or .tsv"),
+        ("x.txt", b"hello\n", "has no rows"),
         ("x.xls", b"", "a spreadsheet; save it as .xlsx or .csv"),
         ("x.json", b"[]", "write one object per line and call it .jsonl"),
     ],

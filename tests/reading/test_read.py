@@ -39,7 +39,7 @@ def test_what_has_columns(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "sentence"),
     [
-        ("x.txt", b"words", "is of an unknown kind"),
+        ("x.txt", b"words", "has no rows"),
         ("x.npz", b"PK", "cannot be read as a .npz file"),
         ("x.npy", b"", "cannot be read as a .npy file"),
         ("x.parquet", b"PAR1", "cannot be read as Parquet"),

@@ -33,6 +33,7 @@ from typing import Any, Unpack, cast
 import numpy as np
 
 from handful import large
+from handful.arguments import takes
 from handful.banks import FeatureBank
 from handful.banks.class_names import similar_names
 from handful.catalogue import Catalogue, Source, load_catalogue
@@ -40,6 +41,7 @@ from handful.catalogue.files import is_catalogue
 from handful.classification.batch import Batch, extracted
 from handful.classification.known import KnownFiles, coarse_column, columns_named, new_labels, read_known
 from handful.classification.labelled import MOST_EXPLAINED, Classified, Shown
+from handful.classification.measured import scaled
 from handful.classification.names import NamedClasses, read_names, with_names
 from handful.classification.paths import paths_read
 from handful.classification.spectra import by_precursor
@@ -49,6 +51,7 @@ from handful.engine.model import NO_CLASS
 from handful.errors import BankError, OptionError
 from handful.estimators.answer import Answer
 from handful.estimators.batches import Batches, CatalogueItems
+from handful.estimators.containers import FrameOf, frame_of, new_frame
 from handful.estimators.context import BatchContexts
 from handful.estimators.given import with_given
 from handful.estimators.unknown_share import UnknownShare
@@ -59,6 +62,7 @@ from handful.machine.outputs import refuse_overwriting
 from handful.reading.cells import is_h5ad
 from handful.reading.contents import KeptPictures
 from handful.reading.contents import Source as Contents
+from handful.reading.in_hand import in_hand
 from handful.reading.labels import labelled, with_labels, without_labels
 from handful.reading.read import has_columns, may_have_bad_rows, may_hold_pickles, read_input
 from handful.reading.skipped import Skipped, warn_of_skipped
@@ -96,6 +100,8 @@ class Inputs:
         Column of the labels, if the caller named it.
     paths : mapping of str to Path
         The files and folders, by what they are.
+    frame_of : FrameOf
+        Makes tables of the kind of the batch, if that was a frame.
     """
 
     catalogue: Table | Catalogue | None
@@ -103,6 +109,7 @@ class Inputs:
     names: NamedClasses | None = None
     labels: str | None = None
     paths: Mapping[str, Path] = field(default_factory=dict)
+    frame_of: FrameOf = new_frame
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,9 +226,10 @@ def dense_bytes(n_items: int, n_classes: int, n_examples: int, dim: int) -> int:
     return 4 * (n_items * n_classes + (n_items + n_examples) * dim)
 
 
+@takes(KnownFiles)
 def classify(
-    catalogue: PathLike | Catalogue | None,
-    batch: PathLike,
+    catalogue: Any,
+    batch: Any,
     *,
     names: PathLike | None = None,
     segments: PathLike | None = None,
@@ -247,10 +255,10 @@ def classify(
 
     Parameters
     ----------
-    catalogue : path or Catalogue
-        Labelled examples: anything that `handful.read` reads, with labels. Or a fitted catalogue, or a file of one
-        (`.handful`, `.safetensors`). None if there are only names.
-    batch : path
+    catalogue : path, frame, (X, y) or Catalogue
+        Labelled examples: anything that `handful.read` reads, a file or something in hand, with labels. Or a fitted
+        catalogue, or a file of one (`.handful`, `.safetensors`). None if there are only names.
+    batch : path, frame, array or list
         Items to label: anything that `handful.read` reads; labels are ignored.
     names : path, optional
         Names or descriptions of the classes, as texts or as vectors, see `handful.classification.names`. A class with a
@@ -290,9 +298,8 @@ def classify(
         default this process streams batches that are large.
     on_progress : callable, optional
         Called with a `handful.runs.Progress` after every part of a pass, and while images or sentences are embedded.
-    **known : object
-        What is known about the batch: `prior`, `candidates`, `given`, `new_classes`, `sequence`, `pool`, `order`,
-        `coarse`, `precursor` and `expect_unknown`, see `KnownFiles`.
+    prior, candidates, precursor, given, new_classes, sequence, pool, order, coarse, expect_unknown : object
+        What is known about the batch, see `KnownFiles`.
 
     Returns
     -------
@@ -311,6 +318,13 @@ def classify(
     >>> found = classify(folder / "catalogue.npz", folder / "batch.npz", group_by="site")
     >>> found["wood"].predictions()["label"]
     ['dog', 'dog', 'dog']
+
+    Frames, arrays and lists do as well, and `to_frame` returns a frame of the kind of the batch:
+
+    >>> import pandas as pd
+    >>> batch = pd.DataFrame({"x": list(np.eye(3)[[1, 1, 0]])}, index=["a", "b", "c"])
+    >>> classify((np.eye(3), ["cat", "dog", "fox"]), batch).to_frame()["label"].to_dict()
+    {'a': 'dog', 'b': 'dog', 'c': 'cat'}
     """
     inputs = read_inputs(
         catalogue,
@@ -341,8 +355,8 @@ def classify(
 
 
 def read_inputs(
-    catalogue: PathLike | Catalogue | None,
-    batch: PathLike,
+    catalogue: Any,
+    batch: Any,
     *,
     names: PathLike | None = None,
     segments: PathLike | None = None,
@@ -377,19 +391,21 @@ def read_inputs(
     if catalogue is None or isinstance(catalogue, Catalogue):
         examples = catalogue
     else:
-        examples = load_catalogue(catalogue) if is_catalogue(catalogue) else read_input(catalogue, **options)
+        fitted = not in_hand(catalogue) and is_catalogue(catalogue)
+        examples = load_catalogue(catalogue) if fitted else read_input(catalogue, **options)
     items = read_input(batch, **options)
     if segments is not None:
         if items.vectors is None:
             raise OptionError(f"segments need vectors of voices, and {batch} has none; leave segments out")
         items = with_segments(items, Path(segments))
+    given = {"catalogue": catalogue, "batch": batch}
     tables = {name: one for name, one in (("catalogue", examples), ("batch", items)) if isinstance(one, Table)}
-    takers = [name for name, one in tables.items() if one.vectors is not None and has_columns(paths[name])]
+    takers = [name for name, one in tables.items() if one.vectors is not None and has_columns(given[name])]
     if features is not None and not takers and (named is None or named.vectors is None):
         raise OptionError(f"no input is a table of vectors, so none has a column {features!r}; leave it out")
     if text is not None and not any(one.text for one in tables.values()) and (named is None or named.texts is None):
         raise OptionError(f"no table has texts in a column {text!r}; leave it out")
-    return Inputs(examples, items, named, labels, paths)
+    return Inputs(examples, items, named, labels, paths, frame_of(batch))
 
 
 def check(
@@ -414,6 +430,8 @@ def check(
         others = {"names": inputs.names, "group_by": group_by, "unknown": unknown, "executor": stream or None}
         classifier = _method(method, {**known, **others})
     paths = {**inputs.paths, **paths_read(known, backbone=backbone)}
+    beside = {*by, *columns_named(known), inputs.labels, id_column}
+    inputs = replace(inputs, **scaled(inputs.catalogue, inputs.batch, beside))
     batch = Batch.of(_rows_to_label(inputs), group_by=by, columns=columns_named(known), id_column=id_column)
     known = _by_catalogue(known, inputs, batch)
     inputs = replace(inputs, catalogue=_with_labels(inputs), paths=paths)
@@ -454,7 +472,8 @@ def embed(task: Task, work: PathLike, *, on_progress: Listener | None = None) ->
     skipped = table.skipped if isinstance(table, Table) else ()
     if isinstance(examples, Items):
         skipped = Batch.of_items(examples).embedded(banks["catalogue"])[0].skipped
-        warn_of_skipped(str(task.inputs.paths["catalogue"]), skipped_items(banks["catalogue"]), len(examples))
+        assert isinstance(table, Table)
+        warn_of_skipped(table.where, skipped_items(banks["catalogue"]), len(examples))
         examples = _without_empty_classes(banks["catalogue"])
     batch, rows = task.batch, cast(Sequence[int], range(len(task.batch.rows)))
     if "batch" in banks:
@@ -536,7 +555,7 @@ def label(
     batches = Batches(CatalogueItems(catalogue, fitted.points, codes_of, contexts.classes), contexts)
     # Without groups the table is small; a file of cells has room for it in any case.
     grouped = task.batch.groups is not None
-    keep = not grouped or is_h5ad(task.inputs.paths["batch"])
+    keep = not grouped or is_h5ad(Path(task.inputs.batch.where))
     answer = batches.answer(keep=keep, most_in_doubt=MOST_EXPLAINED if grouped else 0)
     return _classified(fitted, task, answer, batches=batches, **about)
 
@@ -554,6 +573,7 @@ def _classified(fitted: Fitted, task: Task, answer: Answer, **about: Any) -> Cla
         shown=_shown(fitted, answer if groups is None else None),
         skipped_examples=fitted.skipped_examples,
         inputs=task.inputs.paths,
+        frame_of=task.inputs.frame_of.rows(np.asarray(fitted.batch.rows)),
         **about,
     )
 

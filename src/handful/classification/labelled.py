@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +16,10 @@ from handful.banks.class_names import SimilarNames, similar_summary
 from handful.classification.batch import Batch
 from handful.estimators.answer import Answer, listed_classes, present_places, undecided
 from handful.estimators.batches import Batches
+from handful.estimators.containers import FrameOf, new_frame
 from handful.estimators.diagnostics import Diagnostic
 from handful.exchange.species import common_names
+from handful.plots import html
 from handful.reading.columns import Columns
 from handful.reading.contents import Source
 from handful.reading.skipped import Skipped
@@ -114,6 +116,8 @@ class Classified:
         The files and folders that were read, by what they are, which no output may overwrite.
     method : str or None
         The method of `handful.fewshot` that labelled the batch; None for the default.
+    frame_of : FrameOf
+        Makes tables of the kind of the batch, if that was a frame.
 
     `found[group]` is the `Classified` of one group.
     """
@@ -134,17 +138,31 @@ class Classified:
     batches: Batches | None = None
     inputs: Mapping[str, Path] = field(default_factory=dict)
     method: str | None = None
+    frame_of: FrameOf = new_frame
 
-    def __getitem__(self, group: Any) -> Classified:
-        """Return one group: a value of the column, or a tuple of values of several columns."""
-        return self._at(self.answer.place(group))
+    def __getitem__(self, group: Any) -> Any:
+        """Return one group: a value of the column, or a tuple of values of several; without groups, one item."""
+        return self.answer[group] if self.answer.groups is None else self._at(self.answer.place(group))
 
-    def __iter__(self) -> NoReturn:
-        """Refuse: Python would otherwise ask for a group called 0."""
-        raise TypeError(
-            "a Classified is not a list: `predictions()` has one entry per item, and `answer.groups` the names of the "
-            "groups, each of which found[group] is about"
-        )
+    def __len__(self) -> int:
+        return len(self.answer)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Go through the items, or the names of the groups, as `Answer` does."""
+        return iter(self.answer)
+
+    def _repr_html_(self) -> str:
+        return html.of_answer(self.answer, self.how, self.messages())
+
+    def to_frame(self) -> Any:
+        """Return the predictions as a frame of the kind of the batch, else of pandas; one row per item."""
+        columns = dict[str, npt.NDArray[Any]]()
+        for name, values in self.predictions().items():
+            columns[name] = np.empty(len(values), dtype=object)
+            columns[name][:] = values
+            if not any(value is None or isinstance(value, (list, tuple, dict)) for value in values):
+                columns[name] = np.array(values)
+        return self.frame_of(columns)
 
     def _at(self, group: int) -> Classified:
         items = self.answer.rows_of[group].tolist()
@@ -156,6 +174,7 @@ class Classified:
             unknown_label=self.unknown_label,
             shown=self.shown,
             inputs=self.inputs,
+            frame_of=self.frame_of.rows(self.answer.rows_of[place]),
         )
 
     @property

@@ -17,7 +17,7 @@ from handful.reading.cells import is_h5ad
 from handful.reading.contents import FolderFiles
 
 # What tables are written as.
-TABLE_ENDINGS = (".parquet", ".csv")
+TABLE_ENDINGS = (".parquet", ".csv", ".xlsx")
 
 
 def paths_read(known: KnownFiles, *, sites: Any = None, backbone: str | None = None, **named: Any) -> dict[str, Path]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import os
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +23,7 @@ from handful.errors import OptionError
 from handful.exchange.cells import write_labelled_cells
 from handful.exchange.mgf import is_mgf
 from handful.exchange.rttm import ENDING
-from handful.machine.extras import import_pyarrow
+from handful.machine.extras import import_extra, import_pyarrow
 from handful.machine.untrusted import writable
 from handful.machine.whole_file import written_whole
 from handful.reading.cells import is_h5ad
@@ -28,6 +31,8 @@ from handful.reading.columns import Columns
 
 # Predictions written at once.
 ROWS_AT_ONCE = 65_536
+# Rows of a sheet and characters of a cell, by the format of spreadsheets.
+MOST_SHEET_ROWS, LONGEST_CELL = 2**20, 32_767
 
 
 def asked_columns(group_by: str | Sequence[str]) -> tuple[str, ...]:
@@ -51,15 +56,17 @@ def check_ending(path: Path, source: Path | None = None) -> None:
             raise OptionError(f"{path} would be a copy of the batch, which is not an .mgf file; use .parquet or .csv")
     elif path.suffix.lower() not in (*TABLE_ENDINGS, ENDING):
         raise OptionError(
-            "predictions are written as .parquet, .csv (which spreadsheets open) or, of voices, .rttm, and into copies "
-            f"of .h5ad and .mgf files; got {path}; change the ending"
+            "predictions are written as .parquet, .csv, .xlsx or, of voices, .rttm, and into copies of .h5ad and .mgf "
+            f"files; got {path}; change the ending"
         )
     elif path.suffix.lower() == ".parquet":
         import_pyarrow()
+    elif path.suffix.lower() == ".xlsx":
+        import_extra("openpyxl", "xlsx")
 
 
 def write_predictions(classified: Classified, path: str | os.PathLike[str]) -> None:
-    """Write the predictions as Parquet or CSV, by the ending of the path, and a table of groups beside it if there are.
+    """Write the predictions as Parquet, CSV or `.xlsx`, by the ending of the path, and a table of groups beside it.
 
     Predictions of cells can also go into a copy of their `.h5ad` file, which may replace it: columns `handful_label`
     and so on in `obs`, probabilities in `obsm`, and what was done in `uns["handful"]`. Segments of voices can be
@@ -126,20 +133,20 @@ def write_group_table(classified: Classified, path: str | os.PathLike[str]) -> N
 
 
 def _types(columns: Columns, path: Path) -> dict[str, Any]:
-    """Return the Arrow types of columns; a CSV file needs none."""
-    return dict.fromkeys(columns.by_name) if path.suffix.lower() == ".csv" else columns.types()
+    """Return the Arrow types of columns; CSV and spreadsheets need none."""
+    return columns.types() if path.suffix.lower() == ".parquet" else dict.fromkeys(columns.by_name)
 
 
 def write_table(
     path: str | os.PathLike[str], types: Mapping[str, Any], parts: Iterable[Mapping[str, Sequence[Any]]]
 ) -> None:
-    """Write parts of a table as Parquet or CSV, by the ending of the path; it appears complete or not at all.
+    """Write parts of a table as Parquet, CSV or `.xlsx`, by the ending of the path; it appears complete or not at all.
 
-    `types` are those of the columns, in their order: an Arrow type or its name. CSV needs the names of columns alone.
+    `types` are those of the columns, in their order: an Arrow type or its name. Only Parquet needs more than names.
     """
     final = Path(path)
     check_ending(final)
-    kind = _csv_file if final.suffix.lower() == ".csv" else _parquet_file
+    kind = {".csv": _csv_file, ".xlsx": _spreadsheet}.get(final.suffix.lower(), _parquet_file)
     with written_whole(final) as temporary, kind(temporary, types) as write:
         for part in parts:
             write(part)
@@ -151,6 +158,48 @@ def _csv_file(path: Path, types: Mapping[str, Any]) -> Iterator[Callable[[Mappin
         writer = csv.writer(stream)
         writer.writerow(types)
         yield lambda columns: writer.writerows(zip(*columns.values(), strict=True))
+    with path.open("rb") as written:
+        plain = all(block.isascii() for block in iter(partial(written.read, 2**20), b""))
+    if not plain:  # Excel takes UTF-8 without a mark for another encoding
+        marked = path.with_name(f"{path.name}.marked")
+        with path.open("rb") as written, marked.open("wb") as stream:
+            stream.write(codecs.BOM_UTF8)
+            shutil.copyfileobj(written, stream)
+        marked.replace(path)
+
+
+@contextmanager
+def _spreadsheet(path: Path, types: Mapping[str, Any]) -> Iterator[Callable[[Mapping[str, Sequence[Any]]], None]]:
+    openpyxl = import_extra("openpyxl", "xlsx")
+    cells, n_rows = import_extra("openpyxl.cell", "xlsx"), 0
+    book = openpyxl.Workbook(write_only=True)
+    sheet = book.create_sheet("labels")
+    sheet.freeze_panes = "A2"
+
+    def cell(value: Any) -> Any:
+        """Return text as text, also where it looks like a formula or has characters that a spreadsheet cannot have."""
+        if isinstance(value, float) and not np.isfinite(value):
+            return None
+        if value is None or isinstance(value, (bool, int, float)):
+            return value
+        made = cells.WriteOnlyCell(sheet, "")
+        made.value = cells.cell.ILLEGAL_CHARACTERS_RE.sub("\N{REPLACEMENT CHARACTER}", writable(str(value)))[
+            :LONGEST_CELL
+        ]
+        made.data_type = "s"
+        return made
+
+    def write(columns: Mapping[str, Sequence[Any]]) -> None:
+        nonlocal n_rows
+        n_rows += len(next(iter(columns.values())))
+        if n_rows >= MOST_SHEET_ROWS:
+            raise OptionError(f"a spreadsheet has at most {MOST_SHEET_ROWS:,} rows; write .csv or .parquet")
+        for row in zip(*columns.values(), strict=True):
+            sheet.append(list(map(cell, row)))
+
+    sheet.append(list(map(cell, types)))
+    yield write
+    book.save(path)
 
 
 @contextmanager

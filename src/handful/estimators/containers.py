@@ -28,7 +28,7 @@ class FrameOf:
     Attributes
     ----------
     family : str
-        `pandas`, `polars` or `pyarrow`; pandas for arrays and tensors.
+        `pandas`, `polars`, `pyarrow` or `datasets`; pandas for arrays and tensors.
     index : object
         The index of the rows given, if they have one.
     """
@@ -44,6 +44,9 @@ class FrameOf:
         if self.family == "pyarrow":
             arrow = sys.modules["pyarrow"]
             return arrow.table({name: arrow.array(column) for name, column in columns.items()})
+        if self.family == "datasets":
+            plain = {name: column.tolist() for name, column in columns.items()}
+            return sys.modules["datasets"].Dataset.from_dict(plain)
         try:
             return importlib.import_module("pandas").DataFrame(columns, index=self.index)
         except ModuleNotFoundError as error:
@@ -62,8 +65,11 @@ new_frame = FrameOf()
 
 
 def frame_of(X: Any) -> FrameOf:
-    """Return what makes tables like X."""
+    """Return what makes tables like X; for a pair `(X, y)`, like X."""
+    X = X[0] if isinstance(X, tuple) and len(X) == 2 else X
     family = family_of(X)
+    if type(X).__module__.partition(".")[0] == "datasets":
+        return FrameOf("datasets")
     return FrameOf(family if family in ("polars", "pyarrow") else "pandas", X.index if family == "pandas" else None)
 
 
@@ -121,7 +127,7 @@ def _pandas_vectors(X: Any) -> Any:
 
 
 def _polars_vectors(X: Any) -> Any:
-    if X.shape[1] == 1 and X.dtypes[0].is_nested():
+    if len(X.shape) == 2 and X.shape[1] == 1 and X.dtypes[0].is_nested():
         return _stacked(list(X.to_series()))
     return X
 

@@ -76,18 +76,26 @@ def paragraphs(kind: str, sentences: Iterable[str]) -> str:
     return "".join(f"<p class='{kind}'>{escape(printable(said))}</p>" for said in sentences)
 
 
-def of_answer(answer: Answer) -> str:
-    """Return the classes of a batch with bars, or one row per group; then warnings and what to do next."""
+def of_answer(answer: Answer, how: str = "", messages: Sequence[str] | None = None) -> str:
+    """Return the classes of a batch with bars, or one row per group; then warnings and what to do next.
+
+    `how` says how it was labelled; the messages are those of the diagnostics if there are no others.
+    """
     title = answer.summary().split("\n")[0]
+    note = paragraphs("note", [f"{how}."] if how else [])
     if answer.groups is not None:
-        return page(title, _groups(answer), paragraphs("next", ["Next: answer[group], by_class(), plot_groups()."]))
+        todo = paragraphs("next", ["Next: answer[group], by_class(), plot_groups()."])
+        return page(title, note, _groups(answer), paragraphs("warning", messages or ()), todo)
+    if messages is None:
+        messages = [diagnostic.message for diagnostic in answer.diagnostics]
     bars = bars_of(answer, MOST_ROWS)
     most = max(one.items for one in bars if one.drawn)
     return page(
         title,
+        note,
         table(["class", "", "items", "doubtful", "expected", "presence"], (_row(one, most) for one in bars)),
         paragraphs("note", answer.notes),
-        paragraphs("warning", (diagnostic.message for diagnostic in answer.diagnostics)),
+        paragraphs("warning", messages),
         paragraphs("next", [_next(answer)]),
     )
 

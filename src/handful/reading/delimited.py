@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from importlib.util import find_spec
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,13 +30,13 @@ from handful.reading.header import (
     Asked,
     column_name,
     dimension_columns,
+    header_place,
     is_blank,
     refuse_equal_names,
-    refuse_title,
     refuse_unnamed,
 )
 from handful.reading.skipped import Skipped
-from handful.reading.table import Table, holds_items, not_a_number
+from handful.reading.table import Table, chosen_measurements, holds_items, is_clear_comma, not_a_number, with_point
 
 DELIMITERS = (",", ";", "\t")
 # Bytes that pyarrow parses at once, and rows that become numbers at once without it.
@@ -53,6 +53,8 @@ class _Form(NamedTuple):
     delimiter: str
     header: list[str]
     chosen: list[str]
+    comma: bool  # whether numbers have a decimal comma
+    line: int  # the last one of the header
 
     @property
     def others(self) -> list[str]:
@@ -63,27 +65,33 @@ class _Form(NamedTuple):
     def rows(self) -> Iterator[tuple[int, list[str]]]:
         """Yield the rows below the header, each with its first line; lines that are empty are none."""
         with io.TextIOWrapper(opened_bytes(self.path), encoding=self.encoding, newline="") as text:
-            reader, line, seen = csv.reader(text, delimiter=self.delimiter), 1, False
+            reader, line = csv.reader(text, delimiter=self.delimiter), 1
             with _long_values():
                 for row in reader:
-                    if row and seen:
+                    if row and line > self.line:
                         yield line, row
-                    line, seen = reader.line_num + 1, seen or not all(map(is_blank, row))
+                    line = reader.line_num + 1
 
 
 def read_delimited(path: Path, asked: Asked) -> Table:
     """Read a `.csv` or `.tsv` file, also `.gz`; rows that do not fit the header are skipped and listed."""
     try:
         encoding = encoding_of(path)
-        written, delimiter = _header(path, encoding, ("\t",) if ".tsv" in path.name.lower() else DELIMITERS, asked)
+        tabs = ".tsv" in path.name.lower()
+        (line, written), below, delimiter = _header(path, encoding, ("\t",) if tabs else DELIMITERS, asked)
         header = list(map(column_name, written))
         refuse_equal_names(header, str(path))
         named = list(filter(None, header))
         chosen = [] if holds_items(named, asked) else dimension_columns(named, asked.features, str(path))
-        form = _Form(path, encoding, delimiter, header, chosen)
+        measured, comma = list[str](), delimiter != "," and any(map(is_clear_comma, chain(*below)))
+        if not chosen and not holds_items(named, asked):
+            cells = {name: [row[k] for row in below if k < len(row)] for k, name in enumerate(header) if name}
+            measured = chosen_measurements(named, asked, lambda name: _has_numbers(cells[name], comma), str(path))
+        form = _Form(path, encoding, delimiter, header, chosen or measured, comma, line)
         # Arrow takes names as they are written.
-        simple = find_spec("pyarrow") and header == written and all(header[1:])
+        simple = find_spec("pyarrow") and header == written and all(header[1:]) and line == 1
         table = (_read_by_arrow(form) if simple else None) or _read_by_row(form)
+        table = replace(table, measured=tuple(measured))
     except (csv.Error, UnicodeError) as error:
         raise BankError(
             f"{path} cannot be read as a table separated by commas, semicolons or tabs ({error}); write it again"
@@ -112,8 +120,10 @@ def encoding_of(path: Path) -> str:
     return "utf-8"
 
 
-def _header(path: Path, encoding: str, delimiters: Sequence[str], asked: Asked) -> tuple[list[str], str]:
-    """Return the columns, and the delimiter that gives most of them; a title in their place is refused."""
+def _header(
+    path: Path, encoding: str, delimiters: Sequence[str], asked: Asked
+) -> tuple[tuple[int, list[str]], list[list[str]], str]:
+    """Return the columns with their line, some rows below, and the delimiter that gives most columns."""
     found = []
     for delimiter in delimiters:
         with io.TextIOWrapper(opened_bytes(path), encoding=encoding, newline="") as text, _long_values():
@@ -125,9 +135,20 @@ def _header(path: Path, encoding: str, delimiters: Sequence[str], asked: Asked) 
     (first, *below), delimiter = max(found, key=lambda one: sum(not is_blank(cell) for cell in one[0][0][1]))
     # A header has several names, in the places of the values below it.
     if sum(not is_blank(cell) for cell in first[1]) < 2 or not any(len(row) >= len(first[1]) for _, row in below):
-        for rows, _ in found:
-            refuse_title(rows, asked, str(path))
-    return first[1], delimiter
+        for rows, by in found:
+            if place := header_place(rows, asked, str(path)):
+                first, below, delimiter = rows[place], rows[place + 1 :], by
+                break
+    return first, [row for _, row in below], delimiter
+
+
+def _has_numbers(cells: Sequence[str], comma: bool) -> bool:
+    """Whether cells are numbers, as far as they are not blank."""
+    there = [cell for cell in cells if not is_blank(cell)]
+    try:
+        return bool([finite(with_point(cell) if comma else cell) for cell in there])
+    except ValueError:
+        return False
 
 
 @contextmanager
@@ -157,10 +178,11 @@ def _read_by_arrow(form: _Form) -> Table | None:
                 arrow_csv.ReadOptions(block_size=BLOCK_BYTES, encoding=form.encoding.removesuffix("-sig")),
                 arrow_csv.ParseOptions(delimiter=form.delimiter, newlines_in_values=True),
                 arrow_csv.ConvertOptions(
+                    decimal_point="," if form.comma else ".",
                     column_types={
                         **dict.fromkeys(form.header, pa.string()),
                         **dict.fromkeys(form.chosen, pa.float32()),
-                    }
+                    },
                 ),
             )
             if batches.schema.names != form.header:
@@ -239,7 +261,7 @@ def _numbers(row: Sequence[str], indices: Sequence[int], form: _Form) -> tuple[s
     numbers = list[float]()
     for index in indices:
         try:
-            numbers.append(finite(row[index]))
+            numbers.append(finite(with_point(row[index]) if form.comma else row[index]))
         except ValueError:
             return not_a_number(row[index], form.header[index]), []
     return "", numbers

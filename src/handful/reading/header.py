@@ -7,14 +7,15 @@ Vectors may have one column per dimension. pandas names them `0`, `1`, …, pola
 from __future__ import annotations
 
 import re
+import warnings
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from statistics import median
 from typing import Any, NamedTuple
 
 from handful.arguments import some_of
 from handful.banks.class_names import BLANKS, plain_label
-from handful.errors import BankError
+from handful.errors import BankError, TableWarning
 
 # Usual names of such columns, the most likely first.
 FEATURE_NAMES = ("features", "feature", "embeddings", "embedding", "concat_features", "vectors", "vector", "feats", "x")
@@ -80,6 +81,8 @@ def dimension_columns(columns: Sequence[str], asked: str | None, where: str) -> 
         # Zeros in front belong to the count (`emb_000`); more than nine digits are an identifier.
         if found := re.fullmatch(r"(.*?)([0-9]{1,9})", name, flags=re.DOTALL):
             runs[found[1]].setdefault(int(found[2]), name)
+    if asked is not None and "," in asked:
+        return []
     if asked is not None:
         runs = {start: run for start, run in runs.items() if start.rstrip(BETWEEN) == asked.rstrip(BETWEEN)}
     whole = [_counted(run) for run in runs.values()]
@@ -91,6 +94,43 @@ def dimension_columns(columns: Sequence[str], asked: str | None, where: str) -> 
         ways = " or ".join(f"{run[0]} … {run[-1]}" for run in best)
         raise BankError(f"{where}: the vectors may be {ways}; name the beginning of the right ones with `features`")
     return best[0] if best else []
+
+
+def measured_columns(
+    columns: Sequence[str], asked: str | None, is_numeric: Callable[[str], bool], where: str
+) -> list[str]:
+    """Return the columns of measurements, each with a name of its own, such as height and width.
+
+    Parameters
+    ----------
+    columns : sequence of str
+        All columns.
+    asked : str or None
+        Their names, with commas between them, or one name; by default all columns of numbers, if at least half of the
+        columns that are neither labels nor names of rows are such, and there are two or more.
+    is_numeric : callable
+        Whether a column has numbers alone.
+    where : str
+        The table, for messages.
+
+    Examples
+    --------
+    >>> measured_columns(["id", "height", "width", "label"], None, lambda name: name != "label", "a table")
+    ['height', 'width']
+    >>> measured_columns(["id", "height", "width", "label"], "width, height", lambda name: True, "a table")
+    ['width', 'height']
+    """
+    if asked is None:
+        others = [name for name in columns if name.lower() not in {*LABEL_NAMES, *ITEM_NAMES}]
+        found = [name for name in others if is_numeric(name)]
+        return found if len(found) >= max(2, len(others) / 2) else []
+    if asked in columns:
+        return [asked]
+    names = [name.strip() for name in asked.split(",")]
+    missing = [name for name in names if name not in columns]
+    if missing and len(names) > 1:
+        raise BankError(f"{where} has no column {missing[0]!r} for the features; it has {some_of(list(columns))}")
+    return [] if missing else names
 
 
 def _counted(run: dict[int, str]) -> list[str]:
@@ -112,22 +152,22 @@ def column_name(cell: Any) -> str:
     return "" if cell is None else str(plain_label(str(cell)))
 
 
-def refuse_title(rows: Sequence[tuple[int, Sequence[Any]]], asked: Asked, where: str) -> None:
-    """Refuse a table whose first row is a title: it has one value, where most rows below have several.
+def header_place(rows: Sequence[tuple[int, Sequence[Any]]], asked: Asked, where: str) -> int:
+    """Return which of the rows has the names of the columns; warn if it is below a title.
 
-    `rows` are the first ones that are not blank, each with its line.
+    A title has one value, where most rows below have several. `rows` are the first ones that are not blank, each with
+    its line.
     """
     filled = [[cell for cell in row if not is_blank(cell)] for _, row in rows[: LOOKED_AT + 1]]
     if len(filled) < 2 or len(filled[0]) != 1 or median(map(len, filled[1:])) < 2:
-        return
+        return 0
     name = column_name(filled[0][0])
     if name.lower() in COLUMN_NAMES or name in (asked.text, asked.features):
-        return  # a table of one column, whose values contain the separator
-    header = next(line for (line, _), cells in zip(rows, filled, strict=False) if len(cells) > 1)
-    raise BankError(
-        f"{where}: line {rows[0][0]} seems to be a title, {name!r:.60}, and line {header} to have the names of the "
-        f"columns; delete the lines above it"
-    )
+        return 0  # a table of one column, whose values contain the separator
+    place = next(place for place, cells in enumerate(filled) if len(cells) > 1)
+    said = f"{where}: line {rows[0][0]} is taken for a title, {name!r:.60}, and line {rows[place][0]} for the names of "
+    warnings.warn(TableWarning(f"{said}the columns; delete what is above these if that is wrong"), stacklevel=2)
+    return place
 
 
 def refuse_equal_names(names: Sequence[str], where: str) -> None:

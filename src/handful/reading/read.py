@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from handful.banks import store
 from handful.banks.bank import FeatureBank
-from handful.errors import BankError, HandfulError
-from handful.machine.untrusted import opened_bytes, refuse_irregular
+from handful.errors import BankError
+from handful.machine.untrusted import refuse_irregular
 from handful.reading.cells import read_cells
 from handful.reading.contents import IMAGE_SUFFIXES, NOT_READ, FolderFiles
-from handful.reading.delimited import encoding_of, read_delimited
+from handful.reading.delimited import read_delimited
 from handful.reading.header import PATH_NAME, TEXT_NAMES, Asked, find_column, is_blank
 from handful.reading.images import archive_above, image_names, read_image_archive, read_image_folder
+from handful.reading.in_hand import has_names, in_hand, table_in_hand
 from handful.reading.json_lines import read_json_lines
 from handful.reading.numpy_files import read_array_folder, read_npy, read_npz
 from handful.reading.parquet import parquet_files, read_parquet
 from handful.reading.pickles import read_pickle
 from handful.reading.spectra import read_mgf, read_msp, read_mzml
-from handful.reading.spreadsheet import read_spreadsheet
+from handful.reading.spreadsheet import book_above, read_spreadsheet
 from handful.reading.table import Table, no_items
 
 PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".plk")
@@ -32,6 +32,7 @@ READERS: Mapping[str, Callable[[Path, Asked], Table]] = MappingProxyType(
     {
         ".csv": read_delimited,
         ".tsv": read_delimited,
+        ".txt": read_delimited,
         ".jsonl": read_json_lines,
         ".xlsx": read_spreadsheet,
         ".parquet": read_parquet,
@@ -49,25 +50,23 @@ READERS: Mapping[str, Callable[[Path, Asked], Table]] = MappingProxyType(
 HINTS = {
     **dict.fromkeys((".xls", ".xlsb", ".xlsm", ".ods", ".numbers"), "a spreadsheet; save it as .xlsx or .csv"),
     ".json": "write one object per line and call it .jsonl",
-    ".txt": "text; a table has the names of its columns in the first line and ends in .csv or .tsv",
 }
-SEPARATORS = {"\t": "tabs", ";": "semicolons", ",": "commas"}
 PACKED = (".csv", ".tsv", ".jsonl")
 # Files of which single rows can be unreadable.
-WITH_ROWS = (".csv", ".tsv", ".jsonl", ".xlsx", ".parquet", ".pq", ".mgf", ".msp", ".mzml")
+WITH_ROWS = (".csv", ".tsv", ".txt", ".jsonl", ".xlsx", ".parquet", ".pq", ".mgf", ".msp", ".mzml")
 # Files of which vectors are no column: they are made from something else, or stand alone.
 NO_COLUMNS = (".npy", ".mgf", ".msp", ".mzml")
 
 
 def read(
-    path: str | os.PathLike[str],
+    path: Any,
     *,
     features: str | None = None,
     text: str | None = None,
     trust_pickle: bool = False,
     skip_bad: bool = False,
 ) -> Table:
-    r"""Read vectors, texts or images, and their columns, from any supported file or folder.
+    r"""Read vectors, texts or images, and their columns, from any supported file or folder, or from what is in hand.
 
     Labels, groups and names are chosen afterwards, from the columns. Rows that cannot be read are left out and listed
     in `Table.skipped` with their lines. A file with more than 5 % of such rows, and more than one, is refused. Blank
@@ -77,13 +76,18 @@ def read(
 
     Parameters
     ----------
-    path : path
-        A bank saved by handful; a folder with `features.npy` and perhaps `labels.npy`; `.npy`, `.npz`; Parquet, a file,
-        a folder of files or one with Hive partitions; `.csv` and `.tsv` (also `.gz`) with commas, semicolons or tabs,
-        in UTF-8, UTF-16 or cp1252; `.jsonl` (also `.gz`); `.xlsx`; `.h5ad`; mass spectra, `.mgf`, `.msp` and
+    path : path, frame, dataset, array or list
+        In hand: a frame of pandas, polars or Arrow, a `datasets.Dataset`, an array or tensor of vectors, a list of
+        texts or of paths of images, or a pair `(X, y)` of any of these and labels. Or a path: of a bank saved by
+        handful; a folder with `features.npy` and perhaps `labels.npy`; `.npy`, `.npz`; Parquet, a file,
+        a folder of files or one with Hive partitions; `.csv`, `.tsv` (also `.gz`) and `.txt` with commas, semicolons
+        or tabs, in UTF-8, UTF-16 or cp1252; `.jsonl` (also `.gz`); `.xlsx`, or one sheet of it, `book.xlsx/sheet`;
+        `.h5ad`; mass spectra, `.mgf`, `.msp` and
         `.mzML`; images in folders or in a `.zip`; or a pickle (`.pt`, `.pth`, `.pkl`, `.pickle`, `.plk`).
     features : str, optional
         Column or key of the vectors, if it cannot be detected; for one column per dimension, the prefix of their names.
+        Names of columns with commas between them, `height,width`, are measurements; so are all columns of numbers of a
+        table that has nothing else.
     text : str, optional
         Column of the texts, by default `text`. If it is given, the table is read as texts even if it has vectors,
         unless `features` is given too.
@@ -107,6 +111,9 @@ def read(
     >>> table.n_rows, table.text, list(table.columns)
     (2, 'text', ['ticket', 'text'])
     """
+    if in_hand(path):
+        table = table_in_hand(path, Asked(features, text))
+        return _with_items(table, text, Path()).checked(skip_bad)
     path = Path(path)
     if (named := features or text) and not has_columns(path):
         raise BankError(f"{path} has no columns, so it has no column {named!r}; leave it out")
@@ -116,7 +123,7 @@ def read(
 
 
 def read_input(
-    path: str | os.PathLike[str],
+    path: Any,
     *,
     features: str | None = None,
     text: str | None = None,
@@ -124,15 +131,17 @@ def read_input(
     skip_bad: bool = False,
 ) -> Table:
     """Read one of several inputs: arguments that its kind of file cannot have are meant for the others."""
-    path = Path(path)
     if not has_columns(path):
         features = text = None
-    bad = skip_bad and may_have_bad_rows(path)
+    bad = skip_bad and not in_hand(path) and may_have_bad_rows(Path(path))
     return read(path, features=features, text=text, trust_pickle=trust_pickle, skip_bad=bad)
 
 
-def has_columns(path: Path) -> bool:
+def has_columns(path: Any) -> bool:
     """Tell whether vectors are columns with a name: not in a bank, arrays alone, spectra, or images."""
+    if in_hand(path):
+        return has_names(path)
+    path = Path(path)
     ending = _ending(path)
     return bool(parquet_files(path)) if ending is None else ending not in NO_COLUMNS
 
@@ -154,6 +163,8 @@ def _ending(path: Path) -> str | None:
     endings = [ending.lower() for ending in path.suffixes]
     if endings[-1:] == [".gz"]:
         return next((ending for ending in endings[-2:-1] if ending in PACKED), None)
+    if book_above(path) is not None:
+        return ".xlsx"
     return endings[-1] if endings and endings[-1] in READERS and not path.is_dir() else None
 
 
@@ -162,7 +173,7 @@ def _read(path: Path, asked: Asked) -> Table:
     archive = archive_above(path)
     if archive is not None:
         return read_image_archive(path, archive)
-    if not path.exists():
+    if not (book_above(path) or path).exists():
         raise BankError(f"{path} does not exist; check the path")
     if path.is_dir():
         return _read_folder(path, asked)
@@ -171,7 +182,7 @@ def _read(path: Path, asked: Asked) -> Table:
             f"{path} is of an unknown kind{_hint(path)}; known are folders, .zip, {', '.join(READERS)}; for anything "
             "else, load the arrays and use FeatureBank.from_arrays"
         )
-    refuse_irregular(path, BankError)
+    refuse_irregular(book_above(path) or path, BankError)
     return READERS[ending](path, asked)
 
 
@@ -180,12 +191,6 @@ def _hint(path: Path) -> str:
     ending = path.suffix.lower()
     if ending in IMAGE_SUFFIXES or ending in NOT_READ:
         return ": a single image; give the folder that it is in"
-    if ending == ".txt":
-        with suppress(HandfulError, UnicodeError), opened_bytes(path) as stream:
-            line = stream.read(2**16).decode(encoding_of(path), "replace").partition("\n")[0]
-            if separator := next((name for letter, name in SEPARATORS.items() if letter in line), None):
-                new = ".tsv" if separator == "tabs" else ".csv"
-                return f": text that seems to be a table separated by {separator}; rename it to {path.stem}{new}"
     return f": {HINTS[ending]}" if ending in HINTS else ""
 
 

@@ -1,7 +1,9 @@
-"""Spreadsheets (`.xlsx`): the first sheet, one row per item below a header. openpyxl reads them."""
+"""Spreadsheets (`.xlsx`): one sheet, one row per item below a header. openpyxl reads them."""
 
 from __future__ import annotations
 
+import re
+import warnings
 import zipfile
 from array import array
 from itertools import islice
@@ -9,7 +11,8 @@ from pathlib import Path
 from typing import Any
 from xml.parsers import expat
 
-from handful.errors import BankError, HandfulError
+from handful.arguments import some_of
+from handful.errors import BankError, HandfulError, TableWarning
 from handful.machine.extras import import_extra
 from handful.machine.untrusted import Budget, refuse_irregular
 from handful.reading.header import (
@@ -19,14 +22,15 @@ from handful.reading.header import (
     Asked,
     column_name,
     find_column,
+    header_place,
     is_blank,
     refuse_equal_names,
-    refuse_title,
 )
 from handful.reading.table import Table, no_items, table_of_lists
 
 # Sheets that are looked at for a table, if the first has none.
 MOST_SHEETS = 10
+MERGED = re.compile(r"([A-Z]{1,3})([0-9]{1,7}):([A-Z]{1,3})([0-9]{1,7})")
 
 # The last row of a sheet, by the format.
 LAST_ROW = 2**20
@@ -39,25 +43,65 @@ ELEMENT_BYTES = 16
 
 
 def read_spreadsheet(path: Path, asked: Asked) -> Table:
-    """Read the first sheet of an `.xlsx` file; formulas are read as the values that were saved with them."""
+    """Read one sheet of an `.xlsx` file, the first with a table, or the one that a path names: `book.xlsx/sheet`.
+
+    Formulas are read as the values that were saved with them, and all cells of merged ones have the value of the first.
+    """
+    file = book_above(path)
+    assert file is not None
+    refuse_irregular(file, BankError)
+    named = None if file == path else path.relative_to(file).as_posix()
+    sheets = _sheets(file, named)
+    first, failed = next(iter(sheets)), list[BankError]()
+    for name, (rows, lines, budget) in sheets.items():
+        try:
+            table = _table(rows, lines, budget, asked, str(path))
+        except BankError as error:
+            failed.append(error)
+            continue
+        if name != first:
+            said = f"{path}: the table is on the sheet {name!r}, because {first!r} has none that can be read"
+            warnings.warn(TableWarning(f"{said}; {path}/{name} names it"), stacklevel=2)
+        return table
+    others = [name for name in sheets if name != first]
+    raise BankError(
+        f"{failed[0]}. That is the sheet {first!r}; {file}/{others[0]} is another" if others else str(failed[0])
+    ) from failed[0]
+
+
+def book_above(path: Path) -> Path | None:
+    """Return the .xlsx file that `path` is, or names a sheet of."""
+    if path.suffix.lower() == ".xlsx" and not path.parent.is_file():
+        return path
+    return path.parent if path.parent.suffix.lower() == ".xlsx" and path.parent.is_file() else None
+
+
+def _sheets(path: Path, named: str | None) -> dict[str, tuple[list[Any], array[int], Budget]]:
+    """Return the rows that are not blank, with their lines, of the first sheet and of others that look like tables."""
     openpyxl = import_extra("openpyxl", "xlsx")
-    refuse_irregular(path, BankError)
     try:
+        budget, merged = Budget.of(path), dict[str, list[str]]()
         with zipfile.ZipFile(path) as archive:
-            budget = Budget.of(path)
             budget.spend(sum(entry.file_size for entry in archive.infolist()))
             for entry in archive.infolist():
-                _check_part(archive, entry, budget)
+                merged[entry.filename] = _check_part(archive, entry, budget)
         book = openpyxl.load_workbook(path, read_only=True, data_only=True, keep_links=False)
-        sheet, *others = book.worksheets[:MOST_SHEETS]
-        sheet.reset_dimensions()  # rows are as long as they are, whatever the sheet says
-        rows, lines = list[Any](), array("q")
-        for line, row in enumerate(sheet.iter_rows(values_only=True), 1):
-            if not all(map(is_blank, row)):
-                budget.spend(cells=1 + len(row))
-                rows.append(row)
-                lines.append(line)
-        other = next((sheet.title for sheet in others if _has_table(sheet)), None)
+        sheets = book.worksheets[:MOST_SHEETS]
+        if named is not None and named not in book.sheetnames:
+            raise BankError(f"{path} has no sheet {named!r}; it has {some_of(book.sheetnames)}")
+        found: dict[str, tuple[list[Any], array[int], Budget]] = {}
+        for sheet in sheets if named is None else [book[named]]:
+            if found and not _has_table(sheet):
+                continue
+            sheet.reset_dimensions()  # rows are as long as they are, whatever the sheet says
+            rows, lines = list[Any](), array("q")
+            for line, row in enumerate(sheet.iter_rows(values_only=True), 1):
+                if not all(map(is_blank, row)):
+                    budget.spend(cells=1 + len(row))
+                    rows.append(row)
+                    lines.append(line)
+            part = getattr(sheet, "_worksheet_path", "").lstrip("/")
+            found[sheet.title] = (_filled(rows, lines, merged.get(part, [])), lines, budget)
         book.close()
     except HandfulError:
         raise
@@ -65,30 +109,50 @@ def read_spreadsheet(path: Path, asked: Asked) -> Table:
         raise BankError(
             f"{path} cannot be read as .xlsx ({type(error).__name__}: {error}); it is cut short or of another kind"
         ) from error
-    try:
-        if len(lines) < 2:
-            raise BankError(f"{path} has no rows; expected a header, and one row per item")
-        refuse_title(list(zip(lines, rows[: LOOKED_AT + 1], strict=False)), asked, str(path))
-        header = list(map(column_name, rows[0]))
-        refuse_equal_names(header, str(path))
-        budget.spend(cells=len(header) * len(rows))
-        columns: dict[str, list[Any]] = {
-            name: [row[index] if index < len(row) else None for row in rows[1:]]
-            for index, name in enumerate(header)
-            if name
-        }
-        table = table_of_lists(columns, asked, str(path), lines=lambda: lines[1:])
-        if asked.text:
-            find_column(columns, asked.text, (), "texts", str(path))
-        elif table.vectors is None and not {*TEXT_NAMES, PATH_NAME} & set(columns):
-            raise no_items(list(columns), str(path))
-    except BankError as error:
-        if other is None:
-            raise
-        raise BankError(
-            f"{error}. Only the first sheet is read, {sheet.title!r}, and {other!r} has a table too; if that is the "
-            "right one, move it to the front"
-        ) from error
+    return found
+
+
+def _filled(rows: list[Any], lines: array[int], merged: list[str]) -> list[Any]:
+    """Return the rows with the value of the first cell in all cells that are merged below it."""
+    index_of, changed = {line: index for index, line in enumerate(lines)}, dict[int, list[Any]]()
+    for cells in merged:
+        if not (found := MERGED.fullmatch(cells)) or found[1] != found[3]:
+            continue  # side by side: the names of the columns are not there
+        column, first, last = _column(found[1]), int(found[2]), min(int(found[4]), lines[-1] if lines else 0)
+        top = rows[index_of[first]] if first in index_of else ()
+        for line in range(first + 1, last + 1) if column < len(top) else ():
+            if line in index_of:
+                row = changed.setdefault(index_of[line], list(rows[index_of[line]]))
+                row += [None] * (column + 1 - len(row))
+                row[column] = top[column]
+    return [changed.get(index, row) for index, row in enumerate(rows)]
+
+
+def _column(letters: str) -> int:
+    number = 0
+    for letter in letters:
+        number = 26 * number + ord(letter) - ord("A") + 1
+    return number - 1
+
+
+def _table(rows: list[Any], lines: array[int], budget: Budget, asked: Asked, where: str) -> Table:
+    if len(lines) < 2:
+        raise BankError(f"{where} has no rows; expected a header, and one row per item")
+    index = header_place(list(zip(lines, rows[: LOOKED_AT + 1], strict=False)), asked, where)
+    rows, lines = rows[index:], lines[index:]
+    header = list(map(column_name, rows[0]))
+    refuse_equal_names(header, where)
+    budget.spend(cells=len(header) * len(rows))
+    columns: dict[str, list[Any]] = {
+        name: [row[index] if index < len(row) else None for row in rows[1:]]
+        for index, name in enumerate(header)
+        if name
+    }
+    table = table_of_lists(columns, asked, where, lines=lambda: lines[1:])
+    if asked.text:
+        find_column(columns, asked.text, (), "texts", where)
+    elif table.vectors is None and not {*TEXT_NAMES, PATH_NAME} & set(columns):
+        raise no_items(list(columns), where)
     return table
 
 
@@ -99,10 +163,13 @@ def _has_table(sheet: Any) -> bool:
     return sum(sum(not is_blank(cell) for cell in row) > 1 for row in rows) > 1
 
 
-def _check_part(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, budget: Budget) -> None:
-    """Refuse what would make openpyxl take far more memory than a part has bytes, or count to a row without end."""
+def _check_part(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, budget: Budget) -> list[str]:
+    """Refuse what would make openpyxl take far more memory than a part has bytes, or count to a row without end.
+
+    Returns the merged cells, such as `A2:A7`.
+    """
     parser = expat.ParserCreate(namespace_separator=" ")
-    n_loose, n_inside, inside = 0, 0, False
+    n_loose, n_inside, inside, merged = 0, 0, False, list[str]()
 
     def start(tag: str, about: dict[str, str]) -> None:
         nonlocal n_loose, n_inside, inside
@@ -113,6 +180,8 @@ def _check_part(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, budget: Budget
             budget.spend(cells=4)
             if kind == "row" and float(about.get("r", 0)) > LAST_ROW:
                 raise ValueError(f"row {about['r']:.20} is beyond {LAST_ROW:,}, the last one of a sheet")
+        if kind == "mergeCell" and len(merged) < MOST_ELEMENTS:
+            merged.append(about.get("ref", ""))
         n_inside, n_loose = n_inside + inside, n_loose + (not inside)
         if max(n_inside, n_loose) > MOST_ELEMENTS:
             raise ValueError(f"{entry.filename!r:.60} has more elements than a genuine sheet")
@@ -129,4 +198,5 @@ def _check_part(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, budget: Budget
         with archive.open(entry) as stream:
             parser.ParseFile(stream)
     except expat.ExpatError:
-        pass  # it is no XML, or openpyxl stops at the same place
+        pass  # it is no XML, or openpyxl stops at the same index
+    return merged

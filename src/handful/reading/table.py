@@ -28,6 +28,7 @@ from handful.reading.header import (
     Asked,
     dimension_columns,
     find_column,
+    measured_columns,
 )
 from handful.reading.skipped import Skipped, Why, warn_of_skipped
 from handful.shapes import Float
@@ -36,6 +37,8 @@ from handful.shapes import Float
 MOST_UNREADABLE = 0.05
 # A number as tables in some languages have it: 1,5 or 1.234,5.
 DECIMAL_COMMA = re.compile(r"\s*[-+]?[0-9][0-9.' \xa0]{0,30},[0-9]{1,30}(?:[eE][-+]?[0-9]{1,3})?\s*")
+# The same with marks of thousands.
+THOUSANDS = re.compile(r"\s*[-+]?[0-9]{1,3}(?:[.' \xa0][0-9]{3})+(?:,[0-9]+)?\s*")
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +79,9 @@ class Table:
         Position of each row in the file; None means that every row could be read.
     lines : callable or None
         Returns the line in the file of each position, where a file has lines.
+    measured : tuple of str
+        The columns that the vectors were made of, if each is a measurement with a name of its own. They have different
+        units, so `classify` scales each of them by the examples.
 
     Examples
     --------
@@ -103,6 +109,7 @@ class Table:
     splits: Mapping[str, Sequence[int]] | None = None
     positions: Sequence[int] | None = None
     lines: Callable[[], Sequence[int]] | None = None
+    measured: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         parts = [repr(self.where), f"{self.n_rows:,} rows"]
@@ -232,7 +239,13 @@ def table_of_lists(columns: Mapping[str, list[Any]], asked: Asked, where: str, *
     n_rows = len(next(iter(columns.values()), ()))
     if not n_rows:
         raise BankError(f"{where} has no rows; expected a header, and one row per item")
-    chosen = [] if holds_items(list(columns), asked) else _vector_columns(columns, asked.features, where)
+    if any(is_clear_comma(value) for values in columns.values() for value in values):
+        columns = {name: _with_points(values) for name, values in columns.items()}
+    chosen, measured = list[str](), list[str]()
+    if not holds_items(list(columns), asked):
+        chosen = _vector_columns(columns, asked.features, where)
+    if not chosen and not holds_items(list(columns), asked):
+        chosen = measured = chosen_measurements(list(columns), asked, lambda name: _has_numbers(columns[name]), where)
     beside = set(chosen)
     others = {name: column for name, column in columns.items() if name not in beside}
     table = Table(where, n_rows, columns=others, **about)
@@ -248,7 +261,30 @@ def table_of_lists(columns: Mapping[str, list[Any]], asked: Asked, where: str, *
     if len({len(vector) for vector in kept}) > 1:
         raise BankError(f"{where}: vectors of column {chosen[0]!r} have different lengths; all must be equally long")
     with np.errstate(over="ignore"):  # values that are not finite are refused where they are used
-        return replace(table.without(reasons), vectors=np.array(kept, np.float32))
+        return replace(table.without(reasons), vectors=np.array(kept, np.float32), measured=tuple(measured))
+
+
+def chosen_measurements(
+    columns: Sequence[str], asked: Asked, is_numeric: Callable[[str], bool], where: str
+) -> list[str]:
+    """Return the columns of measurements of a table without other vectors; none if it has texts or paths."""
+    if asked.features is None and {*TEXT_NAMES, PATH_NAME} & set(columns):
+        return []
+    return measured_columns(columns, asked.features, is_numeric, where)
+
+
+def _with_points(values: list[Any]) -> list[Any]:
+    """Return a column of numbers with decimal commas as numbers; any other column stays as it is."""
+    try:
+        numbers = [float(with_point(value)) if isinstance(value, str) and value else value for value in values]
+    except ValueError:
+        return values
+    return numbers if any(map(is_clear_comma, values)) else values
+
+
+def _has_numbers(values: Sequence[Any]) -> bool:
+    there = [value for value in values if value is not None and value != ""]
+    return bool(there) and all(map(_is_number, there))
 
 
 def _vector_columns(columns: Mapping[str, list[Any]], asked: str | None, where: str) -> list[str]:
@@ -270,6 +306,31 @@ def not_a_number(value: Any, column: str) -> str:
     comma = isinstance(value, str) and DECIMAL_COMMA.fullmatch(value[:80])
     instead = " with a decimal comma; export the table with decimal points" if comma else ""
     return f"it must have a number in column {column!r}, got {value!r:.60}{instead}"
+
+
+def is_clear_comma(value: Any) -> bool:
+    """Whether a text is a number with a decimal comma for certain: `1,234` may also be a thousand.
+
+    Examples
+    --------
+    >>> [is_clear_comma(text) for text in ("1,5", "1.234,5", "1,234", "1.5", "one, two")]
+    [True, True, False, False, False]
+    """
+    text = value if isinstance(value, str) else ""
+    return len(text) < 80 and bool(DECIMAL_COMMA.fullmatch(text)) and len(re.split("[,eE]", text.strip())[1]) != 3
+
+
+def with_point(text: str) -> str:
+    """Return a number with a decimal comma as one with a point.
+
+    Examples
+    --------
+    >>> with_point("1.234,5"), with_point("7")
+    ('1234.5', '7')
+    """
+    if THOUSANDS.fullmatch(text):
+        text = re.sub(r"[.' \xa0]", "", text)
+    return text.replace(",", ".")
 
 
 def _no_vector(values: Any, columns: Sequence[str]) -> str:
