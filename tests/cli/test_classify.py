@@ -135,7 +135,7 @@ def test_what_looks_wrong_is_said_on_standard_error(files, capsys):
 
 
 def test_an_unknown_ending_is_refused_before_any_work(tmp_path, capsys):
-    code, _, err = run(capsys, "--catalogue", tmp_path / "c", "--batch", tmp_path / "b", "--out", tmp_path / "p.xlsx")
+    code, _, err = run(capsys, "--catalogue", tmp_path / "c", "--batch", tmp_path / "b", "--out", tmp_path / "p.ods")
     assert code == 1
     assert "written as .parquet, .csv" in err
 

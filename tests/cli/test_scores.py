@@ -162,7 +162,7 @@ def test_what_does_not_go_together_is_a_sentence(tmp_path, capsys):
     assert (code, err) == (1, "handful: give --scores, or --batch with --catalogue or --names, not both\n")
     code, _, err = run(capsys, "--batch", path, "--out", tmp_path / "p.csv")
     assert (code, err) == (1, "handful: give --batch with --catalogue, --names or both, or give --scores\n")
-    code, _, err = run(capsys, "--scores", path, "--out", tmp_path / "p.xlsx")
+    code, _, err = run(capsys, "--scores", path, "--out", tmp_path / "p.ods")
     assert code == 1
     assert "written as .parquet, .csv" in err
     (tmp_path / "other.json").write_text("{}")
