@@ -174,7 +174,7 @@ class Classified:
             unknown_label=self.unknown_label,
             shown=self.shown,
             inputs=self.inputs,
-            frame_of=self.frame_of.rows(self.answer.rows_of[place]),
+            frame_of=self.frame_of.rows(self.answer.rows_of[group]),
         )
 
     @property
