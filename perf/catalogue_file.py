@@ -1,10 +1,10 @@
 """A catalogue in a file against the folder or table it was built of, and what it costs to add examples to it.
 
-    python perf/catalogue_file.py DATA [--out perf/results/catalogue_file.json]
+    python perf/catalogue_file.py DATA [--only compounds] [--out perf/results/catalogue_file.json]
 
 DATA is a folder that holds `text/clinc.jsonl.gz`, `images/caltech24.zip` and `massbank-two-labs`. Every figure is CPU
-seconds of a whole command, `handful classify` or `handful catalogue build`, in a process of its own on one thread, its
-start included.
+seconds of a whole command, `handful classify` or `handful catalogue build`, in a process of its own on one thread;
+*start* is what Python takes to import handful and, for items, to load the backbone, which is part of every command.
 
 - *sentences*: 150 intents with five sentences each, and a batch of nine;
 - *photographs*: 24 categories with five photographs each, and a batch of 280;
@@ -82,10 +82,14 @@ def compounds(data: Path, folder: Path) -> tuple[Path, Path]:
     return folder / "catalogue.npz", folder / "batch.npy"
 
 
-def cpu_seconds(*command: object) -> float:
-    """Run a command of handful, and return the CPU seconds that its process took."""
+# What is compared, with the backbone of its items.
+USES = {sentences: "minilm", photographs: "efficientnet-lite0", compounds: ""}
+
+
+def cpu_seconds(*arguments: object) -> float:
+    """Run Python, and return the CPU seconds that its process took."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    run = [sys.executable, "-m", "handful", *map(str, command)]
+    run = [sys.executable, *map(str, arguments)]
     subprocess.run(run, check=True, capture_output=True, env=os.environ | ONE_THREAD)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
@@ -97,12 +101,18 @@ def labels_of(path: Path) -> list[str]:
         return [row["label"] for row in csv.DictReader(stream)]
 
 
-def compared(examples: Path, batch: Path, folder: Path) -> dict[str, Any]:
+def compared(examples: Path, batch: Path, folder: Path, backbone: str) -> dict[str, Any]:
     """Label a batch with examples and with the catalogue built of them."""
     file, outs = folder / "c.handful", [folder / "by_examples.csv", folder / "by_file.csv"]
-    row: dict[str, Any] = {"build": cpu_seconds("catalogue", "build", examples, "--out", file)}
+    start = "import handful.classification.label"
+    if backbone:
+        start += f", handful.extraction.backbones as b; b.load_backbone({backbone!r})"
+    row: dict[str, Any] = {"start": cpu_seconds("-c", start)}
+    row["build"] = cpu_seconds("-m", "handful", "catalogue", "build", examples, "--out", file)
     for name, catalogue, out in zip(("examples", "file"), (examples, file), outs, strict=True):
-        row[name] = cpu_seconds("classify", "--catalogue", catalogue, "--batch", batch, "--out", out)
+        row[name] = cpu_seconds(
+            *("-m", "handful", "classify", "--catalogue", catalogue, "--batch", batch, "--out", out)
+        )
     first, second = map(labels_of, outs)
     return (
         row
@@ -148,16 +158,20 @@ def main() -> None:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
+    parser.add_argument("--only", choices=["add", *(make.__name__ for make in USES)], help="measure this one again")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    found: dict[str, Any] = {"add": added()}
-    print(f"add: {found['add']}", flush=True)
-    for make in (sentences, photographs, compounds):
-        with tempfile.TemporaryDirectory() as place:
-            found[make.__name__] = compared(*make(options.data, Path(place)), Path(place))
-        print(f"{make.__name__}: {found[make.__name__]}", flush=True)
-    if options.out is not None:
-        options.out.write_text(json.dumps(found, indent=1) + "\n")
+    out: Path | None = options.out
+    found: dict[str, Any] = json.loads(out.read_text()) if options.only and out is not None and out.exists() else {}
+    if options.only in (None, "add"):
+        found["add"] = added()
+    for make, backbone in USES.items():
+        if options.only in (None, make.__name__):
+            with tempfile.TemporaryDirectory() as place:
+                found[make.__name__] = compared(*make(options.data, Path(place)), Path(place), backbone)
+    print(json.dumps(found, indent=1))
+    if out is not None:
+        out.write_text(json.dumps(found, indent=1) + "\n")
 
 
 if __name__ == "__main__":

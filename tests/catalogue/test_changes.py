@@ -1,6 +1,5 @@
 """Changes of a catalogue in a file: what is added, removed, renamed and merged, and what is refused."""
 
-import multiprocessing
 import os
 import signal
 import time
@@ -22,8 +21,7 @@ from handful.catalogue import (
 from handful.catalogue.changes import relative_to
 from handful.errors import BankError, FileFormatError, LabelError, OptionError
 from handful.runs.lock import only_changer
-
-PROCESSES = multiprocessing.get_context("forkserver")
+from tests.kills_at_hand import PATIENCE, PROCESSES
 
 
 def clouds(n_classes=20, shots=4, dim=16, seed=0, noise=0.6):
@@ -214,7 +212,7 @@ def _ends(path, seconds):
     began = PROCESSES.Event()
     process = PROCESSES.Process(target=_rename_on, args=(path, began))
     process.start()
-    assert began.wait(120)
+    assert began.wait(PATIENCE)
     time.sleep(seconds)
     os.kill(process.pid, signal.SIGKILL)
     process.join()

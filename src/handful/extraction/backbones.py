@@ -15,8 +15,6 @@ from torch import Tensor, nn
 
 from handful.errors import OptionError, UnknownNameError
 from handful.extraction.backbone import Backbone, SentenceEmbedding, identified, without_addresses
-from handful.fewshot.networks.checkpoint import Checkpoint
-from handful.fewshot.networks.public import read_public
 from handful.machine.extras import import_extra
 from handful.machine.registry import Registry
 from handful.shapes import Float
@@ -221,6 +219,10 @@ def _open_clip(name: str, device: torch.device) -> Backbone:
 
 
 def _checkpoint(path: str, device: torch.device) -> Backbone:
+    # Here, because they import the paper's methods, which takes as long as all the rest.
+    from handful.fewshot.networks.checkpoint import Checkpoint
+    from handful.fewshot.networks.public import read_public
+
     found = Checkpoint.load(path) if Path(path).is_dir() else read_public(path)
     return Backbone.of_images(
         found.module().to(device),
