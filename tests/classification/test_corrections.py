@@ -178,7 +178,7 @@ def test_none_of_these_can_be_said_where_unknown_items_cannot_be_judged(tmp_path
 
 def test_a_streamed_batch_takes_them_too(files, monkeypatch):
     folder, _truth = files
-    monkeypatch.setattr("handful.classification.label.MOST_DENSE_BYTES", 0)
+    monkeypatch.setattr("handful.classification.task.MOST_DENSE_BYTES", 0)
     before = classify(folder / "c.npz", folder / "b.npz")
     assert before.streamed
     said = [(i, f"i{i}", "class 11", True) for i in range(45, 49)] + [(0, "i0", "class 5", False)]

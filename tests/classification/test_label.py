@@ -17,6 +17,7 @@ from handful.classification import (
     dense_bytes,
     label,
     tables,
+    task,
     write_predictions,
 )
 from handful.classification import known as known_module
@@ -111,9 +112,9 @@ def test_a_large_batch_is_streamed_and_labelled_the_same(tmp_path, monkeypatch):
     np.save(tmp_path / "b.npy", batch)
     dense = classify(tmp_path / "c.npz", tmp_path / "b.npy")
     assert dense_bytes(30, 30, 150, 384) == 4 * (30 * 30 + 180 * 384)
-    monkeypatch.setattr(label, "MOST_DENSE_BYTES", dense_bytes(30, 30, 150, 384))
+    monkeypatch.setattr(task, "MOST_DENSE_BYTES", dense_bytes(30, 30, 150, 384))
     assert not classify(tmp_path / "c.npz", tmp_path / "b.npy").streamed
-    monkeypatch.setattr(label, "MOST_DENSE_BYTES", dense_bytes(30, 30, 150, 384) - 1)
+    monkeypatch.setattr(task, "MOST_DENSE_BYTES", dense_bytes(30, 30, 150, 384) - 1)
     reports = []
     large = classify(tmp_path / "c.npz", tmp_path / "b.npy", folder=tmp_path / "run", on_progress=reports.append)
     assert (dense.streamed, large.streamed) == (False, True)
@@ -141,7 +142,7 @@ def test_unknown_items_of_a_large_batch_are_counted(tmp_path, monkeypatch):
     gone = truth[-1]
     np.savez(tmp_path / "c.npz", features=known[labels != gone], labels=labels[labels != gone])
     np.save(tmp_path / "b.npy", batch)
-    monkeypatch.setattr(label, "MOST_DENSE_BYTES", 0)
+    monkeypatch.setattr(task, "MOST_DENSE_BYTES", 0)
     found = classify(tmp_path / "c.npz", tmp_path / "b.npy")
     assert found.streamed
     np.testing.assert_array_equal(found.answer.rejected, truth == gone)
@@ -153,7 +154,7 @@ def test_unknown_items_of_a_large_batch_are_counted(tmp_path, monkeypatch):
 
 
 def test_what_looks_wrong_with_a_large_batch_is_said(tmp_path, monkeypatch):
-    monkeypatch.setattr(label, "MOST_DENSE_BYTES", 0)
+    monkeypatch.setattr(task, "MOST_DENSE_BYTES", 0)
     known, labels, _, _ = rows_of_clinc()
     np.savez(tmp_path / "c.npz", features=known, labels=labels)
     np.save(tmp_path / "b.npy", np.random.default_rng(0).standard_normal((30, 384)))
@@ -166,14 +167,14 @@ def test_classes_without_examples_are_left_out(tmp_path, monkeypatch):
     bank.save(tmp_path / "bank")
     np.save(tmp_path / "b.npy", np.eye(4, dtype=np.float32)[[2, 2, 0]])
     dense = classify(tmp_path / "bank", tmp_path / "b.npy")
-    monkeypatch.setattr(label, "MOST_DENSE_BYTES", 0)
+    monkeypatch.setattr(task, "MOST_DENSE_BYTES", 0)
     large = classify(tmp_path / "bank", tmp_path / "b.npy")
     assert large.class_names == dense.class_names == ("a", "c")
     assert large.predictions()["label"] == dense.predictions()["label"] == ["c", "c", "a"]
 
 
 def test_pictures_of_a_large_batch(pictures, monkeypatch):
-    monkeypatch.setattr(label, "MOST_DENSE_BYTES", 0)
+    monkeypatch.setattr(task, "MOST_DENSE_BYTES", 0)
     found = classify(pictures / "catalogue", pictures / "batch")
     assert found.streamed
     assert found.predictions()["label"] == ["red"] * 6 + ["blue"] * 3
@@ -362,7 +363,7 @@ def test_a_streamed_batch_takes_candidates_and_prior(vectors, monkeypatch):
     folder, _, _, truth, _ = vectors
     known = {"candidates": folder / "list.txt", "prior": folder / "w.csv"}
     in_memory = classify(folder / "c.npz", folder / "b.npz", **known)
-    monkeypatch.setattr(label, "MOST_DENSE_BYTES", 0)
+    monkeypatch.setattr(task, "MOST_DENSE_BYTES", 0)
     streamed = classify(folder / "c.npz", folder / "b.npz", **known)
     assert (streamed.streamed, in_memory.streamed) == (True, False)
     assert streamed.predictions()["label"] == in_memory.predictions()["label"]
@@ -498,7 +499,7 @@ def test_unknown_items_have_the_label_that_was_asked_for(tmp_path, monkeypatch, 
     np.savez(tmp_path / "c.npz", features=known[labels != gone], labels=labels[labels != gone])
     np.savez(tmp_path / "b.npz", features=batch, site=["all"] * len(batch))
     if how == "streamed":
-        monkeypatch.setattr(label, "MOST_DENSE_BYTES", 0)
+        monkeypatch.setattr(task, "MOST_DENSE_BYTES", 0)
     group_by = "site" if how == "groups" else None
     least_bad = classify(tmp_path / "c.npz", tmp_path / "b.npz", group_by=group_by).predictions()
     found = classify(tmp_path / "c.npz", tmp_path / "b.npz", group_by=group_by, unknown="other")
@@ -545,8 +546,8 @@ def test_files_are_read_once_and_what_is_known_is_checked_once(vectors, monkeypa
         counting(monkeypatch, known_module, "read_weights"),
         counting(monkeypatch, known_module, "read_candidates"),
         counting(monkeypatch, known_module, "read_coarse"),
-        counting(monkeypatch, label, "read_known"),
-        counting(monkeypatch, label, "BatchContexts"),
+        counting(monkeypatch, task, "read_known"),
+        counting(monkeypatch, task, "BatchContexts"),
     ]
     files = {"given": "given.json", "prior": "w.csv", "candidates": "list.txt", "coarse": "coarse.csv"}
     classify(folder / "c.npz", folder / "b.npz", **{name: folder / file for name, file in files.items()})
@@ -582,12 +583,11 @@ def test_a_batch_is_labelled_again_without_reading_embedding_or_fitting(pictures
     rows = {1: "green", 2: None, 5: "violet"}
     known = {"given": rows, "new_classes": ["violet"]}
     with_given = classify(pictures / "catalogue", pictures / "batch", **known)
-    fitted = label.embed(
-        label.check(label.read_inputs(pictures / "catalogue", pictures / "batch")), pictures / "vectors"
-    )
+    inputs = task.read_inputs(pictures / "catalogue", pictures / "batch")
+    fitted = label.embed(task.check(inputs), pictures / "vectors")
     first = label.label(fitted)
-    for name in ("read_input", "extracted"):
-        monkeypatch.setattr(label, name, None)
+    monkeypatch.setattr(task, "read_input", None)
+    monkeypatch.setattr(label, "extracted", None)
     same_head = fitted.catalogue.head
     again = [label.label(fitted, **known), label.label(fitted)]
     assert fitted.catalogue.head is same_head
@@ -602,8 +602,8 @@ def test_a_pooled_batch_is_labelled_the_same_again(tmp_path):
     known, labels, batch, _ = rows_of_clinc(mixed=True)
     np.savez(tmp_path / "c.npz", features=known, labels=labels)
     np.savez(tmp_path / "b.npz", features=batch, site=np.arange(len(batch)) % 3)
-    task = label.check(label.read_inputs(tmp_path / "c.npz", tmp_path / "b.npz"), group_by="site", pool=True)
-    fitted = label.embed(task, tmp_path / "vectors")
+    inputs = task.read_inputs(tmp_path / "c.npz", tmp_path / "b.npz")
+    fitted = label.embed(task.check(inputs, group_by="site", pool=True), tmp_path / "vectors")
     first, second = label.label(fitted), label.label(fitted)
     np.testing.assert_array_equal(first.answer.expected_counts, second.answer.expected_counts)
     expected = classify(tmp_path / "c.npz", tmp_path / "b.npz", group_by="site", pool=True, expect_unknown=0.4)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from handful.classification import label
+from handful.classification import task
 from handful.cli import printed
 from handful.cli.main import main
 from handful.datasets import load_clinc150
@@ -92,7 +92,7 @@ def test_a_large_batch_leaves_the_same_labels_and_no_run(files, capsys, monkeypa
     folder, _ = files
     texts = []
     for limit in (2**28, 0):
-        monkeypatch.setattr(label, "MOST_DENSE_BYTES", limit)
+        monkeypatch.setattr(task, "MOST_DENSE_BYTES", limit)
         code, out, err = run(
             capsys, "--catalogue", folder / "catalogue.npz", "--batch", folder / "batch.npz",
             "--out", folder / f"{limit}.csv", "--report", folder / f"{limit}.html",
@@ -108,7 +108,7 @@ def test_a_large_batch_leaves_the_same_labels_and_no_run(files, capsys, monkeypa
 
 def test_an_interrupted_large_batch_goes_on(files, capsys, monkeypatch):
     folder, _ = files
-    monkeypatch.setattr(label, "MOST_DENSE_BYTES", 0)
+    monkeypatch.setattr(task, "MOST_DENSE_BYTES", 0)
     arguments = ("--catalogue", folder / "catalogue.npz", "--batch", folder / "batch.npz", "--out", folder / "p.csv")
 
     def interrupted(*_):

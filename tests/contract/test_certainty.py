@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import handful
-from handful.classification import classify, label, write_label_studio, write_page, write_predictions
+from handful.classification import classify, task, write_label_studio, write_page, write_predictions
 from handful.estimators import BatchClassifier
 from handful.estimators.on_ray import GroupLabeller
 from handful.exchange.rttm import read_rttm
@@ -96,7 +96,7 @@ def test_tables_of_predictions(world, expected, monkeypatch, tmp_path, how, endi
     folder, _, _ = world
     found, certainty = expected
     if how == "streamed":
-        monkeypatch.setattr(label, "MOST_DENSE_BYTES", 0)
+        monkeypatch.setattr(task, "MOST_DENSE_BYTES", 0)
     by = "site" if how == "groups" else None
     for none in (None, "other"):
         told = classify(folder / "c.npz", folder / "b.npz", group_by=by, unknown=none)
@@ -183,7 +183,7 @@ def test_methods_of_the_literature(world):
 def test_what_a_person_said_is_certain(world, monkeypatch, how):
     folder, _, batch = world
     if how == "streamed":
-        monkeypatch.setattr(label, "MOST_DENSE_BYTES", 0)
+        monkeypatch.setattr(task, "MOST_DENSE_BYTES", 0)
     told = classify(folder / "c.npz", folder / "b.npz", given={0: "class 05", 1: None, 30: "class 03"})
     assert told.answer.certainty[[0, 1, 30]].tolist() == [1, 0, 1]
     assert (told.answer.unknown[1], told.answer.rejected[1]) == (1, True)

@@ -9,7 +9,7 @@ import pytest
 
 from handful import fewshot, large
 from handful.classification import classify, classify_scores
-from handful.classification import label as label_module
+from handful.classification import task as task_module
 from handful.classification.tables import write_predictions
 from handful.cli.main import main
 from handful.errors import HandfulError, OptionError, UnusedShareWarning
@@ -334,7 +334,7 @@ def test_labels_of_a_person_count_alike_at_every_door(world, tmp_path, monkeypat
         "classify": classify(folder / "c.npz", folder / "b.npz", **about).answer,
         "classify groups": classify(folder / "c.npz", folder / "b.npz", group_by="site", **about).answer,
     }
-    monkeypatch.setattr(label_module, "MOST_DENSE_BYTES", 0)
+    monkeypatch.setattr(task_module, "MOST_DENSE_BYTES", 0)
     doors["stream"] = classify(folder / "c.npz", folder / "b.npz", folder=tmp_path / "r", **about).answer
     for door, answer in doors.items():
         assert answer.rejected.tolist() == found.rejected.tolist(), door

@@ -9,7 +9,8 @@ import pytest
 from handful.catalogue import load_catalogue
 from handful.classification import classify, write_predictions
 from handful.classification.building import build_catalogue
-from handful.classification.label import check, embed, read_inputs
+from handful.classification.label import embed
+from handful.classification.task import check, read_inputs
 from handful.errors import OptionError
 from handful.review import files
 from handful.review.batch_review import BatchReview

@@ -35,8 +35,8 @@ from handful.catalogue.record import Kind, shown_rows
 from handful.classification.batch import Batch, extracted
 from handful.classification.corrections import read_corrections
 from handful.classification.examples import SMALL, pictures
-from handful.classification.label import EXTRAS, USUAL_BACKBONES
 from handful.classification.labelled import NONE
+from handful.classification.task import EXTRAS, USUAL_BACKBONES, without_empty_classes
 from handful.errors import LabelError, OptionError
 from handful.extraction.extract import skipped_items
 from handful.extraction.items import list_items
@@ -188,7 +188,7 @@ def embedded_examples(
             beside = table.row_columns().of_items([row_at[position] for position in items.rows])
         bank, batch = _embed(replace(Batch.of_items(items), columns=beside), path, reading, on_progress)
         used = {label_column(table, labels), table.text}
-        return EmbeddedExamples(*_without_empty(bank, _without(batch, used)), items.kind, batch.backbone)
+        return EmbeddedExamples(without_empty_classes(bank), _without(batch, used), items.kind, batch.backbone)
     if reading.get("backbone") is not None:
         raise OptionError(f"a backbone is for images and sentences, but {path} has features; leave it out")
     bank = labelled(table, labels)
@@ -201,7 +201,7 @@ def embedded_examples(
     whole = Batch.of(table, id_column=reading.get("id_column"))
     batch = _without(whole, {column, table.text})
     kind: Kind = "text" if batch.contents else ""
-    return EmbeddedExamples(*_without_empty(bank, batch), kind, bank.provenance.backbone)
+    return EmbeddedExamples(without_empty_classes(bank), batch, kind, bank.provenance.backbone)
 
 
 def add_to_catalogue(
@@ -394,11 +394,6 @@ def _embed(whole: Batch, path: Path, reading: Reading, on_progress: Listener | N
 def _bank(features: Float[np.ndarray, "row dim"], labels: Sequence[str]) -> FeatureBank:
     names, codes = np.unique(np.array(labels), return_inverse=True)
     return FeatureBank.from_arrays(np.array(features), codes, names.tolist())
-
-
-def _without_empty(bank: FeatureBank, batch: Batch) -> tuple[FeatureBank, Batch]:
-    """Leave out classes of which no example could be read."""
-    return (bank.classes(np.flatnonzero(bank.class_sizes)) if 0 in bank.class_sizes else bank), batch
 
 
 def _without(batch: Batch, columns: Collection[str | None]) -> Batch:

@@ -58,8 +58,9 @@ def review_command(
       handful review intents.jsonl today.jsonl --out labels.parquet
       handful review photos.bank cameras/ --group-by folder --most-wrong 0.02
     """
-    from handful.classification.label import check, embed, read_inputs
+    from handful.classification.label import embed
     from handful.classification.tables import check_ending
+    from handful.classification.task import check, read_inputs
     from handful.cli.passes import passes
     from handful.machine.extras import import_extra
     from handful.machine.outputs import refuse_overwriting

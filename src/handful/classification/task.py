@@ -1,0 +1,404 @@
+"""What `classify` is asked for: files to tables, and whatever can be refused before items are embedded."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Unpack, cast
+
+import numpy as np
+
+from handful.banks import FeatureBank
+from handful.catalogue import Catalogue, load_catalogue
+from handful.catalogue.files import is_catalogue
+from handful.classification.batch import Batch
+from handful.classification.known import KnownFiles, coarse_column, columns_named, new_labels, read_known
+from handful.classification.measured import scaled
+from handful.classification.names import NamedClasses, read_names
+from handful.classification.paths import paths_read
+from handful.classification.spectra import by_precursor
+from handful.classification.tables import asked_columns
+from handful.classification.voices import with_segments
+from handful.engine.model import NO_CLASS
+from handful.errors import BankError, OptionError
+from handful.estimators.containers import FrameOf, frame_of, new_frame
+from handful.estimators.context import BatchContexts
+from handful.extraction.items import Items, Kind, list_items
+from handful.machine.extras import import_extra
+from handful.reading.cells import is_h5ad
+from handful.reading.in_hand import in_hand
+from handful.reading.labels import labelled, with_labels, without_labels
+from handful.reading.read import has_columns, may_have_bad_rows, may_hold_pickles, read_input
+from handful.reading.skipped import Skipped
+from handful.reading.table import Table
+
+# Default backbones, if neither the caller nor a bank names one: both come inside packages and download nothing.
+USUAL_BACKBONES: dict[Kind, str] = {"image": "efficientnet-lite0", "text": "minilm"}
+EXTRAS: dict[Kind, str] = {"image": "images", "text": "text"}
+# A batch is streamed when `dense_bytes` is larger. Labelling in memory holds several such copies at once.
+MOST_DENSE_BYTES = 2**28
+
+PathLike = str | os.PathLike[str]
+# Vectors or contents of the examples, or a fitted catalogue; None if there are only names.
+Examples = FeatureBank | Items | Catalogue | None
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """What was read.
+
+    Attributes
+    ----------
+    catalogue : Table, Catalogue or None
+        Labelled examples, or a fitted catalogue; None if there are only names.
+    batch : Table
+        Items to label.
+    names : NamedClasses or None
+        Names of classes.
+    labels : str or None
+        Column of the labels, if the caller named it.
+    paths : mapping of str to Path
+        The files and folders, by what they are.
+    frame_of : FrameOf
+        Makes tables of the kind of the batch, if that was a frame.
+    """
+
+    catalogue: Table | Catalogue | None
+    batch: Table
+    names: NamedClasses | None = None
+    labels: str | None = None
+    paths: Mapping[str, Path] = field(default_factory=dict)
+    frame_of: FrameOf = new_frame
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What is to be done; whatever could be refused was refused.
+
+    Attributes
+    ----------
+    inputs : Inputs
+        What was read.
+    examples : FeatureBank, Items, Catalogue or None
+        Vectors or contents of the examples, or a fitted catalogue; None if there are only names.
+    batch : Batch
+        The items to label.
+    classes : tuple of str
+        Classes of examples and names.
+    known : KnownFiles
+        What is known about the batch, as the caller gave it.
+    contexts : BatchContexts
+        The same in the form of the engine; its classes include new ones of `given`.
+    given, not_applied : mapping, tuple of Skipped
+        Labels that a person gave, by positions in the batch, and those that could not be applied.
+    network : Backbone or None
+        What embeds images or sentences; None if both sides are vectors.
+    method : classifier or None
+        Of `handful.fewshot`; None for the default.
+    streams : bool
+        Whether the batch is streamed.
+    unknown_label : str or None
+        As in `Classified`.
+    """
+
+    inputs: Inputs
+    examples: Examples
+    batch: Batch
+    classes: tuple[str, ...]
+    known: KnownFiles
+    contexts: BatchContexts
+    given: Mapping[int, str | None]
+    not_applied: tuple[Skipped, ...]
+    network: Any
+    method: Any
+    streams: bool
+    unknown_label: str | None
+
+    def with_known(self, **changes: Unpack[KnownFiles]) -> Task:
+        """Return the same task with something else that is known about the batch, checked."""
+        known = cast(KnownFiles, {**self.known, **changes})
+        contexts, given, not_applied = _engine_terms(known, self.batch, self.classes)
+        return replace(self, known=known, contexts=contexts, given=given, not_applied=not_applied)
+
+    def given_to(self, rows: Sequence[int]) -> tuple[dict[int, str | None], list[Skipped]]:
+        """Return the labels given to the items at these positions, and what was not applied to others."""
+        batch, position = self.batch, {item: at for at, item in enumerate(rows)}
+        lost = [item for item in self.given if item not in position]
+        return (
+            {position[item]: label for item, label in self.given.items() if item in position},
+            [Skipped(batch.rows[item], batch.names[item], "it could not be read") for item in lost],
+        )
+
+
+def dense_bytes(n_items: int, n_classes: int, n_examples: int, dim: int) -> int:
+    """`4 (|Q| K + (|Q| + |S|) d)`: one copy of assignments and features in single precision."""
+    return 4 * (n_items * n_classes + (n_items + n_examples) * dim)
+
+
+def read_inputs(
+    catalogue: Any,
+    batch: Any,
+    *,
+    names: PathLike | None = None,
+    segments: PathLike | None = None,
+    features: str | None = None,
+    labels: str | None = None,
+    text: str | None = None,
+    trust_pickle: bool = False,
+    skip_bad: bool = False,
+) -> Inputs:
+    """Read the files; the arguments are those of `classify`."""
+    if catalogue is None and names is None:
+        raise OptionError("give a catalogue of examples, names of the classes, or both; got neither")
+    paths = paths_read({}, catalogue=catalogue, batch=batch, names=names, segments=segments)
+    if skip_bad and not any(map(may_have_bad_rows, paths.values())):
+        raise OptionError("no input is a table, so none has rows that cannot be read; leave skip_bad out")
+    if trust_pickle and not any(map(may_hold_pickles, paths.values())):
+        raise OptionError("no input file can contain a pickle; leave trust_pickle out")
+    named: NamedClasses | None = None
+    if names is not None:
+        named = read_names(
+            Path(names),
+            features,
+            labels,
+            text=text,
+            beside=catalogue is not None,
+            trust_pickle=trust_pickle,
+            skip_bad=skip_bad,
+        )
+
+    options: dict[str, Any] = {"features": features, "text": text, "trust_pickle": trust_pickle, "skip_bad": skip_bad}
+    examples: Table | Catalogue | None
+    if catalogue is None or isinstance(catalogue, Catalogue):
+        examples = catalogue
+    else:
+        fitted = not in_hand(catalogue) and is_catalogue(catalogue)
+        examples = load_catalogue(catalogue) if fitted else read_input(catalogue, **options)
+    items = read_input(batch, **options)
+    if segments is not None:
+        if items.vectors is None:
+            raise OptionError(f"segments need vectors of voices, and {batch} has none; leave segments out")
+        items = with_segments(items, Path(segments))
+    given = {"catalogue": catalogue, "batch": batch}
+    tables = {name: one for name, one in (("catalogue", examples), ("batch", items)) if isinstance(one, Table)}
+    takers = [name for name, one in tables.items() if one.vectors is not None and has_columns(given[name])]
+    if features is not None and not takers and (named is None or named.vectors is None):
+        raise OptionError(f"no input is a table of vectors, so none has a column {features!r}; leave it out")
+    if text is not None and not any(one.text for one in tables.values()) and (named is None or named.texts is None):
+        raise OptionError(f"no table has texts in a column {text!r}; leave it out")
+    return Inputs(examples, items, named, labels, paths, frame_of(batch))
+
+
+def check(
+    inputs: Inputs,
+    *,
+    group_by: str | Sequence[str] | None = None,
+    id_column: str | None = None,
+    backbone: str | None = None,
+    device: str = "cpu",
+    method: str | None = None,
+    unknown: str | None = None,
+    stream: bool = False,
+    **known: Unpack[KnownFiles],
+) -> Task:
+    """Check everything that can be refused before items are embedded; the arguments are those of `classify`.
+
+    With `stream`, the batch is streamed, whatever its size.
+    """
+    by = () if group_by is None else asked_columns(group_by)
+    classifier = None
+    if method is not None:
+        others = {"names": inputs.names, "group_by": group_by, "unknown": unknown, "executor": stream or None}
+        classifier = _method(method, {**known, **others})
+    paths = {**inputs.paths, **paths_read(known, backbone=backbone)}
+    beside = {*by, *columns_named(known), inputs.labels, id_column}
+    inputs = replace(inputs, **scaled(inputs.catalogue, inputs.batch, beside))
+    batch = Batch.of(_rows_to_label(inputs), group_by=by, columns=columns_named(known), id_column=id_column)
+    known = _by_catalogue(known, inputs, batch)
+    inputs = replace(inputs, catalogue=_with_labels(inputs), paths=paths)
+    examples = _examples(inputs)
+    if classifier is not None and isinstance(examples, Catalogue):
+        raise OptionError("a method needs the examples themselves; give the folder or table that the catalogue is of")
+    named = () if inputs.names is None else inputs.names.labels
+    classes = tuple(dict.fromkeys((*class_names_of(examples), *named)))
+    terms = _engine_terms(known, batch, classes)
+    network = _backbone(inputs, examples, batch, backbone, device)
+    task = Task(inputs, examples, batch, classes, known, *terms, network, classifier, False, unknown)
+    return replace(task, streams=_streams(task, stream))
+
+
+def _with_labels(inputs: Inputs) -> Table | Catalogue | None:
+    """Return the catalogue; of vectors, the rows that have a label."""
+    table = inputs.catalogue
+    return with_labels(table, inputs.labels) if isinstance(table, Table) and table.vectors is not None else table
+
+
+def _examples(inputs: Inputs) -> Examples:
+    """Return the vectors or the contents of the examples, or the fitted catalogue."""
+    table = inputs.catalogue
+    if not isinstance(table, Table):
+        return table
+    if table.vectors is None:
+        return list_items(table, labels=inputs.labels)
+    bank = without_empty_classes(labelled(table))
+    _refuse_equal_names(bank.class_names)
+    return bank
+
+
+def without_empty_classes(bank: FeatureBank) -> FeatureBank:
+    """Leave out classes without examples."""
+    return bank.classes(np.flatnonzero(bank.class_sizes)) if 0 in bank.class_sizes else bank
+
+
+def class_names_of(examples: Examples) -> tuple[str, ...]:
+    """Return the names of the classes that have examples."""
+    if isinstance(examples, Catalogue):
+        return tuple(map(str, examples.classes.tolist()))
+    return () if examples is None else tuple(examples.class_names)
+
+
+def _rows_to_label(inputs: Inputs) -> Table:
+    """Return the table of the batch; in one file with the catalogue, it is the cells without a label."""
+    first, second = (inputs.paths.get(name) for name in ("catalogue", "batch"))
+    same = first is not None and second is not None and is_h5ad(second) and first.resolve() == second.resolve()
+    return without_labels(inputs.batch, inputs.labels) if same else inputs.batch
+
+
+def _by_catalogue(known: KnownFiles, inputs: Inputs, batch: Batch) -> KnownFiles:
+    """Replace what columns of the catalogue stand for: coarse classes, and candidates by precursor."""
+    table, known = inputs.catalogue, known.copy()
+    if isinstance(table, Catalogue):
+        table = _table_of(table)
+    if (tolerance := known.get("precursor")) is not None:
+        if not isinstance(table, Table) or batch.points is None or known.get("candidates") is not None:
+            raise OptionError(
+                "candidates by precursor need a catalogue and a batch of vectors, and no other candidates"
+            )
+        known["candidates"] = by_precursor(table, inputs.labels, batch.columns.by_name, tolerance)
+    if isinstance(table, Table) and known.get("coarse") in list(table.columns):
+        known["coarse"] = coarse_column(table, inputs.labels, known["coarse"])
+    return known
+
+
+def _table_of(catalogue: Catalogue) -> Table:
+    """Return the examples of a catalogue as a table of what is recorded about them."""
+    positions = catalogue.examples.positions.tolist()
+    columns = {name: [of.get(at) for at in positions] for name, of in catalogue.record.columns.items()}
+    return Table("the catalogue", len(positions), columns=columns, classes=catalogue.examples.labels.tolist())
+
+
+def _engine_terms(
+    known: KnownFiles, batch: Batch, classes: Sequence[str]
+) -> tuple[BatchContexts, Mapping[int, str | None], tuple[Skipped, ...]]:
+    """Read and check what is known; return it for the engine, the labels of a person, and those not applied."""
+    impossible, n_items, groups = without_candidates(known), len(batch.rows), batch.groups
+    if impossible:
+        known = cast(KnownFiles, {**known, "candidates": [names or None for names in known["candidates"]]})
+    about, not_applied = read_known(known, batch, classes)
+    given = about.get("given") or {}
+    classes = (*classes, *new_labels(given, classes))
+    fixed: dict[int, str | None] = {**dict.fromkeys(impossible), **given}
+    codes = None
+    if fixed:
+        position, codes = {name: k for k, name in enumerate(classes)}, np.full(n_items, -1)
+        codes[list(fixed)] = [NO_CLASS if name is None else position[name] for name in fixed.values()]
+    of_items = None if groups is None else groups.of_items
+    contexts = BatchContexts(about, np.array(classes, dtype=object), n_items, of_items, codes)
+    return contexts, given, not_applied
+
+
+def without_candidates(known: KnownFiles) -> list[int]:
+    """Return the items of which no class has the precursor: they belong to none."""
+    if known.get("precursor") is None:
+        return []
+    return [item for item, names in enumerate(known["candidates"]) if names == []]
+
+
+def _streams(task: Task, asked: bool) -> bool:
+    """Whether the batch is streamed; refuse what only batches in memory can have."""
+    examples, n_items, n_classes = task.examples, len(task.batch.rows), len(task.contexts.classes)
+    n_examples = 0 if examples is None or isinstance(examples, Catalogue) else len(examples.labels)
+    dim = task.network.dim if task.batch.points is None else task.batch.points.shape[1]
+    size = dense_bytes(n_items, n_classes, n_examples, dim)
+    if task.batch.groups is not None or not (asked or size > MOST_DENSE_BYTES):
+        return False
+    if task.method is not None:
+        raise OptionError(
+            f"a batch of {n_items:,} items and {n_classes:,} classes is streamed, which only the default can "
+            "do; leave the method out, or label smaller batches"
+        )
+    unfit = [name for name in ("sequence", "pool", "order", "coarse") if task.known.get(name)]
+    if task.contexts.allowed is not None:
+        unfit.append("candidates of single items")
+    if unfit:
+        raise OptionError(
+            f"a batch of {n_items:,} items is streamed, without {', '.join(unfit)}; leave it out, or label it in groups"
+        )
+    return True
+
+
+def _method(name: str, others: Mapping[str, Any]) -> Any:
+    """Return the classifier of a method; refuse what only the default can use."""
+    classifier = import_extra("handful.fewshot", "fewshot").MethodClassifier(name)
+    classifier.check()
+    if unfit := [option for option, value in others.items() if value is not None]:
+        raise OptionError(f"the method {name!r} labels one batch with examples alone; leave out {', '.join(unfit)}")
+    return classifier
+
+
+def recorded_backbones(inputs: Inputs, examples: Examples, batch: Batch) -> tuple[str, str]:
+    """Return the backbones that made the vectors of catalogue and batch, as far as the files say."""
+    first = "" if inputs.names is None else inputs.names.made_by
+    if isinstance(examples, FeatureBank):
+        first = examples.provenance.backbone
+    elif isinstance(examples, Catalogue):
+        first = examples.record.backbone
+    return first, batch.backbone
+
+
+def _backbone(inputs: Inputs, examples: Examples, batch: Batch, asked: str | None, device: str) -> Any:
+    """Return the backbone for the items, or None if there are none; refuse two sides that do not fit together."""
+    recorded, items = recorded_backbones(inputs, examples, batch), batch.items
+    of_texts = inputs.names is not None and inputs.names.texts is not None
+    kinds = {one.kind for one in (examples, items) if isinstance(one, Items)}
+    # With neither side a bank, both are embedded with the usual backbone.
+    usual = items is not None and (isinstance(examples, Items) or (of_texts and examples is None))
+    if of_texts and not kinds and (asked or any(recorded)):
+        kinds = {"text"}  # for the names alone
+    if all(recorded) and recorded[0] != recorded[1]:
+        raise BankError(
+            f"the catalogue was made by {recorded[0]}, the batch by {recorded[1]}; make both with the same backbone"
+        )
+    if not kinds:
+        if asked is not None:
+            raise OptionError("a backbone is for images and sentences, but both sides are features; leave it out")
+        if device != "cpu":
+            raise OptionError(f"device {device!r} is for a backbone, but both sides are features; leave it out")
+        return None
+    if len(kinds) > 1:
+        raise OptionError("catalogue and batch must both be images or both be sentences")
+    made_by, _, weights = next(filter(None, recorded), "").partition(", weights ")
+    if asked is None and not made_by and not usual:
+        raise OptionError(
+            "which backbone made the features is not recorded; name it with `backbone`: the items need the same one"
+        )
+    (kind,) = kinds
+    backbones = import_extra("handful.extraction.backbones", EXTRAS[kind])  # with torch, which vectors do not need
+    network = backbones.load_backbone(asked or made_by or USUAL_BACKBONES[kind], device=device)
+    if weights and weights != network.weights_hash:
+        raise BankError(
+            f"backbone {network.name} has weights {network.weights_hash[:12]}…, but the given features were made by "
+            f"{made_by} with weights {weights[:12]}…; use that one, or make the features again"
+        )
+    return network
+
+
+def _refuse_equal_names(names: Sequence[str]) -> None:
+    """Refuse a catalogue with repeated class names, which would make answers ambiguous."""
+    if len(set(names)) != len(names):
+        repeated = next(name for k, name in enumerate(names) if name in names[:k])
+        raise BankError(
+            f"the catalogue has more than one class named {repeated!r}, and labels are given by name; rename one"
+        )
