@@ -25,6 +25,7 @@ STUDIES = (
     "two_levels",
     "spectra",
     "scale",
+    "sensitivity",
 )
 
 

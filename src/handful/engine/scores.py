@@ -30,8 +30,7 @@ has `r ≥ 1/2` of the expected count of a typical class that is present, items 
 is the log-likelihood ratio that item n has class k: under the null hypothesis the mean of a likelihood ratio is one,
 and scores of absent classes are what the null hypothesis looks like. So it needs neither the level of the sigmoids nor
 the share of positives that they were trained with. π_k is the share of items that have the class, by expectation
-maximisation, `π_k = Σ_n σ(...) / (m + 1)`. An item does not have a class
-that is not listed for it.
+maximisation, `π_k = Σ_n σ(...) / (m + 1)`. An item does not have a class that is not listed for it.
 
 **Names alone**: `S_nk = c <x_n, t_k> / u`, scores like those of any model without examples. u is that of the batch
 itself, so no batch changes the answer about another. Names stay where they are. Moving them towards their items gained

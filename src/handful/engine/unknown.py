@@ -26,11 +26,11 @@ class, V the spread and S the score of that class, both standardised over left-o
 A group of n items that belong together is compared as one: its centroid, less noise, and its mean score.
 
 Known: t has mean 0, and the variance of single examples, of which one tenth is common to all items of a class and the
-rest falls as 1/n. Unknown: an example compared with the best other class (n = 1), and the centroid of its
-whole class with the best other classes of its examples; level and variance are straight lines in 1/n.
+rest falls as 1/n. Unknown: an example compared with the best other class (n = 1), and the centroid of its whole class
+with the best other classes of its examples; level and variance are straight lines in 1/n.
 
-The log-odds that two examples have the same class are `A + B cos`, by logistic regression on the cosines about
-the centre of the class means.
+The log-odds that two examples have the same class are `A + B cos`, by logistic regression on the cosines about the
+centre of the class means.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ NOTHING_UNKNOWN = 0.5
 ELSEWHERE, SAME_SHIFT, OTHER_SHIFT, OTHER_WIDTH = 0.7, 0.4, 2.0, 0.8
 # g of batches whose unknown items look nearly known, and the chance of such a batch.
 NEAR_LEVEL, NEAR_CHANCE = 0.3, 0.25
-# Evidence of more groups than this counts as that of this many: what is wrong with levels and variances does not
+# Evidence of more groups than this counts as that of this many: what is wrong with means and variances does not
 # average out over a large batch.
 MOST_GROUPS = 8.0
 # An item is rejected above this chance; where a person labelled some, this share of the known ones at most.
