@@ -23,7 +23,7 @@ import argparse
 import importlib
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from multiprocessing import get_context
@@ -49,18 +49,16 @@ HOME, ELSEWHERE = (
     ("clinc150-typos", "curekart", "powerplay11", "lung-10"),
 )
 OF_MEANS, SHARE, WEIGHT, FACTORS = ("clinc150-1", "esc50-3"), 0.3, 10.0, (0.5, 2.0)
-FIGURES = {
-    "closed": "labels right, closed",
-    "open": "open",
-    "shifted": "shifted",
-    "prior": "prior",
-    "scores": "scores",
-    "means": "means",
+MAIN = {
+    "closed": "right, closed",
+    "open": "right, open",
+    "shifted": "right, shifted",
     "known rejected": "known rejected, closed",
     "unknown rejected": "unknown rejected, open",
 }
-# A number that moves no figure by more than this many points is flat.
-FLAT = 0.5
+FIGURES = MAIN | {"prior": "right, prior", "scores": "right, scores", "means": "right, means"}
+# A number that changes no figure by more than this many points is flat.
+FLAT = 2.0
 
 
 class Number(NamedTuple):
@@ -95,7 +93,6 @@ NUMBERS = {
         "share of V/s that is taken off a distance from a mean", "measured: 0.5 to 0.75 on three banks", "fit"
     ),
     "linear.SHRINKAGES": Number("shrinkages of the covariance that are tried", "work", "fit"),
-    "linear.ENOUGH_FOR_SPREAD": Number("examples beyond the classes that tell the spread", "convention", "fit"),
     "linear.PULL": Number("examples that an item counts in a moved mean", "tuned"),
     "linear.BELIEVED": Number("share of the gain of a moved mean that is applied", "tuned"),
     "links.LINKS": Number("links that an item keeps", "work"),
@@ -104,8 +101,6 @@ NUMBERS = {
     "model.MOST_COUNTED": Number("items of a large batch that are counted", "work", "unused"),
     "model.MOST_AT_A_TIME": Number("items that are labelled at a time", "work", "unused"),
     "model.LOWEST": Number("exponents are not smaller", "rounding"),
-    "model.CERTAINTY": Number("power of the distance that softens labels of a far batch", "tuned"),
-    "model.LEAST_WEIGHT": Number("least weight of an item in a batch of unknown items", "rounding"),
     "model.NO_CLASS": Number("fixed label of an item of no class", "code", "unused"),
     "names.USUAL_SLOPE": Number("slope from names to examples", "measured: 0.5 on clinc150", "unused"),
     "names.NAME_WEIGHTS": Number("weights of a name that are tried", "work", "unused"),
@@ -124,25 +119,24 @@ NUMBERS = {
     "presence.CHAINS": Number("chains", "work"),
     "presence.SWEEPS": Number("sweeps of a chain", "work"),
     "presence.SOFTNESS": Number("temperature of the relaxation", "tuned"),
-    "presence.LEAST_ALONE": Number("expected count below which a class is not sampled", "work"),
     "presence.FREQUENCY": Number("frequency of the noise of a class", "tuned"),
     "questions.MOST_COMPARED": Number("items among which questions are chosen", "work", "unused"),
     "scores.NATS": Number("nats per unit of another model's scores", "tuned"),
     "scores.LOG_FACTOR_SD": Number("deviation of the log of that among models", "tuned", "unused"),
     "tilt.CHANCE": Number("an offset counts beyond this many times what chance gives", "tuned"),
     "tilt.CONCENTRATION": Number("items that prior weights count as", "tuned"),
-    "tilt.PRECISION": Number("precision of the exponent of prior weights around one", "tuned"),
     "unknown.COMMON": Number("share of the variance of an item that its class has in common", "tuned", "fit chance"),
-    "unknown.QUARTER": Number("quantile by which the distance of a batch is told", "convention", "fit chance"),
     "unknown.NOTHING_UNKNOWN": Number("chance that nothing is unknown", "convention", "chance"),
     "unknown.ELSEWHERE": Number("chance that a batch comes from elsewhere", "tuned", "chance"),
-    "unknown.SAME_SHIFT": Number("deviation of the shift of a batch from the same source", "tuned"),
     "unknown.OTHER_SHIFT": Number("scale of the shift of a batch from elsewhere", "tuned"),
     "unknown.OTHER_WIDTH": Number("deviation of the log of its width", "tuned"),
     "unknown.NEAR_LEVEL": Number("level of unknown items that look nearly known", "tuned"),
     "unknown.NEAR_CHANCE": Number("chance of a batch with such items", "tuned", "chance"),
     "unknown.MOST_GROUPS": Number("groups that count as evidence at most", "tuned"),
     "unknown.REJECTED": Number("chance above which an item is rejected", "convention", "chance"),
+    "unknown.REJECTED_KNOWN": Number(
+        "share of known items rejected where a person labelled some", "convention", "unused"
+    ),
 }
 CELLS = {name: GROUPS["tuning"][name] for name in (*HOME, *ELSEWHERE)} | {
     "clinc150-1": Cell(partial(bank, folder="clinc150-minilm", shots=1))
@@ -285,9 +279,9 @@ def measure(data: Path, only: Sequence[str], n_batches: int, workers: int) -> di
     return found
 
 
-def largest(changes: Mapping[str, Mapping[str, float]]) -> float:
-    """Return the largest change of a figure."""
-    return max(abs(value) for row in changes.values() for value in row.values())
+def largest(changes: Mapping[str, Mapping[str, float]], names: Iterable[str] = FIGURES) -> float:
+    """Return the largest change of some figures."""
+    return max(abs(row[name]) for row in changes.values() for name in names)
 
 
 def value_of(number: str) -> str:
@@ -299,60 +293,58 @@ def value_of(number: str) -> str:
     return f"{value:g}"
 
 
-def table(found: Mapping[str, Any], shown: Callable[[str], bool] = lambda _: True) -> str:
-    """Return the table, changes at half and at twice the value."""
-    head_row = ["number", "value", "meaning", "origin", *FIGURES.values()]
-    usual = ["as it is", "", "", "", *(f"{found['as it is'][name]:.1f}" for name in FIGURES)]
-    rows = [head_row, ["-" * 3] * len(head_row), usual]
-    for number, (meaning, origin, _) in NUMBERS.items():
-        if not shown(number):
-            continue
-        changes = found.get(number)
-        cells = [""] * len(FIGURES)
-        if changes and largest(changes):
-            cells = [" / ".join(f"{changes[str(factor)][name]:+.1f}" for factor in FACTORS) for name in FIGURES]
-        rows.append([f"`{number}`", value_of(number), meaning, origin, *cells])
+def table(found: Mapping[str, Any], numbers: Sequence[str], columns: Sequence[str], names: Sequence[str]) -> str:
+    """Return a table: what is said about each number, and changes at half and at twice its value."""
+    titles = ["number", *columns, *(FIGURES[name] for name in names)]
+    usual = ["as it is", *[""] * len(columns), *(f"{found['as it is'][name]:.1f}" for name in names)]
+    rows = [titles, ["-"] * len(titles), usual]
+    for number in numbers:
+        about = {"value": value_of(number), **NUMBERS[number]._asdict()}
+        changes, cells = found.get(number, {}), [""] * len(names)
+        if changes:
+            cells = ["/".join(f"{changes[str(factor)][name]:+.1f}" for factor in FACTORS) for name in names]
+        rows.append([f"`{number}`", *(about[column] for column in columns), *cells])
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 def page() -> Page:
     """Return the page of what was kept."""
     found = json.loads(RESULTS.read_text(encoding="utf-8"))
-    moving = [number for number in NUMBERS if number in found and largest(found[number]) > FLAT]
-    used = [number for number in NUMBERS if number in found and largest(found[number])]
-    moving.sort(key=lambda number: -largest(found[number]))
+    measured = [number for number in NUMBERS if number in found]
+    moving = [number for number in measured if largest(found[number], MAIN) > FLAT]
+    moving.sort(key=lambda number: -largest(found[number], MAIN))
     figure = {
-        number: {"half": list(found[number]["0.5"].values()), "double": list(found[number]["2.0"].values())}
+        number: {
+            said: [found[number][str(factor)][name] for name in MAIN]
+            for said, factor in zip(("half", "twice"), FACTORS, strict=True)
+        }
         for number in moving
     }
-    short = "\n".join(
-        line.replace(" --- ", " - ") for line in table(found, lambda number: number in moving).splitlines()
-    )
-    worst = ", ".join(f"`{number}` ({largest(found[number]):.1f})" for number in moving[:3])
+    of_labels = max(measured, key=lambda number: largest(found[number], ("closed", "open", "shifted")))
+    most = largest(found[of_labels], ("closed", "open", "shifted"))
     return Page(
         name="sensitivity",
         title="Sensitivity",
         question=(
-            "What changes if a number of the model is halved or doubled? Percent right of known items, known items "
-            "rejected in closed batches and unknown items rejected in open ones; changes in points at half / twice the "
-            "value. Rows are numbers that change a figure by more than half a point."
+            "What changes if a number of the model is halved or doubled? Percent right of the known items, known "
+            "items rejected in closed batches, and unknown items rejected in open ones; changes in points, at half/at "
+            "twice the value. Rows are numbers that change one of these by more than two points."
         ),
-        alt="Changes of all figures in points, for each number that changes one by more than half a point",
+        alt="Changes of five figures in points, for each number that changes one by more than two points",
         figure=lambda: dots(figure, "points", at=0),
-        table=short,
+        table=table(found, moving, ["value", "meaning"], list(MAIN)),
         shows=(
-            f"The engine has {len(NUMBERS)} module-level numbers. {len(used)} of them change a figure here at all, "
-            f"and {len(moving)} by more than half a point. Largest changes: {worst}."
+            f"The engine has {len(NUMBERS)} module-level numbers, limits of its work included. {len(measured)} of "
+            f"them can change these batches, and {len(moving)} do so by more than two points. Labels change most with "
+            f"`{of_labels}`, by {most:.1f} points."
         ),
         limits=(
-            f"{len(NUMBERS) - len(used)} numbers change nothing here: limits, and what only names, siblings, questions "
-            "or very large catalogues and batches use. One number is changed at a time, on data that the method was "
-            "tuned on, a few batches of each kind."
+            f"The other {len(NUMBERS) - len(measured)} numbers act on names, siblings, questions, labels of a person "
+            "or very large catalogues and batches alone. One number is changed at a time, on data that the method was "
+            "tuned on, with two batches of each kind: a point is six items of closed batches. The file has the origin "
+            "of every number, and what changes with a prior, with scores and with class means."
         ),
-        made=(
-            "The docstring of `studies/sensitivity.py` lists data and batches; `NUMBERS` there has the meaning and "
-            "the origin of every number."
-        ),
+        made="The docstring of `studies/sensitivity.py` lists data and batches.",
         commands=["python studies/sensitivity.py DATA", "python studies/sensitivity.py --render"],
         rows=[
             {"number": number, "value": value_of(number), "meaning": about.meaning, "origin": about.origin}
@@ -379,7 +371,7 @@ def main() -> None:
         found = measure(asked.data, asked.only, asked.batches, asked.workers)
         found = (json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {}) | found
         keep(RESULTS, {name: found[name] for name in ("as it is", *NUMBERS) if name in found})
-        print(table(found))
+        print(table(found, list(NUMBERS), ["value", "meaning", "origin"], list(FIGURES)))
     if asked.render or not asked.data:
         page().write()
 

@@ -35,7 +35,6 @@ from handful.engine.left_out import (
     assign_folds,
 )
 from handful.engine.linear import (
-    ENOUGH_FOR_SPREAD,
     class_sums,
     default_slope,
     fit_class_means,
@@ -309,7 +308,7 @@ def _spread(points: Floats, codes: Ints, n_classes: int, each: Floats) -> float 
     """Σ r_n |x_n - μ_y|² / (Σ r_n - K), or None if there are too few examples."""
     mass = np.bincount(codes, each, n_classes).astype(points.dtype)
     freedom = float(each.sum(dtype=np.float64)) - int((mass > 0).sum())
-    if freedom < ENOUGH_FOR_SPREAD:
+    if freedom < 10:
         return None
     means = class_sums(points, codes, n_classes, each) / np.maximum(mass, 1)[:, None]
     return float(np.dot(each, ((points - means[codes]) ** 2).sum(1))) / freedom

@@ -54,8 +54,6 @@ NATS_OF_MEANS = 14.0
 SHARE_OF_EXCESS = 0.7
 # δ, what is tried; at 1 the space stays as it is.
 SHRINKAGES = (1.0, 0.9, 0.8, 0.6)
-# The spread is known if there are this many more examples than classes.
-ENOUGH_FOR_SPREAD = 10
 # a, what an item of a class counts, in examples, and the share of the gain in nats that is believed.
 PULL, BELIEVED = 2.0, 0.5
 
@@ -338,7 +336,7 @@ def fit_class_means(means: Floats, shots: Floats, points: Floats, codes: Ints) -
     kept = kept[np.linspace(0, len(kept) - 1, some).round().astype(np.int64)]
     x, own, copies, s = points[kept], codes[kept], copies[kept], shots[codes[kept]]
     away = (x - means[own]) * np.sqrt(s / (s - 1))[:, None]
-    spread = float((away**2).sum(1).mean()) if len(kept) >= ENOUGH_FOR_SPREAD else None
+    spread = float((away**2).sum(1).mean()) if len(kept) >= 10 else None
     if len(kept) < FEWEST_LEFT_OUT or len(means) == 1:
         return FittedMeans(
             *head_of_means(means, shots, spread or 0.0, default_slope(means)), spread, Calibration.without_examples(1.0)

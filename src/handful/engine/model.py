@@ -36,7 +36,6 @@ from handful.engine.presence import (
 )
 from handful.engine.tilt import CONCENTRATION, OffsetTilt, Prior, estimate_offset, tilt_by_prior
 from handful.engine.unknown import (
-    QUARTER,
     REJECTED,
     UnknownEvidence,
     UnknownModel,
@@ -56,10 +55,6 @@ Bools = npt.NDArray[np.bool_]
 MOST_DECIDING, MOST_COUNTED, MOST_AT_A_TIME = 2**10, 2**13, 2**12
 # Exponents are not smaller than this: they count for nothing.
 LOWEST = -60.0
-# Labels of a batch that is far from the catalogue are raised to minus this power of its distance.
-CERTAINTY = 0.25
-# An item counts at least this much, so that a batch of unknown items is still a batch.
-LEAST_WEIGHT = 1e-3
 # The fixed label of an item that is known to belong to no class.
 NO_CLASS = -2
 
@@ -479,7 +474,7 @@ class Decision:
         q = posterior.with_columns((1 - alone) * others + alone, columns, own)
         if np.any(np.asarray(self.distance) > 1):
             # A batch that is farther from the catalogue than its own examples is labelled with less certainty.
-            q **= (np.maximum(self.distance, 1) ** -CERTAINTY)[..., None, None].astype(q.dtype)
+            q **= (np.maximum(self.distance, 1) ** -0.25)[..., None, None].astype(q.dtype)
             q /= q.sum(-1, keepdims=True)
         return ItemLabels(q, 1 / items.likelihood.sum(-1), log_absence(posterior, others), unknown)
 
@@ -545,7 +540,7 @@ class Decision:
         with_known = evidence.with_known * (1 - evidence.with_unknown)
         neither = (1 - evidence.with_unknown) * (1 - evidence.with_known)
         unknown = with_unknown + neither * self.unknown_posterior.of_items(evidence.t, evidence.sizes)
-        unknown /= np.maximum(with_unknown + with_known + neither, LEAST_WEIGHT)
+        unknown /= np.maximum(with_unknown + with_known + neither, 1e-3)
         return np.asarray(np.where(items.unlabelled, unknown, items.none))
 
     def distance_ratio(self, items: BatchItems, joint: Floats, dots: Floats) -> PerBatch:
@@ -559,7 +554,7 @@ class Decision:
         # Items that a person labelled come last, and are not counted.
         largest = np.finfo(away.dtype).max
         away, last = np.sort(np.where(unlabelled, away, largest), axis=-1), unlabelled.sum(-1, keepdims=True) - 1
-        at = QUARTER * np.maximum(last, 0)
+        at = 0.25 * np.maximum(last, 0)  # unknown items are rarely among the nearest quarter
         lower, upper = (np.take_along_axis(away, end.astype(np.intp), -1) for end in (np.floor(at), np.ceil(at)))
         quarter = np.where(last < 0, model.quarter, lower + (at - np.floor(at)) * (upper - lower))[..., 0]
         return np.maximum(quarter / model.quarter, 0.0)
@@ -592,7 +587,7 @@ def _decided(items: BatchItems) -> tuple[Decision, Floats, ItemPosterior]:
         evidence = at.unknown_evidence(items, joint, dots)
         each = evidence._replace(weights=evidence.weights / items.copies)
         at = replace(at, unknown_posterior=UnknownPosterior.of(model, each, items.context.unknown_share))
-        weights = np.maximum(1 - at.unknown(items, evidence) ** 2, LEAST_WEIGHT)
+        weights = np.maximum(1 - at.unknown(items, evidence) ** 2, 1e-3)  # a batch of unknown items is still a batch
         if (weights < 1).any():
             unknown = (1 / weights - 1) * mean_likelihood(posterior, at.samples, at.n_classes)
             again = _tilted(items, weights)
@@ -840,7 +835,7 @@ def _tilted(items: BatchItems, weights: Floats) -> Decision:
     typical = weights * items.typicality
 
     def typical_shares(tilts: Floats) -> Floats:
-        return np.asarray(count(tilts, typical) / np.maximum(typical.sum(-1), LEAST_WEIGHT)[..., None])
+        return np.asarray(count(tilts, typical) / np.maximum(typical.sum(-1), 1e-3)[..., None])
 
     offset_tilt = estimate_offset(
         count, typical_shares, n_items, centre, allowed, head.weights, head.means, head.mass, items.spread

@@ -45,9 +45,6 @@ SHARED_ERROR = 0.2
 UNEVEN, EVEN, UNEVEN_LOG_ODDS = 1.0, 10.0, -1.0
 # Chains, and their sweeps, of which the first third does not count; T, the temperature of the relaxation.
 CHAINS, SWEEPS, SOFTNESS = 8, 6, 0.5
-# A class with a smaller expected count, each item labelled alone, is absent but for strays; per 75 items of a large
-# batch.
-LEAST_ALONE = 0.02
 # Frequency of the noise of a class: cycles when its expected count grows by a factor of e.
 FREQUENCY = 2.0
 
@@ -169,7 +166,8 @@ def sample_presence(
         )
     counts = posterior.sums(np.ones_like(posterior.scale))
     most = counts.max(-1, keepdims=True)
-    enough = counts >= np.minimum(LEAST_ALONE * max(n_items / 75, 1.0), most)
+    # A class with a smaller expected count is absent but for strays; per 75 items of a large batch.
+    enough = counts >= np.minimum(0.02 * max(n_items / 75, 1.0), most)
     columns = chosen_columns(enough)
     own, valid = posterior.of_columns(columns), take_columns(enough, columns)
     order = posterior.scale.argsort(-1)  # sums of single precision are the same in whatever order the items came

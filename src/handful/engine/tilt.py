@@ -42,8 +42,6 @@ Floats = npt.NDArray[np.floating]
 CHANCE = 2.0
 # c of weights that a user gives.
 CONCENTRATION = 300.0
-# Precision of γ around one.
-PRECISION = 4.0
 
 
 class OffsetTilt(NamedTuple):
@@ -168,8 +166,8 @@ def tilt_by_prior(
             expected = shares(weight)
             mean = (expected * log_weights).sum(-1)
             variance = (expected * log_weights**2).sum(-1) - mean**2
-            slope = seen - n_items * mean - PRECISION * (weight - 1)
-            weight = np.clip(weight + slope / (n_items * variance + PRECISION), 0.0, 1.0)
+            slope = seen - n_items * mean - 4 * (weight - 1)
+            weight = np.clip(weight + slope / (n_items * variance + 4), 0.0, 1.0)
     expected = np.asarray(concentration)[..., None] * shares(weight)
     tilts = np.zeros_like(log_weights)
     for _ in range(8):

@@ -50,13 +50,10 @@ from handful.engine.links import find_copies
 
 # Share of the variance of t that all items of a class have in common: that of a group does not fall below it.
 COMMON = 0.1
-# How near a batch is to the catalogue is read off the nearest quarter of its items: unknown ones are rarely among
-# them.
-QUARTER = 0.25
 # Chance that nothing is unknown, before anything is seen.
 NOTHING_UNKNOWN = 0.5
-# Chance that a batch comes from elsewhere; the deviation of κ if it does not and if it does, and that of log₄ w.
-ELSEWHERE, SAME_SHIFT, OTHER_SHIFT, OTHER_WIDTH = 0.7, 0.4, 2.0, 0.8
+# Chance that a batch comes from elsewhere; the scale of κ if it does, and the deviation of log₄ w.
+ELSEWHERE, OTHER_SHIFT, OTHER_WIDTH = 0.7, 2.0, 0.8
 # g of batches whose unknown items look nearly known, and the chance of such a batch.
 NEAR_LEVEL, NEAR_CHANCE = 0.3, 0.25
 # Evidence of more groups than this counts as that of this many: what is wrong with means and variances does not
@@ -97,7 +94,7 @@ def fit_unknown_model(head: LinearHead, points: Floats, codes: Ints) -> UnknownM
     distance, score = examples.spread_of(examples.own_distance), examples.spread_of(examples.score)
     if pair_odds[1] <= 0 or distance[1] <= 0 or score[1] <= 0:
         return None
-    quarter = max(float(np.quantile(examples.own_distance, QUARTER)), COMMON * examples.spread)
+    quarter = max(float(np.quantile(examples.own_distance, 0.25)), COMMON * examples.spread)
     gain = float(examples.weights @ (examples.seen_score - examples.score))
     bare = UnknownModel(pair_odds, distance, score, (0, 0), (1, 0), (1, 0), quarter, gain)
     known = bare.statistic(examples.own_distance, examples.score)
@@ -409,7 +406,7 @@ class _Grid(NamedTuple):
 def _grid() -> _Grid:
     shifts, log_widths = np.linspace(-1, 7, 17), np.linspace(0, 1, 4)
     same = np.full((len(shifts), len(log_widths)), -np.inf)
-    same[:, 0] = log_softmax(-0.5 * (shifts / SAME_SHIFT) ** 2)
+    same[:, 0] = log_softmax(-0.5 * (shifts / 0.4) ** 2)
     # A Cauchy distribution: a batch may be very far.
     of_shifts, of_widths = -np.log1p((shifts / OTHER_SHIFT) ** 2), -0.5 * (log_widths / OTHER_WIDTH) ** 2
     other = log_softmax(of_shifts)[:, None] + log_softmax(of_widths)
