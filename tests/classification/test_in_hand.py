@@ -105,6 +105,11 @@ THINGS = {
         file(d / "b.csv", lambda p: pd.DataFrame(measured(B)).to_csv(p, index=False)),
         False,
     ),
+    "Parquet with measurements": lambda d: (
+        file(d / "c.parquet", pd.DataFrame(measured(X, Y)).to_parquet),
+        file(d / "b.parquet", pd.DataFrame(measured(B)).to_parquet),
+        False,
+    ),
     "table of Excel": lambda d: (
         file(d / "c.xlsx", lambda p: pd.DataFrame(measured(X, Y)).to_excel(p, index=False)),
         file(d / "b.csv", lambda p: pd.DataFrame(measured(B)).to_csv(p, index=False, sep=";", decimal=",")),

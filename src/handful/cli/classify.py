@@ -210,7 +210,9 @@ def classify_command(
             "the vectors of the catalogue; else efficientnet-lite0 for images and minilm for sentences."
         ),
     ] = None,
-    features: Annotated[str | None, typer.Option(help="Column of vectors, or the prefix of their columns.")] = None,
+    features: Annotated[
+        str | None, typer.Option(help="Column of vectors, prefix of their columns, or height,width.")
+    ] = None,
     labels: Annotated[str | None, typer.Option(help="Column of labels, if it cannot be detected.")] = None,
     text: Annotated[
         str | None,

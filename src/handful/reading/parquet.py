@@ -24,7 +24,7 @@ from handful.machine.extras import import_pyarrow
 from handful.machine.untrusted import Budget, parse_json, refuse_irregular
 from handful.machine.whole_file import written_whole
 from handful.reading.header import FEATURE_NAMES, PATH_NAME, TEXT_NAMES, Asked, dimension_columns, find_column
-from handful.reading.table import Table, no_items
+from handful.reading.table import Table, chosen_measurements, no_items
 from handful.shapes import Float
 
 ENDINGS = (".parquet", ".pq")
@@ -72,7 +72,8 @@ def read_parquet(path: Path, asked: Asked) -> Table:
         raise BankError(
             f"what handful noted in the metadata of {where} is damaged ({error}); export it again"
         ) from error
-    return Table(where, columns.n_rows, vectors=matrix, columns=columns, **about).without(lost)
+    measured = tuple(_measured(pa, schema, asked, where))
+    return Table(where, columns.n_rows, vectors=matrix, columns=columns, measured=measured, **about).without(lost)
 
 
 def parquet_files(path: Path) -> list[Path]:
@@ -221,13 +222,24 @@ def _vector_columns(pa: Any, schema: Any, asked: Asked, where: str) -> list[str]
         column = features or vector_column(pa, schema, where)
         return [find_column(schema.names, column, FEATURE_NAMES, "features", where)]
     numbers = [field.name for field in schema if is_number(pa, field.type)]
-    if wide := dimension_columns(numbers, features, where):
+    if wide := dimension_columns(numbers, features, where) or _measured(pa, schema, asked, where):
         return wide
     if {*TEXT_NAMES, PATH_NAME} & set(schema.names):
         return []
     if features is not None:
         return [find_column(schema.names, features, (), "features", where)]
     raise no_items(schema.names, where)
+
+
+def _measured(pa: Any, schema: Any, asked: Asked, where: str) -> list[str]:
+    """Return the columns of measurements, if there are no other vectors."""
+    numbers = [field.name for field in schema if is_number(pa, field.type)]
+    lists = any(_is_list(pa, field.type) and is_number(pa, field.type.value_type) for field in schema)
+    if asked.text or asked.features in schema.names or (asked.features is None and lists):
+        return []
+    if dimension_columns(numbers, asked.features, where):
+        return []
+    return chosen_measurements(schema.names, asked, lambda name: name in numbers, where)
 
 
 def _matrix(
