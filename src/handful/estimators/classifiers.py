@@ -453,7 +453,7 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             What the page shows of each row: paths, arrays or Pillow images; or sentences.
         folder : path-like, optional
             Where the answers are kept; by default they are kept no longer than the call takes.
-        **known : object
+        prior, candidates, given, new_classes, sequence, pool, order, coarse, expect_unknown : object
             As in `infer`.
 
         Returns
@@ -472,6 +472,7 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         review = import_extra("handful.review.memory", "review").review
         return review(self, X, images=images, texts=texts, folder=folder, known=known)
 
+    @takes(Known)
     def predict_proba(self, X: Any, groups: Any = None, **known: Unpack[Known]) -> npt.NDArray[np.float64]:
         """Return the probabilities of the classes for all rows of X, jointly; columns in the order of `classes_`.
 
