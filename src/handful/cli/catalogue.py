@@ -257,7 +257,7 @@ def rename(
 
     \b
     Example:
-      handful catalogue rename birds.handful sparow sparrow
+      handful catalogue rename birds.handful tit "great tit"
     """
     from handful.catalogue import rename
 
