@@ -12,9 +12,9 @@ made at the beginning (`once`), the `least certain` one, or one at `random`; aft
 again. `one by one` labels nothing again: the person reads the items in their order. A session ends after 60 answers;
 what is not reached by then counts as 60. No audits.
 
-`audit`: sessions of 32 questions, one in four of which is an audit, on batches of 60 items of 5 classes, one example of
-each of 20 classes. The interval for the share of wrong labels is compared with the truth, after 16 questions and at the
-end.
+`audit`: sessions of 24 questions on batches of 60 items of 5 classes, one example of each of 20 classes. One question
+in four is an audit, and all of them are once nothing else is worth asking. The interval for the share of wrong labels
+is compared with the truth, after 12 questions and at the end.
 
 `batches`: 20 batches in a row of 60 items of 6 of 40 classes, of which the catalogue has 30 at first, with 1 example
 each. Ten answers per batch become examples of the catalogue. Compared is the share right before any answer, with the
@@ -171,11 +171,11 @@ def measured_answers(folder: Path, shots: int, lacking: int) -> Row:
 
 def measured_audit(folder: Path) -> Row:
     """Return how often the interval has the true share, and its mean half-width."""
-    found: dict[str, list[list[float]]] = {"16": [], "32": []}
+    found: dict[str, list[list[float]]] = {"12": [], "24": []}
     for number in range(SESSIONS):
         drawn = Drawn(folder, number, 60, 5, 20, number % 2, 1)
         with at_the_page(drawn, audits=True) as person:
-            for n in range(1, 33):
+            for n in range(1, 25):
                 first = person.state["first"]
                 person.answer(first[0] if first else person.open()[0])
                 if str(n) in found:
@@ -237,8 +237,8 @@ def requirements(found: dict[str, dict[str, list[Row]]]) -> Iterator[tuple[str, 
         yield "99 % right with at most a quarter of the answers of one by one", f"{share:.0%}", share <= 0.25
     audits = [row for of in found.values() for row in of.get("audit", [])]
     if audits:
-        covered = mean(one for row in audits for one in row["32"]["covered"])
-        n = sum(len(row["32"]["covered"]) for row in audits)
+        covered = mean(one for row in audits for one in row["24"]["covered"])
+        n = sum(len(row["24"]["covered"]) for row in audits)
         yield f"the interval covers in 85 to 97 % of {n} sessions", f"{covered:.1%}", 0.85 <= covered <= 0.97
     batches = [row for of in found.values() for row in of.get("batches", [])]
     if batches:
@@ -265,15 +265,15 @@ def page() -> Page:
             shown[f"{shots} examples, {lacking} unknown"] = {rule: needed[rule][1] for rule in RULES}
     said = [NOT_YET]
     if audits and batches:
-        last = [row["32"] for row in audits]
+        last = [row["24"] for row in audits]
         at = {
             n: [100 * mean(row[name][n - 1] for row in batches) for name in ("grows", "fixed")] for n in (1, 5, 10, 20)
         }
-        early, late = (mean(one for row in audits for one in row[n]["covered"]) for n in ("16", "32"))
+        early, late = (mean(one for row in audits for one in row[n]["covered"]) for n in ("12", "24"))
         width, n_audits = (mean(row[name] for row in last) for name in ("half_width", "audits"))
         said = [
-            f"The 90 % interval of the checks had the true share of wrong labels in {early:.0%} of sessions after 16 "
-            f"questions, and in {late:.0%} after 32, when it was ± {100 * width:.0f} points by {n_audits:.0f} checks.",
+            f"The 90 % interval of the checks had the true share of wrong labels in {early:.0%} of sessions after 12 "
+            f"questions, and in {late:.0%} after 24, when it was ± {100 * width:.0f} points by {n_audits:.0f} checks.",
             "In 20 batches in a row, right before any answer in batch 1, 5, 10 and 20: "
             f"{', '.join(f'{grows:.0f}' for grows, _ in at.values())} % with what was confirmed, "
             f"{', '.join(f'{fixed:.0f}' for _, fixed in at.values())} % with the first catalogue.",

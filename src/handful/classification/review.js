@@ -166,6 +166,7 @@
     drawSide();
     drawAbout();
     drawList();
+    if (current < 0 && filter.show === "first" && shown.length) choose(shown[0]);
   }
 
   function adopt() {
@@ -441,6 +442,7 @@
     cards.clear();
     byId("list").replaceChildren();
     byId("nothing").hidden = shown.length > 0;
+    byId("nothing").textContent = live && filter.show === "first" ? "Nothing is left that is worth asking." : "No item matches.";
     byId("matches").textContent = counted(shown.length, "item") + (data.left_out ? " of the " + nItems.toLocaleString("en") + " on this page; " + data.left_out.toLocaleString("en") + " more certain ones are in the table of predictions" : "");
     drawChips();
     drawMore();
