@@ -56,7 +56,8 @@ class Server:
     def kill(self):
         if self.process.poll() is None:
             os.kill(self.process.pid, signal.SIGKILL)
-        self.process.communicate()
+        self.process.wait()
+        self.process.stdout.close()
 
 
 @pytest.fixture

@@ -1,0 +1,58 @@
+"""`handful review`: the options of `classify`, refusals before the work, and what is said at the end."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+from handful.cli.classify import classify_command
+from handful.cli.main import main
+from handful.cli.review import FROM_CLASSIFY, review_command
+from handful.review import files
+from handful.review.server import Finished
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "catalogue.npz", features=rng.normal(size=(4, 6)), labels=list("abcd"))
+    np.savez(tmp_path / "today.npz", features=rng.normal(size=(5, 6)))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_it_has_the_options_of_classify_word_for_word():
+    own, theirs = inspect.signature(review_command).parameters, inspect.signature(classify_command).parameters
+    assert set(FROM_CLASSIFY) <= set(own)
+    without = set(theirs) - set(own)
+    assert without == {"context", "scores", "sites", "annotate", "pictures", "method", "on"}
+
+
+def test_an_interrupted_review_goes_on_with_the_same_command(here, monkeypatch, capsys):
+    served = []
+    monkeypatch.setattr(files, "serve", lambda page, finish, where: served.append((page.title, where.host)))
+    assert main(["review", "catalogue.npz", "today.npz"]) == 130
+    assert "run the same command again to go on" in capsys.readouterr().err
+    assert served == [("today", "127.0.0.1")]
+    assert (here / "today.labels.csv.review" / "journal.jsonl").is_file()
+    assert not (here / "today.labels.csv").exists()
+
+
+def test_what_was_written_is_said(here, monkeypatch, capsys):
+    monkeypatch.setattr(files, "serve", lambda page, finish, where: finish(page.review, False))
+    assert main(["review", "catalogue.npz", "today.npz", "--out", "labels.csv", "--report", "page.html"]) == 0
+    said = capsys.readouterr().out
+    for name in ("labels.csv", "labels.corrections.json", "page.html"):
+        assert f"wrote {name}" in said
+        assert (here / name).is_file()
+    monkeypatch.setattr(files, "serve", lambda page, finish, where: Finished(["x.csv"], "handful catalogue add"))
+    assert main(["review", "catalogue.npz", "today.npz", "--out", "labels.csv"]) == 0
+    assert "for later batches: handful catalogue add" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("out", ["today.npz", "catalogue.npz", "labels.txt"])
+def test_no_input_is_overwritten(here, out, capsys):
+    before = (here / "today.npz").read_bytes()
+    assert main(["review", "catalogue.npz", "today.npz", "--out", out]) == 1
+    assert (here / "today.npz").read_bytes() == before
+    assert not list(here.glob("*.review"))
