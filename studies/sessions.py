@@ -9,12 +9,12 @@ A simulated person, who is always right, answers over HTTP what the page of `han
 a Dirichlet of parameter 2; in half of the cells the catalogue lacks two of them. Counted are answers until 95 and 99 %
 of the labels are right, if the next item is the first question of the page (`again`), the next of a list of questions
 made at the beginning (`once`), the `least certain` one, or one at `random`; after every answer the batch is labelled
-again. `one by one` labels nothing again: the person reads the items in their order. A session ends after 60 answers;
-what is not reached by then counts as 60. No audits.
+again. `one by one` labels nothing again: the person reads the items in their order. A session ends after 50 answers;
+what is not reached by then counts as 50. No audits.
 
 `audit`: sessions of 24 questions on batches of 60 items of 5 classes, one example of each of 20 classes. One question
 in four is an audit, and all of them are once nothing else is worth asking. The interval for the share of wrong labels
-is compared with the truth, after 12 questions and at the end.
+is compared with the truth, after 12 questions and at the end. These sessions do without HTTP.
 
 `batches`: 20 batches in a row of 60 items of 6 of 40 classes, of which the catalogue has 30 at first, with 1 example
 each. Ten answers per batch become examples of the catalogue. Compared is the share right before any answer, with the
@@ -52,10 +52,10 @@ RESULTS = Path(__file__).parent / "results" / "sessions"
 GROUPS = {"confirmation": ("grocery-efflite0", "banking77-minilm", "tinyimagenet200-efflite0")}
 RULES = ("again", "once", "least certain", "random", "one by one")
 GOALS = (0.95, 0.99)
-ITEMS, PRESENT, CLASSES, MOST, TASKS = 80, 6, 40, 60, 2
+ITEMS, PRESENT, CLASSES, MOST, TASKS = 80, 6, 40, 50, 1
 # Examples per class, and classes of the batch that the catalogue lacks.
-CELLS = ((1, 0), (1, 2), (5, 0), (5, 2))
-SESSIONS = 67  # on each bank
+CELLS = ((1, 0), (5, 0), (1, 2), (5, 2))
+SESSIONS = 40  # on each bank
 HOST = "127.0.0.1:8000"
 Row = dict[str, Any]
 
@@ -174,16 +174,21 @@ def measured_audit(folder: Path) -> Row:
     found: dict[str, list[list[float]]] = {"12": [], "24": []}
     for number in range(SESSIONS):
         drawn = Drawn(folder, number, 60, 5, 20, number % 2, 1)
-        with at_the_page(drawn, audits=True) as person:
+        label = MemoryLabeller(drawn.classifier, drawn.batch)
+        with tempfile.TemporaryDirectory() as place, opened(Path(place), {}) as journal:
+            review = BatchReview(journal, label)
             for n in range(1, 25):
-                first = person.state["first"]
-                person.answer(first[0] if first else person.open()[0])
+                audited, asked = review.audit_item, [one.item for one in review.questions()]
+                still = [item for item in range(len(drawn.truth)) if item not in review.state.decisions]
+                item = audited if audited is not None else next(iter([*asked, *still]))
+                kind = "class" if drawn.truth[item] in label.named else "new"
+                how = "asked" if audited is None else "audit"
+                review.decide(review.state.number, [item], kind, [drawn.truth[item]], how)
                 if str(n) in found:
-                    n_audited, _, low, high, _ = person.state["progress"]["audit"]
-                    wrong = 1 - float(person.right.mean())
-                    found[str(n)].append(
-                        [int(low - 1e-9 <= wrong <= high + 1e-9), round((high - low) / 2, 4), n_audited]
-                    )
+                    audit, left = review.audit(), [one for one in still if one != item]
+                    wrong = sum(review.said_by_model(one) != drawn.truth[one] for one in left) / len(drawn.truth)
+                    covers = audit.low - 1e-9 <= wrong <= audit.high + 1e-9
+                    found[str(n)].append([int(covers), round((audit.high - audit.low) / 2, 4), audit.n_audited])
     return {
         n: {"covered": [one[0] for one in rows], "half_width": round(mean(one[1] for one in rows), 4),
             "audits": round(mean(one[2] for one in rows), 2)}

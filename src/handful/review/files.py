@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from handful.catalogue import Catalogue
+from handful.catalogue.files import is_catalogue
 from handful.classification.building import add_to_catalogue
 from handful.classification.label import Fitted, label
 from handful.classification.label_studio import write_label_studio
@@ -95,7 +96,7 @@ def review_files(fitted: Fitted, outputs: Outputs, title: str, where: Address, *
         page = Page(review, title, out=str(outputs.labels), can_add=grows)
 
         def end(found: BatchReview, add: bool) -> Finished:
-            return finish(found, outputs, title, catalogue if grows else None, add=add)
+            return finish(found, outputs, title, catalogue, add=add and grows)
 
         return serve(page, end, where)
 
@@ -134,15 +135,23 @@ def finish(
     if outputs.page is not None:
         write_page(found, outputs.page, title=title)
         written.append(outputs.page)
-    command, batch = "", found.inputs.get("batch")
+    batch, command = found.inputs.get("batch"), ""
     if catalogue is not None and batch is not None and review.confirmed():
         if add:
             add_to_catalogue(catalogue, outputs.corrections, batch, person=review.person, session=outputs.folder.name)
             written.append(catalogue)
         else:
-            words = (catalogue, "--from", outputs.corrections, batch)
-            command = shlex.join(["handful", "catalogue", "add", *map(str, words)])
+            command = _adding(catalogue, outputs.corrections, batch)
     return Finished([str(path) for path in written], command)
+
+
+def _adding(catalogue: Path, corrections: Path, batch: Path) -> str:
+    """Return the command that adds what was confirmed; examples that are no catalogue file become one first."""
+    file, build = catalogue, ""
+    if not is_catalogue(catalogue):
+        file = Path(f"{catalogue.stem}.handful")
+        build = shlex.join(["handful", "catalogue", "build", str(catalogue), "--out", str(file)]) + " && "
+    return build + shlex.join(["handful", "catalogue", "add", str(file), "--from", str(corrections), str(batch)])
 
 
 def with_people(review: BatchReview, classified: Classified) -> Classified:
