@@ -35,6 +35,7 @@ from typing import Any
 import numpy as np
 from starlette.testclient import TestClient
 
+from handful.arguments import counted
 from handful.classification.page_data import best_questions
 from handful.estimators import BatchClassifier
 from handful.fewshot.reports.tables import markdown_table
@@ -268,21 +269,25 @@ def page() -> Page:
             pairs = [f"{mean(needed[rule][0]):.0f} / {mean(needed[rule][1]):.0f}" for rule in RULES]
             lines.append([shots, lacking, f"{mean(row['before'] for row in here):.1f}", *pairs])
             shown[f"{shots} examples, {lacking} unknown"] = {rule: needed[rule][1] for rule in RULES}
-    said = [NOT_YET]
-    if audits and batches:
-        last = [row["24"] for row in audits]
+    said = list[str]()
+    if audits:
+        early, late = (mean(one for row in audits for one in row[n]["covered"]) for n in ("12", "24"))
+        width, n_audits = (mean(row["24"][name] for row in audits) for name in ("half_width", "audits"))
+        said.append(
+            f"The 90 % interval of the checks had the true share of wrong labels in {early:.0%} of sessions after 12 "
+            f"questions, and in {late:.0%} after 24, when it was ± {100 * width:.0f} points by {n_audits:.0f} checks."
+        )
+    if batches:
         at = {
             n: [100 * mean(row[name][n - 1] for row in batches) for name in ("grows", "fixed")] for n in (1, 5, 10, 20)
         }
-        early, late = (mean(one for row in audits for one in row[n]["covered"]) for n in ("12", "24"))
-        width, n_audits = (mean(row[name] for row in last) for name in ("half_width", "audits"))
-        said = [
-            f"The 90 % interval of the checks had the true share of wrong labels in {early:.0%} of sessions after 12 "
-            f"questions, and in {late:.0%} after 24, when it was ± {100 * width:.0f} points by {n_audits:.0f} checks.",
+        said.append(
             "In 20 batches in a row, right before any answer in batch 1, 5, 10 and 20: "
             f"{', '.join(f'{grows:.0f}' for grows, _ in at.values())} % with what was confirmed, "
-            f"{', '.join(f'{fixed:.0f}' for _, fixed in at.values())} % with the first catalogue.",
-        ]
+            f"{', '.join(f'{fixed:.0f}' for _, fixed in at.values())} % with the first catalogue."
+        )
+    if not answers:
+        said.append(f"How many answers are needed: {NOT_YET.lower()}")
     return Page(
         name="sessions",
         title="A review from beginning to end",
@@ -298,7 +303,7 @@ def page() -> Page:
         table=markdown_table(["examples", "unknown classes", "right before, %", *RULES], lines),
         shows=" ".join(said),
         limits=(
-            f"{verdict(required)}. {TASKS} batches per cell and bank, and a person who is always right. Items that "
+            f"{verdict(required)}. {counted(TASKS, 'batch')} per cell and bank, and a person who is always right. Items that "
             "were asked since a check are no longer among those that it speaks for."
         ),
         made="A simulated person answers over HTTP. The docstring of `studies/sessions.py` says how batches are drawn.",

@@ -19,7 +19,6 @@ STUDIES = (
     "scores",
     "sites",
     "questions",
-    "sessions",
     "stata_protocol",
     "camera_traps",
     "voices",

@@ -1,7 +1,7 @@
 """Items whose class a person gave: they are examples of their class, and their label is fixed.
 
 Such an item counts as one example, like any other. When it counts three times, the rest of the batch is labelled less
-accurately (docs/do/review.md has the figures).
+accurately.
 """
 
 from __future__ import annotations
