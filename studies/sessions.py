@@ -35,7 +35,6 @@ from typing import Any
 import numpy as np
 from starlette.testclient import TestClient
 
-from handful.arguments import counted
 from handful.classification.page_data import best_questions
 from handful.estimators import BatchClassifier
 from handful.fewshot.reports.tables import markdown_table
@@ -303,8 +302,8 @@ def page() -> Page:
         table=markdown_table(["examples", "unknown classes", "right before, %", *RULES], lines),
         shows=" ".join(said),
         limits=(
-            f"{verdict(required)}. {counted(TASKS, 'batch')} per cell and bank, and a person who is always right. Items that "
-            "were asked since a check are no longer among those that it speaks for."
+            f"{verdict(required)}. Batches per cell and bank: {TASKS}. The person is always right. Items "
+            "that were asked since a check are no longer among those that it speaks for."
         ),
         made="A simulated person answers over HTTP. The docstring of `studies/sessions.py` says how batches are drawn.",
         commands=["python studies/sessions.py DATA", "python studies/sessions.py --render"],
