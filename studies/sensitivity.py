@@ -326,9 +326,8 @@ def page() -> Page:
         name="sensitivity",
         title="Sensitivity",
         question=(
-            "What changes if a number of the model is halved or doubled? Percent right of the known items, known "
-            "items rejected in closed batches, and unknown items rejected in open ones; changes in points, at half/at "
-            "twice the value. Rows are numbers that change one of these by more than two points."
+            "What changes if a number of the model is halved or doubled? Percent, and changes in points at half/at "
+            "twice the value, of numbers that change a figure by more than two points."
         ),
         alt="Changes of five figures in points, for each number that changes one by more than two points",
         figure=lambda: dots(figure, "points", at=0),
