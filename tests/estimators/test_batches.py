@@ -94,6 +94,7 @@ def test_the_order_of_rows_is_kept(world):
 @pytest.mark.filterwarnings("ignore:X has feature names")
 def test_groups_in_every_container_have_the_same_answer(world):
     classifier, batch, groups, _ = world
+    batch, groups = batch[groups < 200], groups[groups < 200]  # twenty of them
     expected = classifier.infer(batch, groups=groups)
     columns = {f"x{i}": column for i, column in enumerate(batch.T.copy())}
     for table, column in (
