@@ -9,7 +9,7 @@
 `label` can be called again and again with the same `fitted`, each time with something else that is known about the
 batch: `label(fitted, given={3: "dog"})`, `label(fitted, expect_unknown=0.2)`. What is named replaces what was known
 before, the rest stays. Items are not read or embedded again, and the catalogue is not fitted again, unless there are
-labels in `given`: they are examples, so its head is fitted once more with them. The folder `work` must exist until the
+labels in `given`: they are examples, and its head is updated with them. The folder `work` must exist until the
 last call: vectors of images and sentences are there.
 
 A catalogue that is already fitted, a `Catalogue` or the path of one that was saved, is neither embedded nor fitted.
