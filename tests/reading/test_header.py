@@ -40,6 +40,9 @@ def test_a_title_with_another_separator_in_it(tmp_path):
     path.write_text("Survey, May 2024\ne0;e1;label\n1;2;a\n3;4;b\n")
     with pytest.warns(TableWarning, match="line 1 is taken for a title, 'Survey, May 2024', and line 2 for the names"):
         assert read(path).n_rows == 2
+    path.write_text("Messung\nhoehe;breite\n1,5;2,5\n3,5;4,25\n")
+    with pytest.warns(TableWarning, match="line 2 for the names"):
+        assert read(path).vectors.tolist() == [[1.5, 2.5], [3.5, 4.25]]
     path.write_text("text,label\nwhere; here,\nwho; me,\n")
     assert read(path).n_rows == 2
 

@@ -34,6 +34,7 @@ from handful.reading.header import (
     is_blank,
     refuse_equal_names,
     refuse_unnamed,
+    warn_of_title,
 )
 from handful.reading.skipped import Skipped
 from handful.reading.table import Table, chosen_measurements, holds_items, is_clear_comma, not_a_number, with_point
@@ -135,10 +136,11 @@ def _header(
     (first, *below), delimiter = max(found, key=lambda one: sum(not is_blank(cell) for cell in one[0][0][1]))
     # A header has several names, in the places of the values below it.
     if sum(not is_blank(cell) for cell in first[1]) < 2 or not any(len(row) >= len(first[1]) for _, row in below):
-        for rows, by in found:
-            if place := header_place(rows, asked, str(path)):
-                first, below, delimiter = rows[place], rows[place + 1 :], by
-                break
+        below_title = [(place, by, rows) for rows, by in found if (place := header_place(rows, asked))]
+        if below_title:  # the names nearest to the title: rows of numbers with decimal commas have several values too
+            place, delimiter, rows = min(below_title, key=lambda one: (one[0], -len(one[2][one[0]][1])))
+            warn_of_title(rows, place, str(path))
+            first, below = rows[place], rows[place + 1 :]
     return first, [row for _, row in below], delimiter
 
 

@@ -152,8 +152,8 @@ def column_name(cell: Any) -> str:
     return "" if cell is None else str(plain_label(str(cell)))
 
 
-def header_place(rows: Sequence[tuple[int, Sequence[Any]]], asked: Asked, where: str) -> int:
-    """Return which of the rows has the names of the columns; warn if it is below a title.
+def header_place(rows: Sequence[tuple[int, Sequence[Any]]], asked: Asked) -> int:
+    """Return which of the rows has the names of the columns: the first, or one below a title.
 
     A title has one value, where most rows below have several. `rows` are the first ones that are not blank, each with
     its line.
@@ -164,10 +164,16 @@ def header_place(rows: Sequence[tuple[int, Sequence[Any]]], asked: Asked, where:
     name = column_name(filled[0][0])
     if name.lower() in COLUMN_NAMES or name in (asked.text, asked.features):
         return 0  # a table of one column, whose values contain the separator
-    place = next(place for place, cells in enumerate(filled) if len(cells) > 1)
-    said = f"{where}: line {rows[0][0]} is taken for a title, {name!r:.60}, and line {rows[place][0]} for the names of "
+    return next(place for place, cells in enumerate(filled) if len(cells) > 1)
+
+
+def warn_of_title(rows: Sequence[tuple[int, Sequence[Any]]], place: int, where: str) -> None:
+    """Say that the names of the columns are below a title."""
+    title = next(column_name(cell) for cell in rows[0][1] if not is_blank(cell))
+    said = (
+        f"{where}: line {rows[0][0]} is taken for a title, {title!r:.60}, and line {rows[place][0]} for the names of "
+    )
     warnings.warn(TableWarning(f"{said}the columns; delete what is above these if that is wrong"), stacklevel=2)
-    return place
 
 
 def refuse_equal_names(names: Sequence[str], where: str) -> None:

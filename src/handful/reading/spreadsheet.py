@@ -25,6 +25,7 @@ from handful.reading.header import (
     header_place,
     is_blank,
     refuse_equal_names,
+    warn_of_title,
 )
 from handful.reading.table import Table, no_items, table_of_lists
 
@@ -138,7 +139,9 @@ def _column(letters: str) -> int:
 def _table(rows: list[Any], lines: array[int], budget: Budget, asked: Asked, where: str) -> Table:
     if len(lines) < 2:
         raise BankError(f"{where} has no rows; expected a header, and one row per item")
-    index = header_place(list(zip(lines, rows[: LOOKED_AT + 1], strict=False)), asked, where)
+    looked = list(zip(lines, rows[: LOOKED_AT + 1], strict=False))
+    if index := header_place(looked, asked):
+        warn_of_title(looked, index, where)
     rows, lines = rows[index:], lines[index:]
     header = list(map(column_name, rows[0]))
     refuse_equal_names(header, where)
