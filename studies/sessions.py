@@ -265,10 +265,15 @@ def page() -> Page:
             needed = {
                 rule: [[n[goal] for row in here for n in row["needed"][rule]] for goal in (0, 1)] for rule in RULES
             }
-            pairs = [f"{mean(needed[rule][0]):.0f} / {mean(needed[rule][1]):.0f}" for rule in RULES]
+            pairs = [f"{mean(needed[rule][0]):.0f}/{mean(needed[rule][1]):.0f}" for rule in RULES]
             lines.append([shots, lacking, f"{mean(row['before'] for row in here):.1f}", *pairs])
             shown[f"{shots} examples, {lacking} unknown"] = {rule: needed[rule][1] for rule in RULES}
     said = list[str]()
+    if answers:
+        again, least = (
+            mean(n[1] for row in answers for n in row["needed"][rule]) for rule in ("again", "least certain")
+        )
+        said.append(f"For 99 %, questions take {again:.0f} answers, and the least certain items {least:.0f}.")
     if audits:
         early, late = (mean(one for row in audits for one in row[n]["covered"]) for n in ("12", "24"))
         width, n_audits = (mean(row["24"][name] for row in audits) for name in ("half_width", "audits"))
@@ -291,21 +296,16 @@ def page() -> Page:
         name="sessions",
         title="A review from beginning to end",
         question=(
-            "How many answers does a person give until 95 / 99 % of the labels of a batch are right? *again*: the "
-            "question of the page, chosen after every answer; *once*: a list made at the beginning; *least certain*; "
-            f"*random*; *one by one*: nothing is labelled again. {ITEMS} items of {PRESENT} classes; what is not "
-            f"reached after {MOST} answers counts as {MOST}. [From the first batch to the twentieth]"
-            "(../do/first_to_twentieth.md) shows how."
+            "Answers, at most 50, until 95/99 % of 80 labels are right. *again*: the "
+            "[page](../do/first_to_twentieth.md) chooses the question after every answer; *once*: at the beginning; "
+            "*one by one*: nothing is labelled again."
         ),
-        alt="Answers until 99 % of the labels are right, by how the items were chosen",
+        alt="Answers until 99 % of the labels are right",
         figure=lambda: dots(shown, "answers until 99 % are right"),
         table=markdown_table(["examples", "unknown classes", "right before, %", *RULES], lines),
         shows=" ".join(said),
-        limits=(
-            f"{verdict(required)}. Batches per cell and bank: {TASKS}. The person is always right. Items "
-            "that were asked since a check are no longer among those that it speaks for."
-        ),
-        made="A simulated person answers over HTTP. The docstring of `studies/sessions.py` says how batches are drawn.",
+        limits=(f"{verdict(required)}. Batches per cell and bank: {TASKS}. The person is always right."),
+        made="A simulated person answers over HTTP; see the docstring of `studies/sessions.py`.",
         commands=["python studies/sessions.py DATA", "python studies/sessions.py --render"],
         rows=[
             {

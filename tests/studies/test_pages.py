@@ -19,6 +19,7 @@ STUDIES = (
     "scores",
     "sites",
     "questions",
+    "sessions",
     "stata_protocol",
     "camera_traps",
     "voices",

@@ -56,6 +56,6 @@ def test_what_is_reached_is_said(changes, reached):
 def test_the_page_says_what_was_found(monkeypatch):
     monkeypatch.setattr(sessions, "kept", lambda folder, names: found())
     page = sessions.page()
-    assert "| 1 | 0 | 60.0 | 2 / 10 | 5 / 10 | 5 / 10 | 5 / 10 | 30 / 50 |" in page.text()
+    assert "| 1 | 0 | 60.0 | 2/10 | 5/10 | 5/10 | 5/10 | 30/50 |" in page.text()
     assert "60, 60, 60, 90 % with what was confirmed, 60, 60, 60, 60 %" in page.text()
     assert "3 of 3 requirements were met" in page.text()
