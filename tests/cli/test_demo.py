@@ -1,6 +1,8 @@
 import csv
+import io
 import pydoc
 import re
+from contextlib import redirect_stdout
 from html.parser import HTMLParser
 
 import numpy as np
@@ -14,9 +16,11 @@ from handful.datasets import load_clinc150, load_clinc150_sentences
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory):
-    """The folder of one demo."""
+    """The folder of one demo; beside it, what it prints."""
     place = tmp_path_factory.mktemp("demo") / "demo"
-    assert main(["demo", "--out", str(place)]) == 0
+    with redirect_stdout(io.StringIO()) as printed:
+        assert main(["demo", "--out", str(place)]) == 0
+    (place.parent / "terminal.txt").write_text(printed.getvalue(), encoding="utf-8")
     return place
 
 
@@ -70,8 +74,11 @@ def test_the_page_shows_the_batch_its_classes_and_the_gain(shown):
     assert "href='review.html'" in page
 
 
-def test_the_sentences_are_shown_in_the_terminal_and_on_the_page_to_review(shown, tmp_path, capsys):
+def test_the_sentences_are_shown_in_the_terminal_and_on_the_page_to_review(shown):
     sentences = np.array(load_clinc150_sentences())[demo.drawn(load_clinc150())[1][0]]
+    printed = (shown.parent / "terminal.txt").read_text(encoding="utf-8")
+    assert sum(f'  "{sentence}"\n' in printed for sentence in sentences) == demo.MOST_SHOWN
+    assert all(len(line) <= demo.WIDTH for line in printed.splitlines() if not line.startswith("The page: "))
     review = (shown / "review.html").read_text(encoding="utf-8")
     assert all(sentence in review for sentence in sentences if not set(sentence) & set("'\"<>&"))
     labels = [np.array(names) for names in (["a"] * 6, ["b"] * 5 + ["a"], ["a"] * 6)]
@@ -79,6 +86,13 @@ def test_the_sentences_are_shown_in_the_terminal_and_on_the_page_to_review(shown
     assert lines[1:3] == [f'  "{sentences[0]}"', "      b → a"]
     assert len(lines) == 2 + 2 * demo.MOST_SHOWN
     assert lines[-1] == "  and 1 more, on the page"
+    long = demo.Labelled(np.array(["word " * 40]), *(np.array([name]) for name in "aba"))
+    assert max(map(len, demo.changes_said(long).splitlines())) <= demo.WIDTH
+
+
+def test_no_header_of_the_page_breaks_inside_a_word(shown):
+    rules = re.findall(r"(?:^|})\s*th \{([^}]*)\}", (shown / "index.html").read_text(encoding="utf-8"), re.MULTILINE)
+    assert any("overflow-wrap: normal" in rule for rule in rules)
 
 
 def test_the_gain_is_a_mean_of_pairs():

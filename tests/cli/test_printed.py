@@ -89,6 +89,21 @@ def test_a_terminal_never_gets_a_line_that_is_too_long(capsys, monkeypatch, colu
     text = terminal.getvalue().replace("\x1b[1m", "").replace("\x1b[2m", "").replace("\x1b[0m", "")
     assert max(map(len, text.splitlines())) <= columns
     assert "".join(NAMES[2].split()) in "".join(text.split())
+    assert "  items  expected  chance  class" in map(str.rstrip, text.splitlines())
+
+
+@pytest.mark.parametrize("columns", [120, 80, 40])
+def test_no_word_of_a_header_is_broken(monkeypatch, columns):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    for name, value in {"TERM": "xterm", "COLUMNS": str(columns), "NO_COLOR": "1"}.items():
+        monkeypatch.setenv(name, value)
+    table = printed._table(("item", "left"), ("number", "right"), ("classes present", "left"))
+    table.add_row("3", "7", "one_long_name_without_blanks_" * 20)
+    printed.show(table)
+    lines = terminal.getvalue().replace("\x1b[2m", "").replace("\x1b[0m", "").splitlines()
+    assert lines[0].split()[:3] == ["item", "number", "classes"]
+    assert max(map(len, lines)) <= columns
 
 
 def test_groups_are_told_with_their_classes(tmp_path, capsys):

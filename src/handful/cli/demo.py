@@ -51,7 +51,8 @@ p { margin: .4rem 0 } a { color: var(--in) } .quiet { color: var(--quiet) }
 .answers b { display: block; font-size: 1.9rem; line-height: 1.2 }
 table { border-collapse: collapse; width: 100%; table-layout: fixed }
 th:first-child { width: 30% } th, td { padding: .28rem .5rem; text-align: right; vertical-align: top }
-th { font-weight: 600; border-bottom: 1px solid var(--rule) } td { border-bottom: 1px solid var(--soft) }
+th { font-weight: 600; overflow-wrap: normal; border-bottom: 1px solid var(--rule) }
+td { border-bottom: 1px solid var(--soft) }
 th:first-child, td:first-child, .words td, .words th { text-align: left; padding-left: 0 }
 .words th:first-child { width: 34% }
 td i { display: block; height: 5px; border-radius: 3px; background: var(--in); margin: .1rem 0 0 auto }
@@ -171,7 +172,8 @@ def changes_said(first: Labelled) -> str:
     changed = first.changed()
     lines = ["Sentences whose label the batch changed:"]
     for i in changed[:MOST_SHOWN]:
-        lines += [f'  "{first.sentences[i]}"', f"      {first.alone[i]} → {first.together[i]}"]
+        sentence = fill(f'"{first.sentences[i]}"', WIDTH, initial_indent="  ", subsequent_indent="   ")
+        lines += [sentence, f"      {first.alone[i]} → {first.together[i]}"]
     if len(changed) > MOST_SHOWN:
         lines.append(f"  and {len(changed) - MOST_SHOWN} more, on the page")
     return "\n".join(lines)
