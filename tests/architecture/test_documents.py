@@ -139,6 +139,15 @@ def test_links_of_the_readme_lead_to_the_site_once_there_is_one():
     assert made.urls(published)["Issues"] == "https://example.org/r/issues"
 
 
+def test_the_pictures_of_the_tour_are_of_the_commands_in_the_readme():
+    pytest.importorskip("PIL", reason="Pillow is not installed")
+    draw_tour, text = importlib.import_module("draw_tour"), (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"\n{draw_tour.BUILD}\n{draw_tour.REVIEW}\n" in text
+    for number in (1, 2, 3):
+        assert f"](docs/images/tour_{number}.png)" in text
+        assert (draw_tour.IMAGES / f"tour_{number}.png").stat().st_size < 120_000
+
+
 ADDRESS = re.compile(r"https?://[^\s\"'<>)}\]`\\]+")
 
 

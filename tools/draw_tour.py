@@ -1,0 +1,146 @@
+"""Photograph a review: python tools/draw_tour.py. Writes tour_1.png to tour_3.png to docs/images.
+
+The catalogue has one sentence of each of 150 intents (CLINC150). Of the 20 batches of `handful demo`, the tenth from
+the worst is taken, before any answer. The commands are run as the README gives them; ten questions are then answered
+by the truth. Prints how many labels are right before and after them, and what the page says of each answer. Chromium
+takes the pictures, through Playwright.
+"""
+
+from __future__ import annotations
+
+import csv
+import shutil
+import subprocess
+import sys
+import tempfile
+from html import escape
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from PIL import Image
+
+from handful import BatchClassifier
+from handful.cli.demo import SHOTS, drawn
+from handful.datasets import load_clinc150, load_clinc150_sentences
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page, ViewportSize
+
+IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
+BUILD = "handful catalogue build intents.npz --out intents.handful"
+REVIEW = "handful review intents.handful today.npz"
+CLASSIFY = "handful classify --catalogue intents.handful --batch today.npz --out before.csv"
+ANSWERS, COLOURS = 10, 64
+SIZE: ViewportSize = {"width": 1280, "height": 720}
+# A busy machine takes its time.
+MOST_MILLISECONDS = 180_000
+TERMINAL = "margin:0;padding:18px 22px;background:#12161b;color:#e6edf3;font:15px/1.6 monospace;width:680px"
+
+
+def lay_out(folder: Path) -> dict[str, str]:
+    """Write the catalogue and the batch; return the intent of each sentence of the batch."""
+    bank, sentences = load_clinc150(), np.array(load_clinc150_sentences())
+    names = np.array(bank.class_names)[bank.labels]
+    catalogue, batches = drawn(bank)
+    examples = catalogue[::SHOTS]
+    classifier = BatchClassifier().fit(bank.take(examples), names[examples])
+    n_right = [int((classifier.predict(bank.take(batch)) == names[batch]).sum()) for batch in batches]
+    batch = batches[np.argsort(n_right, kind="stable")[(len(batches) - 1) // 2]]
+    about = {"features": bank.take(examples), "labels": names[examples], "text": sentences[examples]}
+    np.savez(folder / "intents.npz", **about)
+    np.savez(folder / "today.npz", features=bank.take(batch), text=sentences[batch])
+    return dict(zip(sentences[batch].tolist(), names[batch].tolist(), strict=True))
+
+
+def words(command: str) -> list[str]:
+    """Return a command as it is run by this Python."""
+    return [sys.executable, "-m", *command.split()]
+
+
+def output(command: str, folder: Path) -> str:
+    """Run a command and return what it prints."""
+    return subprocess.run(words(command), cwd=folder, check=True, capture_output=True, text=True).stdout
+
+
+def right(table: Path, truth: dict[str, str]) -> str:
+    """Return how many labels of a table are right."""
+    with table.open(encoding="utf-8") as stream:
+        rows = list(csv.DictReader(stream))
+    return f"{sum(row['label'] == truth[row['text']] for row in rows)} of {len(rows)} right"
+
+
+def answer(page: Page, truth: dict[str, str]) -> None:
+    """Answer the question on the page, and wait until the batch is labelled again."""
+    label = truth[page.locator("#panel blockquote").inner_text()]
+    number = page.evaluate("document.documentElement.dataset.number")
+    hidden = "its label is hidden" in page.locator("#panel").inner_text()
+    if not hidden and page.locator("#panel .head b").inner_text() == label:
+        page.keyboard.press("Enter")
+    else:
+        page.keyboard.press("Enter" if hidden else "c")
+        page.wait_for_selector("#ask[open]")
+        page.keyboard.type(label)
+        page.keyboard.press("Enter")
+    page.wait_for_selector(f"html:not([data-busy]):not([data-number='{number}'])")
+
+
+def take(page: Page, number: int, only: str | None = None) -> None:
+    """Write a picture of the page, or of one element of it, in few colours: it has no photographs."""
+    place = IMAGES / f"tour_{number}.png"
+    shot = page.screenshot() if only is None else page.locator(only).screenshot()
+    Image.open(BytesIO(shot)).convert("RGB").quantize(COLOURS).save(place, optimize=True)
+    print(f"{place}: {place.stat().st_size / 1000:.0f} kB")
+
+
+def photograph(page: Page, folder: Path, truth: dict[str, str]) -> None:
+    """Build the catalogue, review the batch, and take a picture of each step."""
+    said = f"$ {BUILD}\n{output(BUILD, folder)}$ {REVIEW}\n"
+    output(CLASSIFY, folder)
+    server = subprocess.Popen(words(f"{REVIEW} --no-open"), cwd=folder, stdout=subprocess.PIPE, text=True)
+    try:
+        assert server.stdout is not None
+        announced = server.stdout.readline()
+        address = announced.split()[-1]
+        shown = announced.replace(address.partition("=")[2] or address, "…")
+        page.set_content(f"<body style='margin:0'><pre style='{TERMINAL}'>{escape(said + shown)}</pre>")
+        take(page, 1, "pre")
+        page.goto(address)
+        page.wait_for_selector("html[data-ready]")
+        take(page, 2)
+        for number in range(1, ANSWERS + 1):
+            answer(page, truth)
+            note = page.locator("#note")
+            print(f"answer {number}: {note.inner_text() if note.is_visible() else ''}")
+        take(page, 3)
+        page.keyboard.press("s")
+        page.wait_for_selector("#sure[open]")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("html[data-finished]")
+        server.wait(timeout=MOST_MILLISECONDS / 1000)
+    finally:
+        server.kill()
+
+
+def main() -> None:
+    """Take the pictures, and print what the answers gained."""
+    from playwright.sync_api import sync_playwright
+
+    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if found is None:
+        raise SystemExit("Chromium was not found; install it")
+    with tempfile.TemporaryDirectory() as work, sync_playwright() as playwright:
+        folder = Path(work)
+        truth = lay_out(folder)
+        browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        page = browser.new_page(viewport=SIZE, color_scheme="light")
+        page.set_default_timeout(MOST_MILLISECONDS)
+        photograph(page, folder, truth)
+        browser.close()
+        print(f"before: {right(folder / 'before.csv', truth)}")
+        print(f"after {ANSWERS} answers: {right(folder / 'today.labels.csv', truth)}")
+
+
+if __name__ == "__main__":
+    main()
