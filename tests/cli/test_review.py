@@ -7,7 +7,7 @@ import pytest
 
 from handful.cli.classify import classify_command
 from handful.cli.main import main
-from handful.cli.review import FROM_CLASSIFY, review_command
+from handful.cli.review import FROM_CLASSIFY, _unfinished, review_command
 from handful.review import files
 from handful.review.server import Finished
 
@@ -56,3 +56,53 @@ def test_no_input_is_overwritten(here, out, capsys):
     assert main(["review", "catalogue.npz", "today.npz", "--out", out]) == 1
     assert (here / "today.npz").read_bytes() == before
     assert not list(here.glob("*.review"))
+
+
+def test_a_folder_of_batches_is_reviewed_one_after_another(here, monkeypatch, capsys):
+    days = here / "days"
+    days.mkdir()
+    for name in ("2026.05.02.npz", "2026.05.01.npz"):
+        np.savez(days / name, features=np.random.default_rng(1).normal(size=(5, 6)))
+    (days / ".hidden").touch()
+    served, finishes = [], False
+
+    def serve(page, finish, where):
+        served.append(page.title)
+        return finish(page.review, False) if finishes else None
+
+    monkeypatch.setattr(files, "serve", serve)
+    command = ["review", "catalogue.npz", "days", "--next"]
+    assert main(command) == 130
+    finishes = True
+    assert main(command) == 0  # an interrupted one is not finished
+    assert "next is days/2026.05.02.npz: run the same command again" in capsys.readouterr().out
+    assert main(command) == 0
+    assert "next is" not in capsys.readouterr().out
+    assert main(command) == 0
+    assert "every batch in days has labels here" in capsys.readouterr().out
+    assert served == ["2026.05.01", "2026.05.01", "2026.05.02"]
+    assert (here / "2026.05.01.labels.csv").is_file()
+    assert (here / "2026.05.02.labels.csv").is_file()
+
+
+def test_a_folder_of_batches_that_cannot_be_told_apart_is_refused(here, monkeypatch, capsys):
+    def refused(*words):
+        assert main(["review", "catalogue.npz", *words, "--next"]) == 1
+        return capsys.readouterr().err
+
+    (here / "days").mkdir()
+    assert "is empty" in refused("days")
+    assert "leave --next out" in refused("today.npz")
+    assert "leave --out out" in refused("days", "--out", "labels.csv")
+    assert "in another folder" in refused(".")
+    for name in ("a.npz", "a.csv"):
+        (here / "days" / name).touch()
+    assert "would be one file" in refused("days")
+
+
+def test_folders_are_batches_by_their_whole_name(here):
+    names = ["2026.05.01", "2026.05.02", "2026.05.03"]
+    for name in names:
+        (here / "days" / name).mkdir(parents=True)
+    (here / "2026.05.02.labels.csv").touch()
+    assert [batch.name for batch in _unfinished(here / "days")] == [names[0], names[2]]

@@ -26,6 +26,10 @@ KNOWN = ("candidates", "prior", "given", "sequence", "pool", "order", "coarse", 
 def review_command(
     catalogue: Annotated[Path, typer.Argument(help="Labelled examples, as for `handful classify --catalogue`.")],
     batch: Annotated[Path, typer.Argument(help="Items to label, as for `handful classify --batch`.")],
+    opens_next: Annotated[
+        bool,
+        typer.Option("--next", help="BATCH is a folder of batches: open the first, by name, that has no labels here."),
+    ] = False,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -57,16 +61,27 @@ def review_command(
       handful review photos/ new_photos/
       handful review intents.jsonl today.jsonl --out labels.parquet
       handful review photos.bank cameras/ --group-by folder --most-wrong 0.02
+      handful review birds.handful days/ --next
     """
     from handful.classification.label import embed
     from handful.classification.tables import check_ending
     from handful.classification.task import check, read_inputs
     from handful.cli.passes import passes
+    from handful.errors import OptionError
     from handful.machine.extras import import_extra
     from handful.machine.outputs import refuse_overwriting
 
+    unfinished = [batch]
+    if opens_next:
+        if out is not None:
+            raise OptionError("--next names the labels of each batch after it; leave --out out")
+        unfinished = _unfinished(batch)
+        if not unfinished:
+            data(f"every batch in {batch} has labels here")
+            return
+        batch = unfinished[0]
     files, serving = (import_extra(f"handful.review.{name}", "review") for name in ("files", "serve"))
-    final = out if out is not None else Path(f"{batch.resolve().stem}.labels.csv")
+    final = out if out is not None else _labels_of(batch)
     check_ending(final, batch)
     outputs = files.Outputs(final, options["report"], options["tasks"])
     with tempfile.TemporaryDirectory(prefix="handful-") as work:
@@ -83,13 +98,43 @@ def review_command(
             refuse_overwriting(task.inputs.paths, {**writes, "page": outputs.page, "tasks": outputs.tasks})
             fitted = embed(task, work, on_progress=on_progress)
         address = serving.Address(host, port, opens, _announce)
-        found = files.review_files(fitted, outputs, batch.resolve().stem, address, most_wrong=most_wrong)
+        found = files.review_files(fitted, outputs, _name_of(batch), address, most_wrong=most_wrong)
     if found is None:
         raise Interrupted("everything you said is kept; run the same command again to go on")
     for path in found.written:
         data(f"wrote {path}")
     if found.command:
         data(f"to keep what you confirmed for later batches: {found.command}")
+    if unfinished[1:]:
+        data(f"next is {unfinished[1]}: run the same command again")
+
+
+def _name_of(batch: Path) -> str:
+    path = batch.resolve()
+    return path.name if path.is_dir() else path.stem
+
+
+def _labels_of(batch: Path) -> Path:
+    return Path(f"{_name_of(batch)}.labels.csv")
+
+
+def _unfinished(folder: Path) -> list[Path]:
+    """Return the batches in a folder that have no labels in the current folder, by name."""
+    from handful.errors import OptionError
+
+    if not folder.is_dir():
+        raise OptionError(f"--next needs a folder of batches, and {folder} is none; leave --next out")
+    if folder.resolve() == Path.cwd():
+        raise OptionError("labels would be written among the batches; run this in another folder")
+    batches = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    if not batches:
+        raise OptionError(f"{folder} is empty; put one table or folder per batch into it")
+    by_labels: dict[Path, Path] = {}
+    for batch in batches:
+        other = by_labels.setdefault(_labels_of(batch), batch)
+        if other != batch:
+            raise OptionError(f"the labels of {other} and {batch} would be one file; rename one of them")
+    return [batch for labels, batch in by_labels.items() if not labels.exists()]
 
 
 def _announce(address: str) -> None:
