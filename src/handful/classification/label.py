@@ -136,6 +136,7 @@ def classify(
     labels: str | None = None,
     text: str | None = None,
     id_column: str | None = None,
+    missing: str | None = None,
     method: str | None = None,
     unknown: str | None = None,
     trust_pickle: bool = False,
@@ -177,6 +178,9 @@ def classify(
         Column of the sentences, by default `text`. With `features`, it is what a page shows.
     id_column : str, optional
         Column of the batch that identifies an item; by default one with a usual name, such as `id`.
+    missing : {"mean"}, optional
+        Fill missing numbers of vectors with the mean of the examples' column. By default they are refused, or their
+        rows are left out and listed.
     method : str, optional
         A method of `handful.fewshot` that labels the batch instead of the default, such as `paddle`. It has examples
         and no groups, is labelled in memory, and tells neither the chance that a class is present nor unknown items.
@@ -231,6 +235,7 @@ def classify(
         features=features,
         labels=labels,
         text=text,
+        missing=missing,
         trust_pickle=trust_pickle,
         skip_bad=skip_bad,
     )

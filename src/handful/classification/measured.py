@@ -2,12 +2,13 @@
 
 Measurements have different units, and rows are compared by their directions: without scaling, the column with the
 largest numbers would decide alone. Every column is taken about its mean over the examples, in units of its standard
-deviation there. Vectors of a model are not scaled.
+deviation there. Vectors of a model are not scaled. Before that, missing numbers of any vectors can be filled with the
+mean of their column over the examples.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,11 +17,17 @@ import numpy as np
 from handful.arguments import some_of
 from handful.banks.bank import Provenance
 from handful.catalogue import Catalogue
-from handful.errors import BankError
+from handful.errors import BankError, OptionError
 from handful.reading.table import Table
+from handful.shapes import Float
+
+# What missing numbers can be filled with.
+MEAN = "mean"
 
 
-def scaled(catalogue: Table | Catalogue | None, batch: Table, named: Collection[str | None]) -> dict[str, Any]:
+def scaled(
+    catalogue: Table | Catalogue | None, batch: Table, named: Collection[str | None], missing: str | None = None
+) -> dict[str, Any]:
     """Return both tables with measurements scaled by those of the catalogue; other vectors stay as they are.
 
     Parameters
@@ -29,6 +36,8 @@ def scaled(catalogue: Table | Catalogue | None, batch: Table, named: Collection[
         What was read.
     named
         Columns that the caller named as something else, such as the labels: they are no measurements.
+    missing
+        `MEAN` to fill missing numbers of vectors, measurements or not, with the mean of the examples' column.
 
     Examples
     --------
@@ -36,6 +45,11 @@ def scaled(catalogue: Table | Catalogue | None, batch: Table, named: Collection[
     >>> scaled(*both, [])["batch"].vectors.astype(float).round(1).tolist()
     [[-1.2, 1.2], [0.0, 0.0], [1.2, -1.2]]
     """
+    if missing is not None and (not isinstance(catalogue, Table) or catalogue.vectors is None or batch.vectors is None):
+        raise OptionError(
+            "missing numbers are filled with the mean of the examples, so catalogue and batch must be tables of "
+            "vectors; leave missing out"
+        )
     if not isinstance(catalogue, Table):
         if batch.measured:
             raise BankError(
@@ -44,7 +58,7 @@ def scaled(catalogue: Table | Catalogue | None, batch: Table, named: Collection[
             )
         return {}
     if not (catalogue.measured or batch.measured):
-        return {}
+        return {} if missing is None else _filled_tables(catalogue, batch)
     for one, other in ((catalogue, batch), (batch, catalogue)):
         if one.vectors is None or not one.measured:
             raise BankError(
@@ -53,16 +67,18 @@ def scaled(catalogue: Table | Catalogue | None, batch: Table, named: Collection[
             )
     catalogue, batch = _without(catalogue, named), _without(batch, named)
     indices = {name: index for index, name in enumerate(batch.measured)}
-    missing = [name for name in catalogue.measured if name not in indices]
-    if missing:
+    lacking = [name for name in catalogue.measured if name not in indices]
+    if lacking:
         raise BankError(
-            f"{batch.where} has no numbers in the column {missing[0]!r}, which the catalogue has; it has "
+            f"{batch.where} has no numbers in the column {lacking[0]!r}, which the catalogue has; it has "
             f"{some_of(batch.measured)}: name the features that both have"
         )
     assert catalogue.vectors is not None
     assert batch.vectors is not None
     own = catalogue.vectors.astype(np.float64)
     items = batch.vectors.astype(np.float64)[:, [indices[name] for name in catalogue.measured]]
+    if missing is not None:
+        own, items = _filled(own, items, [f"the column {name!r}" for name in catalogue.measured], catalogue.where)
     mean, spread = own.mean(0), own.std(0)
     spread[spread == 0] = 1
     made_by = Provenance(backbone=f"the columns {some_of(catalogue.measured)}, each scaled")
@@ -70,6 +86,43 @@ def scaled(catalogue: Table | Catalogue | None, batch: Table, named: Collection[
         side: replace(table, vectors=((rows - mean) / spread).astype(np.float32), provenance=made_by)
         for side, table, rows in (("catalogue", catalogue, own), ("batch", batch, items))
     }
+
+
+def _filled_tables(catalogue: Table, batch: Table) -> dict[str, Any]:
+    """Return the tables of which numbers were missing, filled."""
+    assert catalogue.vectors is not None
+    assert batch.vectors is not None
+    own, items = catalogue.vectors, batch.vectors
+    if own.shape[1] != items.shape[1]:
+        return {}  # refused later, as for vectors without gaps
+    both = _filled(own, items, [f"number {k + 1} of the vectors" for k in range(own.shape[1])], catalogue.where)
+    return {
+        side: replace(table, vectors=new)
+        for side, table, new in zip(("catalogue", "batch"), (catalogue, batch), both, strict=True)
+        if new is not table.vectors
+    }
+
+
+def _filled(
+    own: Float[np.ndarray, "row dim"], items: Float[np.ndarray, "item dim"], called: Sequence[str], where: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return both with missing numbers replaced by the mean of the column of `own`; those without any as they are."""
+    gaps = [np.isnan(one) for one in (own, items)]
+    columns = np.flatnonzero(gaps[0].any(0) | gaps[1].any(0))
+    mean = np.zeros(own.shape[1])
+    for k in columns.tolist():
+        there = own[~gaps[0][:, k], k]
+        if not len(there):
+            raise BankError(
+                f"{where} has no number at all for {called[k]}, so there is no mean to fill in; leave it out of the "
+                "features"
+            )
+        mean[k] = there.mean(dtype=np.float64)
+    new = [
+        np.where(gap, mean, one).astype(one.dtype) if gap.any() else one
+        for gap, one in zip(gaps, (own, items), strict=True)
+    ]
+    return new[0], new[1]
 
 
 def _without(table: Table, named: Collection[str | None]) -> Table:

@@ -15,7 +15,7 @@ from handful.catalogue import Catalogue, load_catalogue
 from handful.catalogue.files import is_catalogue
 from handful.classification.batch import Batch
 from handful.classification.known import KnownFiles, coarse_column, columns_named, new_labels, read_known
-from handful.classification.measured import scaled
+from handful.classification.measured import MEAN, scaled
 from handful.classification.names import NamedClasses, read_names
 from handful.classification.paths import paths_read
 from handful.classification.spectra import by_precursor
@@ -63,6 +63,8 @@ class Inputs:
         The files and folders, by what they are.
     frame_of : FrameOf
         Makes tables of the kind of the batch, if that was a frame.
+    missing : str or None
+        What fills missing numbers of vectors: `mean`, or nothing.
     """
 
     catalogue: Table | Catalogue | None
@@ -71,6 +73,7 @@ class Inputs:
     labels: str | None = None
     paths: Mapping[str, Path] = field(default_factory=dict)
     frame_of: FrameOf = new_frame
+    missing: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,12 +149,15 @@ def read_inputs(
     features: str | None = None,
     labels: str | None = None,
     text: str | None = None,
+    missing: str | None = None,
     trust_pickle: bool = False,
     skip_bad: bool = False,
 ) -> Inputs:
     """Read the files; the arguments are those of `classify`."""
     if catalogue is None and names is None:
         raise OptionError("give a catalogue of examples, names of the classes, or both; got neither")
+    if missing not in (None, MEAN):
+        raise OptionError(f"missing must be {MEAN!r}, got {missing!r}; leave it out to refuse missing numbers")
     paths = paths_read({}, catalogue=catalogue, batch=batch, names=names, segments=segments)
     if skip_bad and not any(map(may_have_bad_rows, paths.values())):
         raise OptionError("no input is a table, so none has rows that cannot be read; leave skip_bad out")
@@ -170,6 +176,7 @@ def read_inputs(
         )
 
     options: dict[str, Any] = {"features": features, "text": text, "trust_pickle": trust_pickle, "skip_bad": skip_bad}
+    options["gaps"] = missing is not None
     examples: Table | Catalogue | None
     if catalogue is None or isinstance(catalogue, Catalogue):
         examples = catalogue
@@ -188,7 +195,7 @@ def read_inputs(
         raise OptionError(f"no input is a table of vectors, so none has a column {features!r}; leave it out")
     if text is not None and not any(one.text for one in tables.values()) and (named is None or named.texts is None):
         raise OptionError(f"no table has texts in a column {text!r}; leave it out")
-    return Inputs(examples, items, named, labels, paths, frame_of(batch))
+    return Inputs(examples, items, named, labels, paths, frame_of(batch), missing)
 
 
 def check(
@@ -214,7 +221,7 @@ def check(
         classifier = _method(method, {**known, **others})
     paths = {**inputs.paths, **paths_read(known, backbone=backbone)}
     beside = {*by, *columns_named(known), inputs.labels, id_column}
-    inputs = replace(inputs, **scaled(inputs.catalogue, inputs.batch, beside))
+    inputs = replace(inputs, **scaled(inputs.catalogue, inputs.batch, beside, inputs.missing))
     batch = Batch.of(_rows_to_label(inputs), group_by=by, columns=columns_named(known), id_column=id_column)
     known = _by_catalogue(known, inputs, batch)
     inputs = replace(inputs, catalogue=_with_labels(inputs), paths=paths)

@@ -24,6 +24,7 @@ NOT_BY_SCORES = (
         "--labels",
         "--text",
         "--id-column",
+        "--missing",
         "--tasks",
         "--method",
         "--unknown",
@@ -221,6 +222,13 @@ def classify_command(
     id_column: Annotated[
         str | None, typer.Option(help="Column of the batch that identifies an item, for example a ticket.")
     ] = None,
+    missing: Annotated[
+        str | None,
+        typer.Option(
+            metavar="mean",
+            help="Fill missing numbers of vectors with the mean of the examples' column; by default they are refused.",
+        ),
+    ] = None,
     given: Annotated[
         Path | None,
         typer.Option(help="Corrections saved on the page of this batch, or an export of Label Studio: .json."),
@@ -367,6 +375,7 @@ def classify_command(
                 labels=labels,
                 text=text,
                 id_column=id_column,
+                missing=missing,
                 trust_pickle=trust_pickle,
                 skip_bad=skip_bad,
                 method=method,

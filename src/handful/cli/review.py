@@ -16,10 +16,10 @@ from handful.cli.terminal import Interrupted, data
 # Options of `classify` that a review has too.
 FROM_CLASSIFY = (
     *("names", "segments", "precursor", "sequence", "pool", "order", "coarse", "candidates", "prior", "unknown"),
-    *("expect_unknown", "report", "group_by", "backbone", "features", "labels", "text", "id_column", "given"),
-    *("new_class", "tasks", "trust_pickle", "skip_bad", "device"),
+    *("expect_unknown", "report", "group_by", "backbone", "features", "labels", "text", "id_column", "missing"),
+    *("given", "new_class", "tasks", "trust_pickle", "skip_bad", "device"),
 )
-READ = ("names", "segments", "features", "labels", "text", "trust_pickle", "skip_bad")
+READ = ("names", "segments", "features", "labels", "text", "missing", "trust_pickle", "skip_bad")
 KNOWN = ("candidates", "prior", "given", "sequence", "pool", "order", "coarse", "precursor")
 
 

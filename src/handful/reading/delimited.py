@@ -56,6 +56,7 @@ class _Form(NamedTuple):
     chosen: list[str]
     comma: bool  # whether numbers have a decimal comma
     line: int  # the last one of the header
+    gaps: bool  # whether missing numbers are read as NaN
 
     @property
     def others(self) -> list[str]:
@@ -88,7 +89,7 @@ def read_delimited(path: Path, asked: Asked) -> Table:
         if not chosen and not holds_items(named, asked):
             cells = {name: [row[k] for row in below if k < len(row)] for k, name in enumerate(header) if name}
             measured = chosen_measurements(named, asked, lambda name: _has_numbers(cells[name], comma), str(path))
-        form = _Form(path, encoding, delimiter, header, chosen or measured, comma, line)
+        form = _Form(path, encoding, delimiter, header, chosen or measured, comma, line, asked.gaps)
         # Arrow takes names as they are written.
         simple = find_spec("pyarrow") and header == written and all(header[1:]) and line == 1
         table = (_read_by_arrow(form) if simple else None) or _read_by_row(form)
@@ -261,7 +262,11 @@ def _numbers(row: Sequence[str], indices: Sequence[int], form: _Form) -> tuple[s
         values = f"{len(row)} value{'' if len(row) == 1 else 's'}"
         return f"it has {values}, the header has {len(form.header)}{quotes}", []
     numbers = list[float]()
+    gaps = form.gaps and not all(is_blank(row[index]) for index in indices)
     for index in indices:
+        if gaps and is_blank(row[index]):
+            numbers.append(np.nan)
+            continue
         try:
             numbers.append(finite(with_point(row[index]) if form.comma else row[index]))
         except ValueError:

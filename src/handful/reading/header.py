@@ -36,11 +36,15 @@ COLUMN_NAMES = frozenset((*TEXT_NAMES, PATH_NAME, *LABEL_NAMES, *FEATURE_NAMES))
 
 
 class Asked(NamedTuple):
-    """What the caller named: columns of vectors and of texts, and whether pickles are trusted."""
+    """What the caller named: columns of vectors and of texts, whether pickles are trusted, and how gaps are read.
+
+    With `gaps`, missing numbers of a vector are read as NaN, unless all are missing; otherwise the row is left out.
+    """
 
     features: str | None = None
     text: str | None = None
     trust_pickle: bool = False
+    gaps: bool = False
 
 
 def find_column(columns: Iterable[str], asked: str | None, likely: Sequence[str], role: str, where: str) -> str:

@@ -70,7 +70,7 @@ def table_in_hand(value: Any, asked: Asked) -> Table:
     values = _values(value)
     if isinstance(values, np.ndarray):
         return _of_array(values, asked)
-    return _of_list(values)
+    return _of_list(values, asked)
 
 
 def _is_pair(value: Any) -> bool:
@@ -168,7 +168,9 @@ def _of_array(values: np.ndarray, asked: Asked) -> Table:
         raise BankError(f"an array has no columns, so it has no column {asked.features or asked.text!r}; leave it out")
     if values.ndim == 1 and values.dtype.kind in "fiub":
         raise BankError("an array must have the axes (row, dim), got one axis; one vector is a batch [vector]")
-    bad = np.argwhere(~np.isfinite(values)) if values.dtype.kind == "f" and values.ndim == 2 else np.empty((0, 2))
+    bad = np.empty((0, 2), np.int64)
+    if values.dtype.kind == "f" and values.ndim == 2:
+        bad = np.argwhere(np.isinf(values) if asked.gaps else ~np.isfinite(values))
     if len(bad):
         row, column = bad[0].tolist()
         raise BankError(
@@ -178,7 +180,7 @@ def _of_array(values: np.ndarray, asked: Asked) -> Table:
     return Table(WHERE, len(values), vectors=values)
 
 
-def _of_list(values: Sequence[Any]) -> Table:
+def _of_list(values: Sequence[Any], asked: Asked) -> Table:
     if not len(values):
         raise BankError("the list has no entries; give one text, path or vector per item")
     if all(isinstance(value, os.PathLike) for value in values) or all(map(_is_image_path, values)):
@@ -188,9 +190,9 @@ def _of_list(values: Sequence[Any]) -> Table:
         return Table(WHERE, len(values), columns={TEXT_NAMES[0]: list(values)})
     if all(isinstance(value, Mapping) for value in values):
         names = dict.fromkeys(str(name) for row in values for name in row)
-        return _of_columns({name: [row.get(name) for row in values] for name in names}, Asked())
+        return _of_columns({name: [row.get(name) for row in values] for name in names}, asked)
     try:
-        return _of_array(np.array([np.asarray(value, np.float32) for value in values]), Asked())
+        return _of_array(np.array([np.asarray(value, np.float32) for value in values]), Asked(gaps=asked.gaps))
     except (TypeError, ValueError) as error:
         if isinstance(error, BankError):
             raise

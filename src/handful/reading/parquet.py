@@ -51,7 +51,7 @@ def read_parquet(path: Path, asked: Asked) -> Table:
         ours = _metadata(schema, METADATA_KEY)
         vectors = _vector_columns(pa, schema, asked, where)
         columns = _Columns(files, schema, vectors, _partitions(path, files), where)
-        matrix, lost = _matrix(pa, columns.tables, vectors, where) if vectors else (None, {})
+        matrix, lost = _matrix(pa, columns.tables, vectors, where, gaps=asked.gaps) if vectors else (None, {})
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise unreadable(where, error) from error
     noted = _metadata(schema, b"huggingface")
@@ -248,6 +248,7 @@ def _matrix(
     vectors: Sequence[str],
     where: str,
     room: Callable[[tuple[int, int], np.dtype[Any]], np.ndarray] | None = None,
+    gaps: bool = False,
 ) -> tuple[Float[np.ndarray, "row dim"], dict[int, str]]:
     """Read the vectors into an array allocated for them; return also the rows without a vector."""
     n_rows = sum(table.metadata.num_rows for table in tables)
@@ -255,9 +256,8 @@ def _matrix(
     lost, start = dict[int, str](), 0
     for batch in (part for table in tables for part in table.iter_batches(BLOCK_ROWS, columns=list(vectors))):
         batch.validate(full=True)  # a damaged file can hold offsets that point outside the data
-        there = np.ones(batch.num_rows, dtype=bool)
-        for name in vectors:
-            there &= np.asarray(batch.column(name).is_valid())
+        valid = np.stack([np.asarray(batch.column(name).is_valid()) for name in vectors])
+        there = valid.any(0) if gaps else valid.all(0)
         lost |= {start + row: "it has no vector" for row in np.flatnonzero(~there).tolist()}
         if start + batch.num_rows > n_rows:
             raise _other_number(where, n_rows)

@@ -111,15 +111,18 @@ def read(
     >>> table.n_rows, table.text, list(table.columns)
     (2, 'text', ['ticket', 'text'])
     """
+    return _read_checked(path, Asked(features, text, trust_pickle), skip_bad)
+
+
+def _read_checked(path: Any, asked: Asked, skip_bad: bool) -> Table:
     if in_hand(path):
-        table = table_in_hand(path, Asked(features, text))
-        return _with_items(table, text, Path()).checked(skip_bad)
+        return _with_items(table_in_hand(path, asked), asked.text, Path()).checked(skip_bad)
     path = Path(path)
-    if (named := features or text) and not has_columns(path):
+    if (named := asked.features or asked.text) and not has_columns(path):
         raise BankError(f"{path} has no columns, so it has no column {named!r}; leave it out")
     if skip_bad and not may_have_bad_rows(path):
         raise BankError(f"{path} is no table, so it has no rows that cannot be read; leave skip_bad out")
-    return _with_items(_read(path, Asked(features, text, trust_pickle)), text, path).checked(skip_bad)
+    return _with_items(_read(path, asked), asked.text, path).checked(skip_bad)
 
 
 def read_input(
@@ -129,12 +132,16 @@ def read_input(
     text: str | None = None,
     trust_pickle: bool = False,
     skip_bad: bool = False,
+    gaps: bool = False,
 ) -> Table:
-    """Read one of several inputs: arguments that its kind of file cannot have are meant for the others."""
+    """Read one of several inputs: arguments that its kind of file cannot have are meant for the others.
+
+    With `gaps`, missing numbers of a vector are read as NaN.
+    """
     if not has_columns(path):
         features = text = None
     bad = skip_bad and not in_hand(path) and may_have_bad_rows(Path(path))
-    return read(path, features=features, text=text, trust_pickle=trust_pickle, skip_bad=bad)
+    return _read_checked(path, Asked(features, text, trust_pickle, gaps), bad)
 
 
 def has_columns(path: Any) -> bool:

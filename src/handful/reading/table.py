@@ -254,8 +254,10 @@ def table_of_lists(columns: Mapping[str, list[Any]], asked: Asked, where: str, *
     rows = columns[chosen[0]]
     if len(chosen) > 1 or not any(isinstance(value, list) for value in rows):
         rows = [list(row) for row in zip(*(columns[name] for name in chosen), strict=True)]
-    reasons = {row: _no_vector(v, chosen) for row, v in enumerate(rows) if not _is_vector(v)}
+    reasons = {row: _no_vector(v, chosen) for row, v in enumerate(rows) if not _is_vector(v, asked.gaps)}
     kept = [vector for row, vector in enumerate(rows) if row not in reasons]
+    if asked.gaps:
+        kept = [[np.nan if _is_gap(value) else value for value in vector] for vector in kept]
     if not kept:
         return table.without(reasons).checked(skip_bad=True)
     if len({len(vector) for vector in kept}) > 1:
@@ -282,8 +284,12 @@ def _with_points(values: list[Any]) -> list[Any]:
     return numbers if any(map(is_clear_comma, values)) else values
 
 
+def _is_gap(value: Any) -> bool:
+    return value is None or value == ""
+
+
 def _has_numbers(values: Sequence[Any]) -> bool:
-    there = [value for value in values if value is not None and value != ""]
+    there = [value for value in values if not _is_gap(value)]
     return bool(there) and all(map(_is_number, there))
 
 
@@ -343,5 +349,6 @@ def _is_number(value: Any) -> bool:
     return type(value) in (int, float) and math.isfinite(value)
 
 
-def _is_vector(values: Any) -> bool:
-    return isinstance(values, list) and all(map(_is_number, values)) and bool(values)
+def _is_vector(values: Any, gaps: bool) -> bool:
+    there = [v for v in values if not (gaps and _is_gap(v))] if isinstance(values, list) else []
+    return bool(there) and all(map(_is_number, there))

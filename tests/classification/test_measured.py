@@ -1,0 +1,126 @@
+"""Missing numbers of vectors: refused with row and column, or filled with the mean of the examples' column."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from handful import classify
+from handful.classification.measured import MEAN, scaled
+from handful.cli.main import main
+from handful.errors import BankError, OptionError
+from handful.reading.read import read_input
+from handful.reading.table import Table
+
+EXAMPLES = pd.DataFrame(
+    {"height": [1.0, None, 3.0, 9.0, 10.0, 11.0], "width": [50.0, 40, 60, 10, 20, 30], "label": list("aaabbb")}
+)
+BATCH = pd.DataFrame({"width": [55.0, None, 15.0, None], "height": [2.0, 1.5, None, 10.5], "id": list("pqrs")})
+FILLED = {"height": 34 / 5, "width": 35.0}
+
+
+def csv(frame, path):
+    frame.to_csv(path, index=False)
+    return path
+
+
+def semicolons(frame, path):
+    frame.to_csv(path, index=False, sep=";", decimal=",")
+    return path
+
+
+def parquet(frame, path):
+    frame.to_parquet(path)
+    return path
+
+
+def xlsx(frame, path):
+    frame.to_excel(path, index=False)
+    return path
+
+
+def json_lines(frame, path):
+    rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+WRITTEN = {"x.csv": csv, "y.csv": semicolons, "x.parquet": parquet, "x.xlsx": xlsx, "x.jsonl": json_lines}
+
+
+def labels_and_chances(found):
+    return found.predictions()["label"], found.answer.probabilities
+
+
+@pytest.mark.parametrize("kind", [*WRITTEN, "frame", "records"])
+def test_filled_with_the_mean_of_the_examples(tmp_path, kind):
+    def given(frame, side):
+        if kind == "frame":
+            return frame
+        if kind == "records":
+            return frame.astype(object).where(frame.notna(), None).to_dict("records")
+        return WRITTEN[kind](frame, tmp_path / f"{side}_{kind}")
+
+    labels, chances = labels_and_chances(classify(given(EXAMPLES, "c"), given(BATCH, "b"), missing="mean"))
+    by_hand = classify(EXAMPLES.fillna(FILLED), BATCH.fillna(FILLED))
+    assert labels == by_hand.predictions()["label"] == ["a", "a", "b", "b"]
+    np.testing.assert_allclose(chances, by_hand.answer.probabilities, atol=1e-5)
+
+
+def test_refused_with_row_and_column_otherwise(tmp_path):
+    path = csv(EXAMPLES, tmp_path / "c.csv")
+    batch = csv(BATCH, tmp_path / "b.csv")
+    with pytest.raises(BankError, match=r"3 of 4 rows .* line 3: it must have a number in column 'width', got ''"):
+        classify(path, batch)
+
+
+def test_vectors_that_are_no_measurements_are_filled_too():
+    X = np.eye(4).repeat(3, 0)
+    gap, by_hand = X.copy(), X.copy()
+    gap[0, 1], by_hand[0, 1] = np.nan, X[1:, 1].mean()
+    y, batch = list("aaabbbcccddd"), X[[0, 3, 3]]
+    found = classify((gap, y), batch, missing="mean")
+    np.testing.assert_allclose(
+        found.answer.probabilities, classify((by_hand, y), batch).answer.probabilities, atol=1e-6
+    )
+    with pytest.raises(BankError, match="row 0, column 1 of the array is nan"):
+        classify((gap, y), batch)
+    gap[2, 2] = np.inf
+    with pytest.raises(BankError, match="row 2, column 2 of the array is inf"):
+        classify((gap, y), batch, missing="mean")
+
+
+def test_a_row_without_any_number_is_left_out(tmp_path):
+    frame = pd.DataFrame({"id": ["p", "q"], "height": [None, 2.0], "width": [None, None]})
+    frame["width"] = frame["width"].astype(float)
+    for name, write in WRITTEN.items():
+        path = write(frame, tmp_path / name)
+        table = read_input(path, features="height,width", gaps=True)
+        assert ([one.row for one in table.skipped], table.n_rows) == ([0], 1), name
+        np.testing.assert_array_equal(table.vectors, [[2, np.nan]])
+
+
+def test_words_are_not_filled(tmp_path):
+    (tmp_path / "b.csv").write_text("id,height,width\np,1,2\nq,x,3\n")
+    table = read_input(tmp_path / "b.csv", features="height,width", gaps=True)
+    assert str(table.skipped[0]) == "line 3: it must have a number in column 'height', got 'x'"
+
+
+def test_there_must_be_a_mean():
+    examples = Table("c", 2, vectors=np.array([[1.0, np.nan], [2.0, np.nan]]), measured=("m", "cm"))
+    with pytest.raises(BankError, match="c has no number at all for the column 'cm'"):
+        scaled(examples, examples, [], MEAN)
+    with pytest.raises(OptionError, match="tables of vectors; leave missing out"):
+        classify((["one", "two"], ["a", "b"]), ["three"], missing="mean")
+    with pytest.raises(OptionError, match="missing must be 'mean', got 'median'"):
+        classify(EXAMPLES, BATCH, missing="median")
+
+
+def test_the_command_line_has_the_same_option(tmp_path, capsys):
+    files = ["--catalogue", str(csv(EXAMPLES, tmp_path / "c.csv")), "--batch", str(csv(BATCH, tmp_path / "b.csv"))]
+    out = tmp_path / "labels.csv"
+    assert main(["classify", *files, "--out", str(out)]) != 0
+    assert "must have a number in column" in capsys.readouterr().err
+    assert main(["classify", *files, "--missing", "mean", "--out", str(out)]) == 0
+    assert pd.read_csv(out)["label"].tolist() == ["a", "a", "b", "b"]
