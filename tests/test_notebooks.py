@@ -1,5 +1,6 @@
 """Notebooks run as they are, print what they show, and lead where they say."""
 
+import base64
 import importlib
 import json
 import re
@@ -23,8 +24,18 @@ def test_there_are_seven():
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_prints_what_it_shows(path):
     notebook = json.loads(path.read_text(encoding="utf-8"))
-    assert run_notebooks.outputs_of(path) == run_notebooks.kept(notebook), "python tools/run_notebooks.py"
-    assert path.read_text(encoding="utf-8") == run_notebooks.with_outputs(notebook, run_notebooks.kept(notebook))
+    kept = run_notebooks.kept(notebook)
+    assert run_notebooks.compared(run_notebooks.outputs_of(path)) == run_notebooks.compared(kept), "run_notebooks.py"
+    assert path.read_text(encoding="utf-8") == run_notebooks.with_outputs(notebook, kept)
+
+
+@pytest.mark.parametrize("name", ["first_batch", "shelf"])
+def test_some_have_a_picture_and_a_table(name):
+    kept = run_notebooks.kept(json.loads((run_notebooks.FOLDER / f"{name}.ipynb").read_text(encoding="utf-8")))
+    (picture,) = [base64.b64decode(one[run_notebooks.PICTURE]) for one in kept if run_notebooks.PICTURE in one]
+    (table,) = [one[run_notebooks.TABLE] for one in kept if run_notebooks.TABLE in one]
+    assert picture.startswith(b"\x89PNG")
+    assert "<table" in table
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -49,11 +60,19 @@ def test_cells_print_and_a_failure_is_told(tmp_path):
         return {"cells": [{"cell_type": "markdown", "source": ["no code"]}, *cells]}
 
     assert run_notebooks.run(notebook("%pip install x", "x = 2\nprint(x)\nx + 1", "x", "display(x)")) == [
-        "",
-        "2\n3\n",
-        "2\n",
-        "",
+        {},
+        {"stdout": "2\n3\n"},
+        {"stdout": "2\n"},
+        {},
     ]
+    pytest.importorskip("matplotlib")
+    drawn = "import matplotlib\nmatplotlib.use('agg')\nfrom matplotlib.figure import Figure\nFigure().subplots();"
+    found = notebook(drawn, "class Table:\n    def _repr_html_(self): return '<table>'\nprint(1)\nTable()")
+    picture, table = run_notebooks.run(found)
+    assert list(picture) == [run_notebooks.PICTURE]
+    assert (table["stdout"], table["text/html"]) == ("1\n", "<table>")
+    text = json.loads(run_notebooks.with_outputs(found, [picture, table]))
+    assert run_notebooks.kept(text) == [picture, table]
     (tmp_path / "bad.ipynb").write_text(json.dumps(notebook("1 / 0")))
     with pytest.raises(RuntimeError, match=r"bad\.ipynb failed:\n(.|\n)*ZeroDivisionError"):
         run_notebooks.outputs_of(tmp_path / "bad.ipynb")

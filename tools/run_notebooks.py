@@ -1,14 +1,16 @@
-"""Run the notebooks and keep what their cells print: python tools/run_notebooks.py.
+"""Run the notebooks and keep what their cells show: python tools/run_notebooks.py [NAME ...].
 
 Cells are run in plain Python, in a new process and a new folder for each notebook: no kernel and no package of Jupyter
 is needed. The folder has a copy of `data`, and nothing can be downloaded. Lines that begin with % are for Jupyter and
-are left out, and `display` shows nothing. A cell's output is what it prints, and the value of its last line.
-`tests/test_notebooks.py` runs them again and compares.
+are left out, and `display` shows nothing. A cell's output is what it prints, and the value of its last line: axes are a
+picture, and what has an HTML form is a table. `tests/test_notebooks.py` runs them again and compares; of pictures only
+that they are there, because their bytes depend on fonts and on the version of matplotlib.
 """
 
 from __future__ import annotations
 
 import ast
+import base64
 import contextlib
 import io
 import json
@@ -22,10 +24,13 @@ from typing import Any
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "learn" / "notebooks"
 # Nothing listens there, so a download fails.
-OFFLINE = {**os.environ, "https_proxy": "http://127.0.0.1:9", "no_proxy": ""}
+OFFLINE = {**os.environ, "https_proxy": "http://127.0.0.1:9", "no_proxy": "", "MPLBACKEND": "agg"}
+# The output of a cell: what it prints, and the forms of its value by media type.
+PRINTED, PICTURE, TABLE, PLAIN = "stdout", "image/png", "text/html", "text/plain"
+Output = dict[str, str]
 
 
-def run(notebook: dict[str, Any]) -> list[str]:
+def run(notebook: dict[str, Any]) -> list[Output]:
     """Run all cells of code, and return the output of each."""
     names: dict[str, Any] = {"__name__": "__main__", "display": lambda *_: None}
     outputs = []
@@ -39,13 +44,23 @@ def run(notebook: dict[str, Any]) -> list[str]:
         with contextlib.redirect_stdout(io.StringIO()) as printed:
             exec(compile(tree, f"cell {number}", "exec"), names)
             value = None if last is None else eval(compile(ast.Expression(last), f"cell {number}", "eval"), names)
-            if value is not None:
+            forms = forms_of(value)
+            if value is not None and not forms:
                 print(repr(value))
-        outputs.append(printed.getvalue())
+        outputs.append({**({PRINTED: text} if (text := printed.getvalue()) else {}), **forms})
     return outputs
 
 
-def outputs_of(path: Path) -> list[str]:
+def forms_of(value: Any) -> Output:
+    """Return the picture of axes, or the table of what has an HTML form; nothing for other values."""
+    if hasattr(getattr(value, "figure", None), "savefig"):
+        file = io.BytesIO()
+        value.figure.savefig(file, format="png", dpi=80, bbox_inches="tight", metadata={"Software": None})
+        return {PICTURE: base64.b64encode(file.getvalue()).decode()}
+    return {TABLE: value._repr_html_(), PLAIN: repr(value)} if hasattr(value, "_repr_html_") else {}
+
+
+def outputs_of(path: Path) -> list[Output]:
     """Run a notebook in a process and a folder of its own."""
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(FOLDER / "data", Path(folder) / "data")
@@ -56,27 +71,41 @@ def outputs_of(path: Path) -> list[str]:
     return list(json.loads(found.stdout))
 
 
-def kept(notebook: dict[str, Any]) -> list[str]:
+def kept(notebook: dict[str, Any]) -> list[Output]:
     """Return the outputs that a notebook has."""
     cells = (cell for cell in notebook["cells"] if cell["cell_type"] == "code")
-    return ["".join(line for output in cell["outputs"] for line in output["text"]) for cell in cells]
+    found = []
+    for cell in cells:
+        parts = [one.get("data") or {PRINTED: one["text"]} for one in cell["outputs"]]
+        found.append({kind: "".join(lines) for part in parts for kind, lines in part.items()})
+    return found
 
 
-def with_outputs(notebook: dict[str, Any], outputs: list[str]) -> str:
+def compared(outputs: list[Output]) -> list[Output]:
+    """Return the outputs without the bytes of pictures."""
+    return [{kind: "" if kind == PICTURE else text for kind, text in one.items()} for one in outputs]
+
+
+def with_outputs(notebook: dict[str, Any], outputs: list[Output]) -> str:
     """Return the text of the notebook with these outputs."""
     cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
-    for cell, text in zip(cells, outputs, strict=True):
-        stream = {"name": "stdout", "output_type": "stream", "text": text.splitlines(keepends=True)}
-        cell["outputs"] = [stream] if text else []
+    for cell, output in zip(cells, outputs, strict=True):
+        lines = {kind: text.splitlines(keepends=True) for kind, text in output.items()}
+        printed = lines.pop(PRINTED, None)
+        cell["outputs"] = [{"name": "stdout", "output_type": "stream", "text": printed}] if printed else []
+        if lines:
+            data = {kind: output[kind] if kind == PICTURE else text for kind, text in lines.items()}
+            cell["outputs"].append({"data": data, "metadata": {}, "output_type": "display_data"})
     return json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
 
 
 def main() -> None:
-    """Run all notebooks, or print the outputs of one."""
+    """Run all notebooks or those that are named, or print the outputs of one."""
     if sys.argv[1:2] == ["--one"]:
         print(json.dumps(run(json.loads(Path(sys.argv[2]).read_text(encoding="utf-8")))))
         return
-    for path in sorted(FOLDER.glob("*.ipynb")):
+    named = [FOLDER / f"{name}.ipynb" for name in sys.argv[1:]]
+    for path in named or sorted(FOLDER.glob("*.ipynb")):
         notebook = json.loads(path.read_text(encoding="utf-8"))
         path.write_text(with_outputs(notebook, outputs_of(path)), encoding="utf-8")
         print(path)
