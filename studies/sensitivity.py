@@ -137,6 +137,7 @@ NUMBERS = {
     "unknown.REJECTED_KNOWN": Number(
         "share of known items rejected where a person labelled some", "convention", "unused"
     ),
+    "unknown.MISTAKEN": Number("chance that what a person says is a mistake", "convention", "unused"),
 }
 CELLS = {name: GROUPS["tuning"][name] for name in (*HOME, *ELSEWHERE)} | {
     "clinc150-1": Cell(partial(bank, folder="clinc150-minilm", shots=1))

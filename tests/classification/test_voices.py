@@ -63,7 +63,7 @@ def test_the_same_as_a_table(files):
     assert table["item"][1] == "monday 1–1.9 s"
     assert {"start", "end", "speaker", "channel"} <= set(table)
     write_predictions(found, folder / "p.csv")
-    assert (folder / "p.csv").read_text("utf-8").startswith("row,item,file,start,end,speaker,channel,label")
+    assert (folder / "p.csv").read_text("utf-8-sig").startswith("row,item,file,start,end,speaker,channel,label")
 
 
 def test_the_word_for_unknown_voices_and_names_that_are_taken(files):

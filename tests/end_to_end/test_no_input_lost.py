@@ -28,6 +28,14 @@ READ = {
     "classify": (
         *("catalogue", "names", "batch", "segments", "scores", "sites", "candidates", "prior", "pictures", "given"),
     ),
+    "review": ("catalogue", "names", "batch", "segments", "candidates", "prior", "given"),
+    "catalogue build": ("examples",),
+    "catalogue show": ("catalogue",),
+    "catalogue check": ("catalogue",),
+    "catalogue add": ("catalogue", "said", "batch"),
+    "catalogue remove": ("catalogue",),
+    "catalogue rename": ("catalogue",),
+    "catalogue merge": ("catalogue",),
     "features import": ("source",),
     "features export": ("source",),
     "features info": ("source",),
@@ -45,6 +53,9 @@ READ = {
 }
 WRITTEN = {
     "classify": ("out", "annotate", "report", "tasks"),
+    "review": ("out", "report", "tasks"),
+    "catalogue build": ("out",),
+    "catalogue check": ("report",),
     "features import": ("bank",),
     "features export": ("file",),
     "features extract": ("out",),
@@ -84,6 +95,8 @@ OUTPUTS = {
     ),
 }
 OTHERS = (
+    ("p.handful", "catalogue build p.handful --out p.handful"),
+    ("p.html", "catalogue check p.html --report p.html"),
     ("p", "features import p p"),
     ("p", "features export p p"),
     ("p", "features extract --items p --backbone minilm --out p"),
@@ -124,9 +137,11 @@ def test_every_path_of_every_command_is_known_as_read_or_written():
     for path in (*READ["classify"], *WRITTEN["classify"]):
         assert f"--{path} " in tried or path == "pictures", path
     tried = " ".join(command for _, command in OTHERS)
-    for name in WRITTEN.keys() - {"classify", "demo", "report"}:
+    arguments = ("source", "plan", "bank", "file", "examples", "catalogue")
+    # A review refuses what it would overwrite when it has read its input; tests/cli/test_review.py tries it.
+    for name in WRITTEN.keys() - {"classify", "review", "demo", "report"}:
         assert f"{name} " in tried
-        assert all(f"--{path} " in tried or path in ("source", "plan", "bank", "file") for path in READ[name])
+        assert all(f"--{path} " in tried or path in arguments for path in READ[name])
 
 
 @pytest.fixture

@@ -109,7 +109,7 @@ def write(path, text):
     [
         (lambda p: p / "nowhere", "does not exist; check the path"),
         (lambda p: p / "nowhere.csv", "does not exist; check the path"),
-        (lambda p: write(p / "x.txt", "hello"), "is of an unknown kind: text; a table has the names of its columns"),
+        (lambda p: write(p / "x.txt", "hello"), "has no rows; expected a header, and one row per item"),
         (lambda p: write(p / "x.zip", "hello"), "not a complete .zip"),
         (lambda p: write(p / "x" / "a.png", "").parent, "'a.png' is in none"),
         (lambda p: write(p / "x" / "a.txt", "").parent, "nor images"),

@@ -41,6 +41,7 @@ from handful.errors import LabelError, OptionError
 from handful.extraction.extract import skipped_items
 from handful.extraction.items import list_items
 from handful.machine.extras import import_extra
+from handful.machine.outputs import refuse_overwriting
 from handful.machine.untrusted import finite
 from handful.reading.columns import Columns
 from handful.reading.contents import pick
@@ -152,6 +153,7 @@ def build_catalogue(
     >>> made.classes.tolist(), made.record.sources[1].file
     (['cat', 'dog', 'fox'], 'animals.npz')
     """
+    refuse_overwriting({"examples": examples}, {"catalogue": out})
     found = embedded_examples(Path(examples), on_progress=on_progress, **reading)
     sources = found.sources(out, examples, date=records.today())
     record = Record(

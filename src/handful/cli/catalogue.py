@@ -62,11 +62,9 @@ def build(
     from handful.classification.building import build_catalogue
     from handful.cli.passes import passes
     from handful.errors import OptionError
-    from handful.machine.outputs import refuse_overwriting
 
     if not is_catalogue(out):
         raise OptionError(f"a catalogue is a file that ends in .handful, got {out}; change the ending")
-    refuse_overwriting({"examples": examples}, {"catalogue": out})
     reading: Any = {
         "backbone": backbone,
         "features": features,

@@ -61,6 +61,8 @@ NEAR_LEVEL, NEAR_CHANCE = 0.3, 0.25
 MOST_GROUPS = 8.0
 # An item is rejected above this chance; where a person labelled some, this share of the known ones at most.
 REJECTED, REJECTED_KNOWN = 0.5, 0.05
+# Chance that what a person says about an item is a mistake.
+MISTAKEN = 0.05
 
 
 class UnknownModel(NamedTuple):
@@ -431,11 +433,11 @@ def _integrated(
         log += _grid().log_prior[..., None] + np.log(prior)[:, None, None, None]
     batch, item = np.nonzero(~np.isnan(fixed) & (w > 0))
     if len(item):
-        # The label of a person is certain, so it counts in full: ln P(label | t).
+        # What a person says counts in full, ln P(label | t), but for the chance that it is a mistake.
         none = fixed[batch, item, None, None, None, None] == 1
         chance = np.where(none, ratio[batch, ..., item, None] * shares[:, 0], 1 - shares[:, 0])
-        log_chance = np.log(np.maximum(chance, np.finfo(np.float64).tiny))
-        np.add.at(log, batch, log_chance - mixed[batch, ..., item])
+        chance = chance / np.exp(mixed[batch, ..., item])
+        np.add.at(log, batch, np.log((1 - MISTAKEN) * chance + MISTAKEN / 2))
     grid = np.exp(log - log.max((1, 2, 3, 4), keepdims=True))
     grid /= grid.sum((1, 2, 3, 4), keepdims=True)
     cells = grid.reshape(len(grid), -1)
