@@ -52,10 +52,10 @@ RESULTS = Path(__file__).parent / "results" / "sessions"
 GROUPS = {"confirmation": ("grocery-efflite0", "banking77-minilm", "tinyimagenet200-efflite0")}
 RULES = ("again", "once", "least certain", "random", "one by one")
 GOALS = (0.95, 0.99)
-ITEMS, PRESENT, CLASSES, MOST, TASKS = 80, 6, 40, 50, 1
+ITEMS, PRESENT, CLASSES, MOST, TASKS = 80, 6, 40, 50, 4
 # Examples per class, and classes of the batch that the catalogue lacks.
 CELLS = ((1, 0), (5, 0), (1, 2), (5, 2))
-SESSIONS = 40  # on each bank
+SESSIONS, REPEATS = 67, 2  # on each bank
 HOST = "127.0.0.1:8000"
 Row = dict[str, Any]
 
@@ -227,7 +227,8 @@ def measured_batches(folder: Path, repeat: int) -> Row:
 
 def cells(folder: Path) -> Cells:
     """List what is measured on a bank."""
-    yield "batches", {"repeat": 0}, partial(measured_batches, folder, 0)
+    for repeat in range(REPEATS):
+        yield "batches", {"repeat": repeat}, partial(measured_batches, folder, repeat)
     yield "audit", {"sessions": SESSIONS}, partial(measured_audit, folder)
     for shots, lacking in CELLS:
         yield "answers", {"shots": shots, "lacking": lacking}, partial(measured_answers, folder, shots, lacking)

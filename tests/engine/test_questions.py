@@ -34,6 +34,13 @@ def test_one_question_per_doubtful_block_the_largest_first():
     )  # doubtful labels agree less
 
 
+def test_an_answer_speaks_for_its_block_when_questions_are_chosen_again():
+    points, q, certainty, _ = blocks(0, [30, 20, 10, 10], [0.02, 0.3, 0.4, 0.1])
+    first = questions_about(points, q, certainty, 4)
+    again = questions_about(points, q, certainty, 3, [first[0].item])
+    assert [one.item for one in again] == [one.item for one in first[1:]]
+
+
 def test_a_block_of_unknown_items_is_asked_about():
     points, q, certainty, of = blocks(0, [30, 20, 10], [0.02, 0.02, 0.02])
     assert of[questions_about(points, q, certainty, 1)[0].item] == 0

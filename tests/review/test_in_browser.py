@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -131,7 +132,7 @@ def test_ten_answers_reload_second_tab_undo_kill_resume_finish(folder, browser, 
     assert any("other label" in note for note in notes)
     assert person.text("#counter").startswith("10 of 160 reviewed")
     assert "10 of 160 items looked at" in person.text("#progress-said")
-    assert "By 2 checks" in person.text("#progress-said")
+    assert re.search(r"By [2-9] checks", person.text("#progress-said"))
 
     # Reload: the same question.
     item, progress = person.item(), person.text("#progress-said")

@@ -8,10 +8,11 @@ all items of the same class, and ten answers about one class say little more tha
   logistic regression to how far the labels of two items agree, `Σ_k q_nk q_mk`. No examples are needed for it.
 - The questions Q are chosen one after another, each with the largest gain in
 
-      worth(Q) = Σ_m e_m max_{n in Q} r_nm,
+      worth(Q) = Σ_m e_m max_{n in Q or answered} r_nm,
 
-  the expected number of wrong labels that the answers speak for. The worth is submodular: chosen in this way, it is at
-  least 1 - 1/e of the largest possible.
+  the expected number of wrong labels that the answers speak for. What is answered already speaks for its class: labels
+  that are still doubtful there are doubtful one by one. The worth is submodular: chosen in this way, it is at least
+  1 - 1/e of the largest possible.
 """
 
 from __future__ import annotations
@@ -80,11 +81,13 @@ def questions_about(
     q = probabilities.astype(np.float64)
     wrong = 1 - certainty
     wrong[list(answered)] = 0
-    kept = np.sort(np.argsort(-wrong, kind="stable")[:MOST_COMPARED])
+    known = np.array(sorted(answered), np.intp)
+    kept = np.union1d(np.argsort(-wrong, kind="stable")[:MOST_COMPARED], known)
     directions = points.astype(np.float64)
     directions /= np.maximum(np.linalg.norm(directions, axis=1, keepdims=True), 1e-12)
     same_class = _same_class(directions, q, kept)
-    errors, covered, askable = wrong[kept], np.zeros(len(kept)), ~np.isin(kept, list(answered))
+    errors, askable = wrong[kept], ~np.isin(kept, known)
+    covered = same_class[~askable].max(0, initial=0.0)
     # A gain only falls as more is asked, so an old one is a bound: most items need not be looked at again.
     bounds = np.where(askable, same_class @ errors, -1.0)
     questions: list[Question] = []
