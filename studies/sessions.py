@@ -9,8 +9,8 @@ A simulated person, who is always right, answers over HTTP what the page of `han
 a Dirichlet of parameter 2; in half of the cells the catalogue lacks two of them. Counted are answers until 95 and 99 %
 of the labels are right, if the next item is the first question of the page (`again`), the next of a list of questions
 made at the beginning (`once`), the `least certain` one, or one at `random`; after every answer the batch is labelled
-again. `one by one` labels nothing again: the person reads the items in their order. A session ends after 50 answers;
-what is not reached by then counts as 50. No audits.
+again; a session ends after 50 answers, and what is not reached by then counts as 50. `one by one` labels nothing
+again: the person reads all items in their order. No audits.
 
 `audit`: sessions of 24 questions on batches of 60 items of 5 classes, one example of each of 20 classes. One question
 in four is an audit, and all of them are once nothing else is worth asking. The interval for the share of wrong labels
@@ -137,11 +137,12 @@ def at_the_page(drawn: Drawn, *, audits: bool) -> Iterator[Person]:
 def answers_needed(drawn: Drawn, rule: str) -> list[int]:
     """Return the answers until each goal is reached."""
     needed: list[int] = []
+    most = len(drawn.truth) if rule == "one by one" else MOST
     with at_the_page(drawn, audits=False) as person:
         once = [one.item for one in best_questions(person.review.classified, MOST)]
         order = drawn.rng.permutation(len(drawn.truth)).tolist()
         right, n = person.right, 0
-        while len(needed) < len(GOALS) and n < MOST:
+        while len(needed) < len(GOALS) and n < most:
             if right.mean() >= GOALS[len(needed)]:
                 needed.append(n)
                 continue
@@ -153,7 +154,7 @@ def answers_needed(drawn: Drawn, rule: str) -> list[int]:
                 person.answer(next((item for item in first if item in still), still[0]))
                 right = person.right
             n += 1
-    return [*needed, *[MOST] * (len(GOALS) - len(needed))]
+    return [*needed, *[most] * (len(GOALS) - len(needed))]
 
 
 def measured_answers(folder: Path, shots: int, lacking: int) -> Row:
@@ -297,8 +298,8 @@ def page() -> Page:
         name="sessions",
         title="A review from beginning to end",
         question=(
-            "Answers, at most 50, until 95/99 % of 80 labels are right. *again*: the "
-            "[page](../do/first_to_twentieth.md) chooses the question after every answer; *once*: at the beginning; "
+            "Answers until 95/99 % of 80 labels are right; 50 at most, but for the last column. *again*: the "
+            "[page](../do/first_to_twentieth.md) asks anew after every answer; *once*: at first; "
             "*one by one*: nothing is labelled again."
         ),
         alt="Answers until 99 % of the labels are right",
