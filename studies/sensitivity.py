@@ -135,9 +135,8 @@ NUMBERS = {
     "unknown.MOST_GROUPS": Number("groups that count as evidence at most", "tuned"),
     "unknown.REJECTED": Number("chance above which an item is rejected", "convention", "chance"),
     "unknown.REJECTED_KNOWN": Number(
-        "share of known items rejected where a person labelled some", "convention", "unused"
+        "share of known items rejected where a person labelled some", "tuned", "unused"
     ),
-    "unknown.MISTAKEN": Number("chance that what a person says is a mistake", "convention", "unused"),
 }
 CELLS = {name: GROUPS["tuning"][name] for name in (*HOME, *ELSEWHERE)} | {
     "clinc150-1": Cell(partial(bank, folder="clinc150-minilm", shots=1))

@@ -298,8 +298,8 @@ def page() -> Page:
         name="sessions",
         title="A review from beginning to end",
         question=(
-            "Answers until 95/99 % of 80 labels are right; 50 at most, but for the last column. *again*: the "
-            "[page](../do/first_to_twentieth.md) asks anew after every answer; *once*: at first; "
+            "Answers until 95/99 % of 80 labels are right; 50 at most, except in the last column. *again*: the "
+            "[page](../do/first_to_twentieth.md) asks again after every answer; *once*: at first; "
             "*one by one*: nothing is labelled again."
         ),
         alt="Answers until 99 % of the labels are right",

@@ -188,6 +188,6 @@ def distinct(points: Floats, codes: Ints) -> tuple[Ints, Ints, Ints]:
 
 
 def blocks(n_rows: int, n_classes: int, numbers: int = 2**19) -> list[slice]:
-    """Cut rows so that their scores of all classes have so many numbers, and fit a second-level cache."""
+    """Cut rows into parts whose scores of all classes fit a second-level cache."""
     size = max(1, numbers // n_classes)
     return [slice(at, at + size) for at in range(0, n_rows, size)]

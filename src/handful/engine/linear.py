@@ -332,7 +332,7 @@ def fit_class_means(means: Floats, shots: Floats, points: Floats, codes: Ints) -
     _, row, counts = distinct(points, codes)
     copies = counts[row].astype(means.dtype)
     kept = np.flatnonzero(shots[codes] > copies)
-    some = min(len(kept), max(1, 2**24 // len(means)))  # so many scores are enough
+    some = min(len(kept), max(1, 2**24 // len(means)))  # this many scores are enough
     kept = kept[np.linspace(0, len(kept) - 1, some).round().astype(np.int64)]
     x, own, copies, s = points[kept], codes[kept], copies[kept], shots[codes[kept]]
     away = (x - means[own]) * np.sqrt(s / (s - 1))[:, None]

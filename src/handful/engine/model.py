@@ -728,7 +728,7 @@ def rows_at_a_time(n_classes: int) -> int:
 
 
 def _within(most: int, numbers: int, n_classes: int) -> int:
-    """Return a number of items with at most so many numbers in their scores, but some of them."""
+    """Return how many items have at most `numbers` scores in all; 16 at least, `most` at most."""
     return max(16, min(most, numbers // n_classes))
 
 
@@ -754,7 +754,7 @@ def label_batches(
 ) -> Iterator[JointAnswer]:
     """Label batches, about all of which the same things are known; those of one size are labelled as stacks.
 
-    So many of them are read at a time that their scores have so many numbers.
+    They are read until their scores have more than `numbers` numbers, then labelled, and so on.
     """
     read, n_classes, n_items = list[tuple[Floats, Context]](), len(reference.head.weights), 0
     for batch in batches:

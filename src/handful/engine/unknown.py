@@ -59,10 +59,9 @@ NEAR_LEVEL, NEAR_CHANCE = 0.3, 0.25
 # Evidence of more groups than this counts as that of this many: what is wrong with means and variances does not
 # average out over a large batch.
 MOST_GROUPS = 8.0
-# An item is rejected above this chance; where a person labelled some, this share of the known ones at most.
-REJECTED, REJECTED_KNOWN = 0.5, 0.05
-# Chance that what a person says about an item is a mistake.
-MISTAKEN = 0.05
+# An item is rejected above this chance. Where a person labelled some items, at most this share of the known ones is
+# expected to be rejected; about twice as many are, because chances near one are too high.
+REJECTED, REJECTED_KNOWN = 0.5, 0.025
 
 
 class UnknownModel(NamedTuple):
@@ -331,7 +330,7 @@ class UnknownPosterior:
         shape, n_items = t.shape, t.shape[-1]
         t, sizes = t.reshape(-1, n_items).astype(np.float64), sizes.reshape(-1, n_items)
         grid, unknown = self.grid.reshape(len(t), -1).astype(np.float32), np.empty(t.shape)
-        high, wide = max(1, 256 // n_items), 256  # so many densities fit a cache
+        high, wide = max(1, 256 // n_items), 256  # densities that fit a cache
         for top in range(0, len(t), high):
             some = slice(top, top + high)
             batch, cell = _cells(grid[some], 1e-8)
@@ -347,7 +346,7 @@ def rejection_limit(unknown: Floats, unknown_share: Floats | None) -> Floats:
     """Chance above which an item is rejected, [...]: one half, as long as nothing is known about unknown items.
 
     If a share is told, it is the chance of the `Σ_n c_n` most likely items. If a person labelled items, whose chance is
-    NaN, it is so high that at most one in twenty of the known items is expected to be rejected: labels tell the share,
+    NaN, it is so high that at most one in forty of the known items is expected to be rejected: labels tell the share,
     and then many items are near one half.
 
     Examples
@@ -433,11 +432,11 @@ def _integrated(
         log += _grid().log_prior[..., None] + np.log(prior)[:, None, None, None]
     batch, item = np.nonzero(~np.isnan(fixed) & (w > 0))
     if len(item):
-        # What a person says counts in full, ln P(label | t), but for the chance that it is a mistake.
+        # What a person says counts in full, as ln P(label | t); one answer in twenty may be a mistake.
         none = fixed[batch, item, None, None, None, None] == 1
         chance = np.where(none, ratio[batch, ..., item, None] * shares[:, 0], 1 - shares[:, 0])
         chance = chance / np.exp(mixed[batch, ..., item])
-        np.add.at(log, batch, np.log((1 - MISTAKEN) * chance + MISTAKEN / 2))
+        np.add.at(log, batch, np.log(0.95 * chance + 0.05 / 2))
     grid = np.exp(log - log.max((1, 2, 3, 4), keepdims=True))
     grid /= grid.sum((1, 2, 3, 4), keepdims=True)
     cells = grid.reshape(len(grid), -1)

@@ -92,7 +92,8 @@ def solve(
         What is known about the classes of a fitted catalogue, as in `BatchClassifier.infer`.
     given : mapping from rows to labels
         Classes of a fitted catalogue that a person gave to some of the queries, None for none of them. These keep that
-        label. They count as examples only if the catalogue has them, see `Catalogue.with_examples`.
+        label. Add them to the catalogue first, with `Catalogue.with_examples`: they count as examples only if it has
+        them, and how typical they look is judged without themselves.
     expect_unknown : object
         How many queries belong to no class, as in `BatchClassifier.infer`.
     transform : {"raw", "l2"}, optional
