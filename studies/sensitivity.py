@@ -134,9 +134,7 @@ NUMBERS = {
     "unknown.NEAR_CHANCE": Number("chance of a batch with such items", "tuned", "chance"),
     "unknown.MOST_GROUPS": Number("groups that count as evidence at most", "tuned"),
     "unknown.REJECTED": Number("chance above which an item is rejected", "convention", "chance"),
-    "unknown.REJECTED_KNOWN": Number(
-        "share of known items rejected where a person labelled some", "tuned", "unused"
-    ),
+    "unknown.REJECTED_KNOWN": Number("share of known items rejected where a person labelled some", "tuned", "unused"),
 }
 CELLS = {name: GROUPS["tuning"][name] for name in (*HOME, *ELSEWHERE)} | {
     "clinc150-1": Cell(partial(bank, folder="clinc150-minilm", shots=1))
