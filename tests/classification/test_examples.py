@@ -6,8 +6,8 @@ import io
 import numpy as np
 from PIL import Image
 
-from handful.classification import Shown, examples
-from handful.classification.examples import SMALL, chosen_examples, pictures, rounded, shortened, thumbnail
+from handful.classification import Shown, page_data
+from handful.classification.page_data import SMALL, chosen_examples, pictures, rounded, shortened, thumbnail
 from handful.extraction.items import list_items
 from tests.items_at_hand import image_folder
 
@@ -18,7 +18,7 @@ SHOWN = Shown(tuple("abcdefghijk"), tuple("abcdefghijk"), np.array(["ant"] * 8 +
 def test_nearest_ones_then_classes_that_occur_then_others(monkeypatch):
     assert chosen_examples(SHOWN, NAMES, {1}, [3]) == [3, 8, 9, 0, 10]
     assert chosen_examples(SHOWN, NAMES, {0}, [3, 7]) == [3, 7, 0, 1, 2, 4, 5, 8, 10]
-    monkeypatch.setattr(examples, "MOST_EXAMPLES", 3)
+    monkeypatch.setattr(page_data, "MOST_EXAMPLES", 3)
     assert chosen_examples(SHOWN, NAMES, {1}, [3]) == [3, 8, 9]
 
 

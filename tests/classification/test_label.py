@@ -15,8 +15,8 @@ from handful.classification import (
     GivenLabel,
     classify,
     dense_bytes,
+    files,
     label,
-    tables,
     task,
     write_predictions,
 )
@@ -269,7 +269,7 @@ def test_predictions_as_a_spreadsheet_and_a_table_that_excel_reads(tmp_path):
 
 @pytest.mark.parametrize("rows_at_once", [4, 65_536])
 def test_predictions_as_parquet_and_as_csv(pictures, monkeypatch, rows_at_once):
-    monkeypatch.setattr(tables, "ROWS_AT_ONCE", rows_at_once)
+    monkeypatch.setattr(files, "ROWS_AT_ONCE", rows_at_once)
     pandas = pytest.importorskip("pandas")
     found = classify(pictures / "catalogue", pictures / "batch")
     write_predictions(found, pictures / "deep" / "p.parquet")

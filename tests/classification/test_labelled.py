@@ -5,7 +5,7 @@ import csv
 import numpy as np
 import pytest
 
-from handful.classification import Batch, Classified, check_ending, classify, tables, write_predictions
+from handful.classification import Batch, Classified, check_ending, classify, files, write_predictions
 from handful.classification.labelled import PREDICTION_TYPES
 from handful.errors import OptionError
 from handful.estimators import Proposal
@@ -90,7 +90,7 @@ def test_present_classes_come_largest_first():
 
 
 def test_a_file_has_one_line_per_item_however_it_is_cut(tmp_path, monkeypatch):
-    monkeypatch.setattr(tables, "ROWS_AT_ONCE", 2)
+    monkeypatch.setattr(files, "ROWS_AT_ONCE", 2)
     write_predictions(labelled(), tmp_path / "deep" / "p.csv")
     with (tmp_path / "deep" / "p.csv").open(newline="", encoding="utf-8") as stream:
         lines = list(csv.reader(stream))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from handful.classification.paths import group_table_path, paths_read, paths_written, replaceable
+from handful.classification.files import group_table_path, paths_read, paths_written, replaceable
 
 
 def test_inputs_are_absolute_and_only_paths(tmp_path, monkeypatch):

@@ -71,7 +71,7 @@ def test_sizes_below_one_are_a_usage_error(tmp_path, run, option):
 
 
 def test_a_terminal_gets_a_bar_with_the_time_left(tmp_path, run, monkeypatch):
-    monkeypatch.setattr("handful.cli.passes.Console", partial(Console, force_terminal=True, width=120))
+    monkeypatch.setattr("rich.console.Console", partial(Console, force_terminal=True, width=120))
     folder = image_folder(tmp_path / "images")
     code, _, drawn = run("--items", folder, "--backbone", "b", "--out", tmp_path / "bank", "--shard-size", 2)
     assert code == 0

@@ -1,7 +1,7 @@
 import pytest
 
 pytest.importorskip("typer")
-from handful.cli.places import executor_at
+from handful.cli.options import executor_at
 from handful.errors import OptionError
 from handful.runs import executors
 

@@ -10,7 +10,7 @@ import pytest
 from handful import fewshot, large
 from handful.classification import classify, classify_scores
 from handful.classification import task as task_module
-from handful.classification.tables import write_predictions
+from handful.classification.files import write_predictions
 from handful.cli.main import main
 from handful.errors import HandfulError, OptionError, UnusedShareWarning
 from handful.estimators import BatchClassifier, infer_scores

@@ -19,7 +19,7 @@ from handful.classification.scores import write_annotations
 from handful.cli.main import main, make_app
 from handful.errors import OptionError
 from handful.large import solve
-from handful.machine.whole_file import UNFINISHED
+from handful.machine.outputs import UNFINISHED
 from tests.kills_at_hand import PROCESSES
 from tests.spectra_at_hand import compounds, mgf, msp, noisy
 

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from handful.classification import classify, classify_scores
+from handful.classification.files import write_predictions
 from handful.classification.page_data import page_data
-from handful.classification.tables import write_predictions
 from handful.cli.main import main
 from handful.errors import FileFormatError, LabelError, OptionError
 from handful.estimators import BatchClassifier, infer_scores

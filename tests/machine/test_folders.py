@@ -6,7 +6,8 @@ import pytest
 
 from handful.errors import MissingExtraError, StorageError
 from handful.machine import folders
-from handful.machine.folders import LocalFolder, RemoteFolder, fetched, folder_at, is_remote, local_path, read_ranges
+from handful.machine.folders import LocalFolder, RemoteFolder, fetched, folder_at, read_ranges
+from handful.machine.outputs import is_remote, local_path
 
 
 @pytest.fixture(params=["disk", "memory"])

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from handful.errors import BankError, StorageError
-from handful.machine.whole_file import UNFINISHED, written_whole
+from handful.machine.outputs import UNFINISHED, written_whole
 
 
 def test_the_old_file_stands_until_the_new_one_is_whole(tmp_path):

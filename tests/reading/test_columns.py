@@ -3,7 +3,7 @@
 import pytest
 
 from handful.errors import BankError
-from handful.reading.columns import Columns
+from handful.reading.table import Columns
 
 pa = pytest.importorskip("pyarrow")
 

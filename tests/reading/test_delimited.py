@@ -11,7 +11,7 @@ import pytest
 
 from handful.errors import BankError
 from handful.reading import read, read_bank
-from handful.reading.columns import Columns
+from handful.reading.table import Columns
 
 VECTORS = np.random.default_rng(0).standard_normal((5, 12)).astype(np.float32)
 LABELS = ["ant", "bee", "ant", "fox", "bee"]

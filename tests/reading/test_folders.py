@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from handful.errors import FileFormatError
-from handful.reading.folders import folder_columns, is_folder, with_folders
+from handful.reading.images import folder_columns, is_folder, with_folders
 from handful.reading.table import Table
 
 FILES = ["a/b/c/1.jpg", "a\\b\\2.jpg", "./d/e//3.jpg"]

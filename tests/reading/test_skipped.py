@@ -9,7 +9,7 @@ from handful.classification import classify, classify_scores, write_page
 from handful.errors import BankError, SkippedRowsWarning
 from handful.extraction.items import list_items
 from handful.reading import Skipped, read, read_bank, skipped_counts
-from handful.reading.skipped import first_listed, skipped_summary
+from handful.reading.table import first_listed, skipped_summary
 from tests.items_at_hand import image_bytes, image_folder, zipped
 
 

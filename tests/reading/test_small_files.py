@@ -22,8 +22,8 @@ from handful.exchange.sites import read_sites, rows_of
 from handful.exchange.species import read_candidates
 from handful.machine import untrusted
 from handful.reading import read
-from handful.reading.folders import is_folder
 from handful.reading.header import dimension_columns
+from handful.reading.images import is_folder
 from tests.hostile_at_hand import grown
 from tests.spectra_at_hand import mzml
 

@@ -11,7 +11,7 @@ import numpy as np
 from handful.banks.bank import FeatureBank
 from handful.errors import BankError
 from handful.machine.extras import import_pyarrow
-from handful.machine.whole_file import written_whole
+from handful.machine.outputs import written_whole
 
 # What a bank knows beyond its columns travels in the metadata of the schema, under this key.
 METADATA_KEY = b"handful"

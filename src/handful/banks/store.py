@@ -22,8 +22,8 @@ import numpy as np
 
 from handful.banks.arrays import open_npy
 from handful.errors import BankError
+from handful.machine.outputs import explain_refusal, flush_to_disk
 from handful.machine.untrusted import read_json
-from handful.machine.whole_file import explain_refusal, flush_to_disk
 from handful.shapes import Float, Int
 
 FORMAT, FORMAT_VERSION = "handful feature bank", 1

@@ -15,12 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from handful.arguments import did_you_mean
-from handful.banks.class_names import is_missing, plain_label
 from handful.catalogue.files import load_catalogue, save_catalogue
 from handful.catalogue.fitted import Catalogue
 from handful.catalogue.labels import with_label
 from handful.catalogue.record import Kind, Record, Source, shown_rows
 from handful.errors import BankError, LabelError, OptionError
+from handful.reading.class_names import is_missing, plain_label
 from handful.runs.lock import only_changer
 from handful.shapes import Float
 

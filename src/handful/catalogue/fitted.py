@@ -30,7 +30,6 @@ import numpy.typing as npt
 
 from handful import plots
 from handful.banks import FeatureBank
-from handful.banks.class_names import SimilarNames, similar_names
 from handful.catalogue.labels import distinct, places_of, same_kind
 from handful.catalogue.parts import ClassMeans, ClassNames, Examples, joined, merged
 from handful.catalogue.record import Record
@@ -43,6 +42,7 @@ from handful.engine.scores import label_by_names
 from handful.engine.unknown import UnknownModel, fit_unknown_model, unknown_reason
 from handful.errors import LabelError, OptionError, TaskError
 from handful.plots import html
+from handful.reading.class_names import SimilarNames, similar_names
 from handful.shapes import Float, Int
 
 # Numbers that the kept examples may have.

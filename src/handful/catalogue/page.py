@@ -11,7 +11,7 @@ from pathlib import Path
 from handful.arguments import counted
 from handful.catalogue.check import KINDS, Finding
 from handful.catalogue.fitted import Catalogue
-from handful.machine.whole_file import written_whole
+from handful.machine.outputs import written_whole
 
 # Findings of each kind on the page, and examples beside a finding and beside each class of it.
 MOST_FINDINGS, MOST_EXAMPLES, OF_CLASS = 200, 6, 3

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from handful.banks.class_names import SimilarNames, similar_summary
 from handful.catalogue.labels import places_of
 from handful.catalogue.parts import ClassMeans, Examples
 from handful.engine.left_out import LeftOutExamples
+from handful.reading.class_names import SimilarNames, similar_summary
 
 # Two classes cannot be told apart if this share of their left-out examples is more probable in the other class.
 CONFUSED_SHARE = 0.5

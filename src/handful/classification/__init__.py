@@ -2,13 +2,13 @@
 
 from handful.classification.batch import Batch
 from handful.classification.corrections import Corrections, GivenLabel, read_corrections
+from handful.classification.files import check_ending, write_predictions
 from handful.classification.known import KnownFiles
 from handful.classification.label import classify
 from handful.classification.label_studio import write_label_studio
 from handful.classification.labelled import Classified, Shown
 from handful.classification.page import write_page
 from handful.classification.scores import classify_scores, write_scores
-from handful.classification.tables import check_ending, write_predictions
 from handful.classification.task import dense_bytes
 
 __all__ = [

@@ -19,12 +19,10 @@ from handful.extraction.extract import extract, skipped_items
 from handful.extraction.items import Items, list_items
 from handful.machine.threads import available_cores
 from handful.reading.cells import is_h5ad
-from handful.reading.columns import Columns
 from handful.reading.contents import Source, pick
-from handful.reading.folders import FOLDER, is_folder, with_folders
 from handful.reading.header import TEXT_NAMES, find_column
-from handful.reading.skipped import Skipped
-from handful.reading.table import Table
+from handful.reading.images import FOLDER, is_folder, with_folders
+from handful.reading.table import Columns, Skipped, Table
 from handful.runs import Progress, in_process
 from handful.shapes import Float, Int
 
@@ -119,7 +117,7 @@ class Batch:
         table : Table
             Vectors, images or sentences.
         group_by : sequence of str
-            Columns that say to which group an item belongs, see `handful.reading.folders` for `folder`.
+            Columns that say to which group an item belongs, see `handful.reading.images` for `folder`.
         columns : sequence of str
             Other columns that must be there.
         id_column : str, optional

@@ -19,7 +19,6 @@ from typing import Any, TypeAlias, TypedDict, Unpack
 import numpy as np
 
 from handful.banks import FeatureBank
-from handful.banks.class_names import is_missing, plain_label
 from handful.catalogue import (
     Added,
     Catalogue,
@@ -34,8 +33,8 @@ from handful.catalogue.changes import relative_to
 from handful.catalogue.record import Kind, shown_rows
 from handful.classification.batch import Batch, extracted
 from handful.classification.corrections import read_corrections
-from handful.classification.examples import SMALL, pictures
 from handful.classification.labelled import NONE
+from handful.classification.page_data import SMALL, pictures
 from handful.classification.task import EXTRAS, USUAL_BACKBONES, without_empty_classes
 from handful.errors import LabelError, OptionError
 from handful.extraction.extract import skipped_items
@@ -43,13 +42,12 @@ from handful.extraction.items import list_items
 from handful.machine.extras import import_extra
 from handful.machine.outputs import refuse_overwriting
 from handful.machine.untrusted import finite
-from handful.reading.columns import Columns
+from handful.reading.class_names import is_missing, plain_label
 from handful.reading.contents import pick
 from handful.reading.header import find_column
 from handful.reading.labels import label_column, labelled, missing_labels
 from handful.reading.read import read, read_input
-from handful.reading.skipped import Skipped, warn_of_skipped
-from handful.reading.table import Table
+from handful.reading.table import Columns, Skipped, Table, warn_of_skipped
 from handful.runs import Progress
 from handful.runs.lock import only_changer
 from handful.shapes import Float

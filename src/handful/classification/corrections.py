@@ -17,14 +17,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from handful.banks.class_names import is_missing, plain_label
 from handful.classification.batch import Batch
 from handful.classification.labelled import NONE
 from handful.errors import FileFormatError, LabelError
 from handful.estimators.given import no_such_class
 from handful.exchange.label_studio import annotated
 from handful.machine.untrusted import read_json
-from handful.reading.skipped import Skipped
+from handful.reading.class_names import is_missing, plain_label
+from handful.reading.table import Skipped
 
 FORMAT, VERSION = "handful_corrections", 3
 

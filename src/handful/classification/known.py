@@ -10,7 +10,6 @@ from typing import Any, TypedDict
 import numpy as np
 import numpy.typing as npt
 
-from handful.banks.class_names import is_missing, plain_label
 from handful.classification.batch import Batch
 from handful.classification.corrections import Corrections, given_to_rows, labels_of, read_corrections
 from handful.errors import FileFormatError, OptionError
@@ -19,11 +18,10 @@ from handful.estimators.given import new_class_names
 from handful.estimators.unknown_share import UnknownShare
 from handful.exchange.species import TAXONOMY, read_candidates, read_coarse, read_weights, taxa
 from handful.machine.untrusted import finite
-from handful.reading.columns import Columns
+from handful.reading.class_names import is_missing, plain_label
 from handful.reading.labels import label_column
 from handful.reading.read import read
-from handful.reading.skipped import Skipped
-from handful.reading.table import Table
+from handful.reading.table import Columns, Skipped, Table
 
 PathLike = str | os.PathLike[str]
 Names = str | Sequence[str]

@@ -34,7 +34,6 @@ import numpy as np
 from handful import large
 from handful.arguments import takes
 from handful.banks import FeatureBank
-from handful.banks.class_names import similar_names
 from handful.catalogue import Catalogue, Source
 from handful.classification.batch import Batch, extracted
 from handful.classification.known import KnownFiles, new_labels
@@ -60,10 +59,10 @@ from handful.extraction.extract import skipped_items
 from handful.extraction.items import Items
 from handful.machine.outputs import refuse_overwriting
 from handful.reading.cells import is_h5ad
+from handful.reading.class_names import similar_names
 from handful.reading.contents import KeptPictures
 from handful.reading.contents import Source as Contents
-from handful.reading.skipped import Skipped, warn_of_skipped
-from handful.reading.table import Table
+from handful.reading.table import Skipped, Table, warn_of_skipped
 from handful.runs import Executor, Progress
 from handful.shapes import Float
 

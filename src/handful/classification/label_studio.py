@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from handful import __version__
+from handful.classification.files import refuse_outputs
 from handful.classification.labelled import NONE, Classified
-from handful.classification.paths import refuse_outputs
 from handful.exchange.label_studio import interface, local_file, task, write_tasks
-from handful.machine.whole_file import written_whole
+from handful.machine.outputs import written_whole
 
 
 def write_label_studio(classified: Classified, path: str | os.PathLike[str]) -> None:

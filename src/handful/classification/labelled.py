@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from handful.arguments import counted
-from handful.banks.class_names import SimilarNames, similar_summary
 from handful.classification.batch import Batch
 from handful.estimators.answer import Answer, listed_classes, present_places, undecided
 from handful.estimators.batches import Batches
@@ -20,9 +19,9 @@ from handful.estimators.containers import FrameOf, new_frame
 from handful.estimators.diagnostics import Diagnostic
 from handful.exchange.species import common_names
 from handful.plots import html
-from handful.reading.columns import Columns
+from handful.reading.class_names import SimilarNames, similar_summary
 from handful.reading.contents import Source
-from handful.reading.skipped import Skipped
+from handful.reading.table import Columns, Skipped
 from handful.shapes import Int
 
 # What an item is called that looks like no class.

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from handful.banks.class_names import plain_label
 from handful.catalogue import Catalogue
 from handful.errors import BankError, LabelError, OptionError
 from handful.extraction.items import list_items
 from handful.machine.untrusted import lines_of, read_json, read_text
+from handful.reading.class_names import plain_label
 from handful.reading.labels import labelled
 from handful.reading.read import read_input
 from handful.shapes import Float, Int

@@ -20,11 +20,11 @@ from pathlib import Path
 import numpy as np
 
 from handful.arguments import counted
+from handful.classification.files import refuse_outputs
 from handful.classification.labelled import NONE, NOT_APPLIED, Classified
 from handful.classification.page_data import embedded, page_data
-from handful.classification.paths import refuse_outputs
-from handful.machine.whole_file import written_whole
-from handful.reading.skipped import Skipped, first_listed, skipped_summary
+from handful.machine.outputs import written_whole
+from handful.reading.table import Skipped, first_listed, skipped_summary
 from handful.shapes import Int
 
 # Groups in the table, those with most doubt; all of them can be chosen on the page.

@@ -12,20 +12,26 @@ from os.path import isfile
 from pathlib import Path
 from typing import Any, Unpack
 
-from handful.banks.class_names import similar_names
 from handful.classification.batch import HASH_DIGITS, Batch, Groups
+from handful.classification.files import (
+    asked_columns,
+    paths_read,
+    refuse_outputs,
+    write_group_table,
+    write_predictions,
+    writes_back,
+)
 from handful.classification.known import KnownFiles, columns_named, new_labels, read_known
 from handful.classification.labelled import BY_SCORES, Classified
-from handful.classification.paths import paths_read, refuse_outputs, writes_back
-from handful.classification.tables import asked_columns, write_group_table, write_predictions
 from handful.errors import FileFormatError, LabelError, OptionError, OverturnedScoresWarning
 from handful.estimators import TopScores, infer_scores
 from handful.exchange.scored import ItemLabel
 from handful.exchange.scores import read_scores
 from handful.exchange.sites import columns_of, read_sites, write_sites
-from handful.reading.columns import Columns
+from handful.reading.class_names import similar_names
 from handful.reading.contents import IMAGE_SUFFIXES, PerhapsFiles
-from handful.reading.folders import FOLDER, folder_columns
+from handful.reading.images import FOLDER, folder_columns
+from handful.reading.table import Columns
 
 
 def classify_scores(

@@ -9,15 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from handful.banks.class_names import is_missing, plain_label
 from handful.classification.labelled import Classified
 from handful.errors import OptionError
 from handful.exchange.mgf import Compound, write_mgf
 from handful.machine.untrusted import finite
-from handful.reading.columns import Columns
+from handful.reading.class_names import is_missing, plain_label
 from handful.reading.labels import label_column
 from handful.reading.spectra import PRECURSOR
-from handful.reading.table import Table
+from handful.reading.table import Columns, Table
 
 
 def by_precursor(

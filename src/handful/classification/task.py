@@ -14,12 +14,11 @@ from handful.banks import FeatureBank
 from handful.catalogue import Catalogue, load_catalogue
 from handful.catalogue.files import is_catalogue
 from handful.classification.batch import Batch
+from handful.classification.files import asked_columns, paths_read
 from handful.classification.known import KnownFiles, coarse_column, columns_named, new_labels, read_known
 from handful.classification.measured import MEAN, scaled
 from handful.classification.names import NamedClasses, read_names
-from handful.classification.paths import paths_read
 from handful.classification.spectra import by_precursor
-from handful.classification.tables import asked_columns
 from handful.classification.voices import with_segments
 from handful.engine.model import NO_CLASS
 from handful.errors import BankError, OptionError
@@ -31,8 +30,7 @@ from handful.reading.cells import is_h5ad
 from handful.reading.in_hand import in_hand
 from handful.reading.labels import labelled, with_labels, without_labels
 from handful.reading.read import has_columns, may_have_bad_rows, may_hold_pickles, read_input
-from handful.reading.skipped import Skipped
-from handful.reading.table import Table
+from handful.reading.table import Skipped, Table
 
 # Default backbones, if neither the caller nor a bank names one: both come inside packages and download nothing.
 USUAL_BACKBONES: dict[Kind, str] = {"image": "efficientnet-lite0", "text": "minilm"}

@@ -60,7 +60,7 @@ def build(
     """
     from handful.catalogue.files import is_catalogue
     from handful.classification.building import build_catalogue
-    from handful.cli.passes import passes
+    from handful.cli.terminal import passes
     from handful.errors import OptionError
 
     if not is_catalogue(out):
@@ -192,7 +192,7 @@ def add(
     """
     from handful.arguments import counted
     from handful.classification.building import add_to_catalogue
-    from handful.cli.passes import passes
+    from handful.cli.terminal import passes
 
     reading = {
         "features": features,

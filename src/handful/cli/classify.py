@@ -10,8 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from handful.cli.options import SkipBad, Trust, refuse
-from handful.cli.places import HERE, On, executor_at
+from handful.cli.options import HERE, On, SkipBad, Trust, executor_at, refuse
 
 # Options that do not apply, and why.
 BY_SCORES = "with --scores labels come from the scores alone, without examples and vectors, and no item is unknown"
@@ -289,15 +288,22 @@ def classify_command(
       handful classify --scores predictions.json --group-by folder:1 --out new.json --report new.html --pictures photos
       handful classify --scores birds.csv --candidates species_list.txt --group-by file --out better.csv
     """
+    from handful.classification.files import (
+        check_ending,
+        group_table_path,
+        paths_read,
+        paths_written,
+        replaceable,
+        write_predictions,
+        writes_back,
+    )
     from handful.classification.label import classify
     from handful.classification.label_studio import write_label_studio
     from handful.classification.page import write_page
-    from handful.classification.paths import group_table_path, paths_read, paths_written, replaceable, writes_back
     from handful.classification.scores import classify_scores, write_annotations, write_scores
-    from handful.classification.tables import check_ending, write_predictions
     from handful.classification.voices import is_rttm
-    from handful.cli.passes import passes
     from handful.cli.printed import print_batch
+    from handful.cli.terminal import passes
     from handful.errors import OptionError
     from handful.machine.outputs import refuse_overwriting
 

@@ -99,7 +99,7 @@ def demo(
     from handful.datasets import load_clinc150, load_clinc150_sentences
     from handful.errors import OptionError
     from handful.estimators import BatchClassifier
-    from handful.machine.whole_file import written_whole
+    from handful.machine.outputs import written_whole
 
     if out.exists():
         raise OptionError(f"{out} already exists; remove it, or name another folder with --out")

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from handful.cli.options import SkipBad
-from handful.cli.places import HERE, On, executor_at
+from handful.cli.options import HERE, On, SkipBad, executor_at
 
 
 def extract_command(
@@ -52,9 +51,8 @@ def extract_command(
       handful features extract --items omniglot.zip/base --backbone timm:resnet18 --out omniglot.bank --on ray
     """
     from handful.banks.bank import Provenance
-    from handful.cli.passes import passes
     from handful.cli.printed import complain_of_skipped, print_bank
-    from handful.cli.terminal import waiting
+    from handful.cli.terminal import passes, waiting
     from handful.extraction.extract import checkpoint_of, extract, shards_folder, skipped_items
     from handful.extraction.items import list_items
     from handful.machine.extras import import_extra

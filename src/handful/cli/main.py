@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from handful.cli.terminal import Interrupted
 from handful.errors import HandfulError, SkippedRowsWarning
-from handful.machine.whole_file import refusal
+from handful.machine.outputs import refusal
 
 if TYPE_CHECKING:
     import typer
@@ -26,12 +26,12 @@ def make_app() -> typer.Typer:
     """Put the commands together, one line each."""
     import typer
 
-    from handful.cli import bench, catalogue, classify, demo, doctor, features, report, review, tasks, train, version
+    from handful.cli import bench, catalogue, classify, demo, doctor, features, options, report, review, tasks, train
 
     app = typer.Typer(
         help=SUMMARY, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False
     )
-    app.callback()(version.options)
+    app.callback()(options.no_command)
     app.command("classify", cls=classify.ClassifyCommand)(classify.classify_command)
     app.command("review", cls=classify.ClassifyCommand)(review.review_command)
     app.add_typer(catalogue.app, name="catalogue")

@@ -1,13 +1,19 @@
-"""Options that do not apply: each is refused with a sentence, none is ignored."""
+"""Options that several commands have; those that do not apply are refused with a sentence, none is ignored."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Annotated, Any
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
+from handful import __version__
+from handful.cli.terminal import data
 from handful.errors import OptionError
+
+if TYPE_CHECKING:
+    from handful.runs.executors import Executor
+
 
 Trust = Annotated[
     bool,
@@ -38,3 +44,48 @@ def refuse(context: typer.Context, options: Collection[str], reason: str) -> Non
     """Raise an error if any of these options is given; `reason` says why they do not apply."""
     if found := [option for option in given_options(context) if option in options]:
         raise OptionError(f"{reason}; leave out {', '.join(found)}")
+
+
+On: TypeAlias = Annotated[str, typer.Option(help="Where to run: here, ray (a cluster started here) or ray:ADDRESS.")]
+HERE = "here"
+
+
+def executor_at(on: str, workers: int, only_here: Mapping[str, bool], *, join: bool = True) -> Executor:
+    """Make the executor that `--on` asks for.
+
+    Parameters
+    ----------
+    on : str
+        What was given.
+    workers : int
+        Threads in this process.
+    only_here : Mapping[str, bool]
+        Options that do not apply to Ray, and whether they were given.
+    join : bool
+        Whether an interruption waits for what is at work in this process.
+    """
+    from handful.runs.executors import in_process, on_ray
+
+    place, colon, address = on.partition(":")
+    if on == HERE:
+        return in_process(workers, join=join)
+    if place != "ray" or (colon and not address):
+        raise OptionError(f"--on must be here, ray or ray:ADDRESS, got {on!r}")
+    for option, given in only_here.items():
+        if given:
+            raise OptionError(f"{option} is for running here; a Ray cluster uses all its processors: leave it out")
+    return on_ray(address or None)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        data(f"handful {__version__}")
+        raise typer.Exit
+
+
+def no_command(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Take the options that belong to no command."""

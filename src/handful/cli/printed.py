@@ -13,7 +13,7 @@ from handful.arguments import counted
 from handful.classification.labelled import NONE, NOT_APPLIED
 from handful.cli.terminal import show
 from handful.machine.untrusted import printable
-from handful.reading.skipped import Skipped, first_listed, skipped_summary
+from handful.reading.table import Skipped, first_listed, skipped_summary
 
 if TYPE_CHECKING:
     from rich.table import Table

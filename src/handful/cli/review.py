@@ -63,10 +63,10 @@ def review_command(
       handful review photos.bank cameras/ --group-by folder --most-wrong 0.02
       handful review birds.handful days/ --next
     """
+    from handful.classification.files import check_ending
     from handful.classification.label import embed
-    from handful.classification.tables import check_ending
     from handful.classification.task import check, read_inputs
-    from handful.cli.passes import passes
+    from handful.cli.terminal import passes
     from handful.errors import OptionError
     from handful.machine.extras import import_extra
     from handful.machine.outputs import refuse_overwriting

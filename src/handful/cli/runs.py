@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from handful.cli.options import refuse
-from handful.cli.places import HERE, executor_at
+from handful.cli.options import HERE, executor_at, refuse
 from handful.cli.task_options import named_place
 from handful.cli.terminal import Interrupted
 from handful.errors import OptionError
@@ -90,11 +89,18 @@ def _read(given: Mapping[str, Any], in_files: Sequence[str]) -> dict[str, str | 
 def bars(states: Sequence[CellProgress]) -> Iterator[Callable[[CellProgress], None]]:
     """Show the progress of the run and of the current cell, with rate and time left, or a line now and then."""
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
+    from rich.text import Text
 
-    from handful.cli.passes import Rate
     from handful.cli.terminal import now_and_then
     from handful.fewshot.benchmark.completion import time_left
+
+    class Rate(ProgressColumn):
+        """Tasks per second, over the period that the bar averages; nothing before there is a rate."""
+
+        def render(self, task: Task) -> Text:
+            speed = task.finished_speed or task.speed
+            return Text("" if speed is None else f"{speed:.3g} tasks/s")
 
     console = Console(stderr=True)
     current = {state.cell.content_hash: state for state in states}
@@ -114,7 +120,7 @@ def bars(states: Sequence[CellProgress]) -> Iterator[Callable[[CellProgress], No
             yield tell
         return
     left_column = TextColumn("{task.fields[left]}")
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Rate("tasks"), left_column
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Rate(), left_column
     with Progress(*columns, console=console, speed_estimate_period=30) as drawn:
         overall = drawn.add_task("all cells", completed=totals()[0], left="")
         one, shown = drawn.add_task("", left=""), ""

@@ -13,12 +13,16 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import Console, RenderableType
+
+    from handful.runs import Progress
 
 # Seconds before the first line of progress where there is no terminal, and between later ones.
 FIRST_LINE, NEXT_LINES = 10.0, 30.0
 # Columns where there is no terminal: nothing is wrapped, so that a line of a table stays one line.
 UNLIMITED = 10_000
+# Stages whose progress is counted in items begin with this.
+EMBED = "embed"
 
 
 class Interrupted(Exception):
@@ -98,3 +102,53 @@ def waiting(what: str) -> Iterator[None]:
 
     with Console(stderr=True).status(what):
         yield
+
+
+@contextmanager
+def passes(what: str, console: Console | None = None) -> Iterator[Callable[[Progress], None]]:
+    """Say what is being done; once reports come in, show one bar per pass, or a line now and then.
+
+    Parameters
+    ----------
+    what : str
+        What is being done, until the first report.
+    console : Console, optional
+        Where to write; by default standard error.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn
+    from rich.progress import Progress as Bars
+
+    console = console or Console(stderr=True)
+    if not console.is_terminal:
+        with now_and_then(what) as news:
+            yield lambda progress: news(", ".join(filter(None, (progress.stage, _counted(progress), _left(progress)))))
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[counted]}"),
+        TextColumn("{task.fields[left]}"),
+    )
+    with Bars(*columns, console=console) as bars:
+        bar, shown = bars.add_task(what, total=None, counted="", left=""), ""
+
+        def report(progress: Progress) -> None:
+            nonlocal bar, shown
+            if progress.stage != shown:
+                finished = bars.tasks[bar].completed
+                bars.update(bar, total=max(1, finished), completed=max(1, finished), left="")
+                bar, shown = bars.add_task(progress.stage, total=None, counted="", left=""), progress.stage
+            counted, left = _counted(progress), _left(progress)
+            bars.update(bar, total=progress.total, completed=progress.done, counted=counted, left=left)
+
+        yield report
+
+
+def _counted(progress: Progress) -> str:
+    what = "items" if progress.stage.startswith(EMBED) else "parts"
+    return f"{progress.done:,} of {progress.total:,} {what}"
+
+
+def _left(progress: Progress) -> str:
+    return "" if progress.seconds_left is None else f"{duration(progress.seconds_left)} left"

@@ -7,8 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from handful.cli.options import given_values, refuse
-from handful.cli.places import HERE, On
+from handful.cli.options import HERE, On, given_values, refuse
 from handful.cli.runs import carry_out, end_with_failures
 from handful.cli.task_options import (
     Banks,

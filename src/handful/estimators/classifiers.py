@@ -17,7 +17,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from handful.arguments import takes, whole
-from handful.banks.class_names import plain_label, similar_summary
 from handful.catalogue import Catalogue, load_catalogue, save_catalogue
 from handful.catalogue.labels import distinct, places_of, with_label
 from handful.engine.questions import Question
@@ -31,6 +30,7 @@ from handful.estimators.diagnostics import warnings_of
 from handful.estimators.names import rows_of_names
 from handful.estimators.why import Explanation, explained, questions_of
 from handful.machine.extras import import_extra
+from handful.reading.class_names import plain_label, similar_summary
 from handful.shapes import Float, Int
 
 # Rows of catalogue and batch are compared at unit length.

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from handful.banks.class_names import is_missing
 from handful.catalogue.labels import distinct
 from handful.errors import LabelError, TaskError
 from handful.estimators.containers import values_of
+from handful.reading.class_names import is_missing
 from handful.shapes import Bool, Int
 
 

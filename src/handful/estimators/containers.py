@@ -15,8 +15,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from handful.banks.class_names import plain_labels
 from handful.errors import LabelError, MissingExtraError, TaskError
+from handful.reading.class_names import plain_labels
 
 Array: TypeAlias = npt.NDArray[Any]
 

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from handful.arguments import did_you_mean
-from handful.banks.class_names import is_missing
 from handful.catalogue import Catalogue
 from handful.catalogue.labels import places_of
 from handful.engine.model import NO_CLASS
 from handful.errors import LabelError, OptionError
 from handful.estimators.containers import labels_of
+from handful.reading.class_names import is_missing
 from handful.shapes import Float, Int
 
 

@@ -25,7 +25,8 @@ from handful.estimators.batches import answered
 from handful.estimators.classifiers import BatchClassifier
 from handful.estimators.context import Known, checked
 from handful.machine.extras import import_extra
-from handful.machine.folders import fetched, is_remote, local_path
+from handful.machine.folders import fetched
+from handful.machine.outputs import is_remote, local_path
 from handful.shapes import Float
 
 # The column of the buckets, while there is one.

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from handful.arguments import did_you_mean, some_of
-from handful.banks.class_names import plain_label
 from handful.catalogue.labels import places_of, same_kind
 from handful.engine.tilt import CONCENTRATION, Prior
 from handful.errors import LabelError, OptionError
 from handful.estimators.containers import values_of
+from handful.reading.class_names import plain_label
 from handful.shapes import Float, Int
 
 CLASS, WEIGHT, GROUP = "class", "weight", "group"

@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from handful.arguments import takes
-from handful.banks.class_names import plain_label
 from handful.catalogue.labels import distinct
 from handful.engine.model import Context, JointAnswer
 from handful.engine.scores import KINDS, differences, factor_of_labelled, in_nats, label_scores, label_several, unit_of
@@ -23,6 +22,7 @@ from handful.estimators.context import BatchContexts, Known, checked
 from handful.estimators.diagnostics import HIGH_SCORE, overturned_scores, warnings_of
 from handful.estimators.given import rows_given
 from handful.estimators.prior_weights import class_places, weights_of
+from handful.reading.class_names import plain_label
 from handful.shapes import Bool, Float, Int
 
 # Probabilities of the classes may sum to this much, because of rounding.

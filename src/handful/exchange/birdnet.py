@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from handful.banks.class_names import plain_label
 from handful.errors import FileFormatError
 from handful.exchange.scored import ItemLabel, ToolScores, checked_scores
+from handful.machine.outputs import written_whole
 from handful.machine.untrusted import finite, read_bytes, read_text
-from handful.machine.whole_file import written_whole
+from handful.reading.class_names import plain_label
 
 # Columns of an answer.
 LABEL, CERTAINTY = "handful label", "handful certainty"

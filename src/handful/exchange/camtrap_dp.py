@@ -18,8 +18,8 @@ from handful.errors import FileFormatError
 from handful.exchange.json_files import JsonFile, entries
 from handful.exchange.scored import ItemLabel
 from handful.exchange.species import names_of
+from handful.machine.outputs import written_whole
 from handful.machine.untrusted import read_text
-from handful.machine.whole_file import written_whole
 
 KIND = "a data package of Camtrap DP"
 OURS = "handful-"

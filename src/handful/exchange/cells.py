@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from handful.machine.extras import import_extra
+from handful.machine.outputs import written_whole
 from handful.machine.untrusted import writable
-from handful.machine.whole_file import written_whole
 from handful.reading.cells import OURS, opened_cells
 from handful.shapes import Float
 

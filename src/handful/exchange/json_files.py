@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from handful.errors import FileFormatError
+from handful.machine.outputs import written_whole
 from handful.machine.untrusted import read_json, read_text
-from handful.machine.whole_file import written_whole
 
 
 @dataclass(frozen=True)

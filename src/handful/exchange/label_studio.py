@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
-from handful.banks.class_names import plain_label
 from handful.errors import FileFormatError
 from handful.exchange.json_files import JsonFile
+from handful.reading.class_names import plain_label
 
 KIND = "an export of Label Studio"
 # Names in the labelling interface: the control that people use, and the object they look at.

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from handful.banks.class_names import plain_label
 from handful.errors import FileFormatError
 from handful.exchange.json_files import JsonFile, entries
 from handful.exchange.scored import ItemLabel, ToolScores, checked_scores
-from handful.reading.skipped import Skipped
+from handful.reading.class_names import plain_label
+from handful.reading.table import Skipped
 
 KIND = "results of MegaDetector with classifications"
 OURS = "handful"

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from handful.errors import FileFormatError
+from handful.machine.outputs import written_whole
 from handful.machine.untrusted import printable, read_bytes, writable
-from handful.machine.whole_file import written_whole
 from handful.reading.delimited import encoding_of
 from handful.reading.spectra import BEGIN
 

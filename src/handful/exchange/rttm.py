@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from handful.errors import FileFormatError, OptionError
+from handful.machine.outputs import written_whole
 from handful.machine.untrusted import finite, lines_of, read_text, writable
-from handful.machine.whole_file import written_whole
 
 ENDING = ".rttm"
 # Columns of a segment, and other names of the first: `numpy.savez` can save no array that is called `file`.

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from handful.banks.class_names import plain_label
 from handful.errors import FileFormatError
-from handful.reading.skipped import Skipped
+from handful.reading.class_names import plain_label
+from handful.reading.table import Skipped
 
 
 class ItemLabel(NamedTuple):

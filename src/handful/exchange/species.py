@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from handful.arguments import some_of
-from handful.banks.class_names import plain_label
 from handful.errors import FileFormatError
 from handful.machine.untrusted import finite, lines_of, read_text
+from handful.reading.class_names import plain_label
 from handful.shapes import Float
 
 SPECIES_NAMES = ("species", "scientific name", "scientific_name", "class", "label", "name")

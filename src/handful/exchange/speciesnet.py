@@ -15,7 +15,7 @@ from typing import Any
 from handful.errors import FileFormatError
 from handful.exchange.json_files import JsonFile, entries
 from handful.exchange.scored import ItemLabel, ToolScores, checked_scores
-from handful.reading.skipped import Skipped
+from handful.reading.table import Skipped
 
 KIND = "predictions of SpeciesNet"
 OURS = "handful"

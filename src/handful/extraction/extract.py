@@ -30,7 +30,7 @@ from handful.machine.folders import LocalFolder
 from handful.machine.threads import one_thread
 from handful.machine.untrusted import parse_json
 from handful.reading.contents import Source, Unreadable
-from handful.reading.skipped import Skipped
+from handful.reading.table import Skipped
 from handful.runs import Executor, Progress, in_process
 from handful.runs.executors import Shared
 from handful.runs.lock import only_writer

@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from handful.arguments import some_of
-from handful.banks.class_names import plain_label
 from handful.errors import BankError
 from handful.machine.untrusted import writable
 from handful.reading import Skipped, Table, read
+from handful.reading.class_names import plain_label
 from handful.reading.contents import Content, FolderFiles, Source, Unreadable, pick
 from handful.reading.header import find_column
 from handful.reading.labels import label_column, missing_labels

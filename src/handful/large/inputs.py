@@ -21,7 +21,8 @@ from handful.catalogue import Catalogue
 from handful.catalogue.rows import transform_rows
 from handful.errors import TaskError
 from handful.large.remote_rows import RemoteRows, Rows, rows_at
-from handful.machine.folders import Folder, LocalFolder, fetched, is_remote, local_path
+from handful.machine.folders import Folder, LocalFolder, fetched
+from handful.machine.outputs import is_remote, local_path
 from handful.reading import read_bank
 from handful.reading.parquet import copy_vectors
 from handful.runs.parts import append_checksum, open_checked, verify_checksum

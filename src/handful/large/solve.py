@@ -40,8 +40,8 @@ from handful.large.decided import NOTHING_GIVEN, DecidedRun, GivenRows, unpacked
 from handful.large.inputs import Input, read_input
 from handful.large.shard import SUMS, Work
 from handful.large.solution import LargeSolution
-from handful.machine.folders import Folder, folder_at, is_remote
-from handful.machine.outputs import refuse_overwriting
+from handful.machine.folders import Folder, folder_at
+from handful.machine.outputs import is_remote, refuse_overwriting
 from handful.machine.threads import one_thread
 from handful.runs import Executor, Progress, in_process
 from handful.runs.executors import Shared

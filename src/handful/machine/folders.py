@@ -8,7 +8,6 @@ and uploaded as one object. URLs are opened by fsspec. `file://` is a path.
 from __future__ import annotations
 
 import os
-import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,11 +15,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from handful.errors import MissingExtraError, StorageError
 from handful.machine.extras import import_extra, install_command
-from handful.machine.whole_file import written_whole
+from handful.machine.outputs import is_remote, local_path, scheme_of, written_whole
 
 
 @dataclass(frozen=True)
@@ -135,16 +134,6 @@ def folder_at(place: str | os.PathLike[str] | Folder) -> Folder:
     return LocalFolder(local_path(place))
 
 
-def is_remote(place: Any) -> bool:
-    """Whether this is the URL of something that is not on a disk."""
-    return _scheme(place) not in ("", "file")
-
-
-def local_path(place: Any) -> Path:
-    """Return a path, which may be given as `file://…`."""
-    return Path(unquote(urlsplit(place).path)) if _scheme(place) == "file" else Path(place)
-
-
 def fetched(url: str, into: Path) -> Path:
     """Download a file, or a folder with all its files, into an existing local folder; return where it is."""
     place = into / url.rstrip("/").rsplit("/", 1)[-1]
@@ -181,7 +170,7 @@ def file_system(url: str) -> Iterator[tuple[Any, str]]:
     That a file is missing, or exists where it must not, is for the caller to judge.
     """
     try:
-        system = opened_system(f"{_scheme(url)}://{urlsplit(url).netloc}", os.getpid())
+        system = opened_system(f"{scheme_of(url)}://{urlsplit(url).netloc}", os.getpid())
         yield system, system._strip_protocol(url)
     except (FileNotFoundError, FileExistsError, MissingExtraError):
         raise
@@ -203,8 +192,3 @@ def opened_system(start: str, process: int) -> Any:
         raise MissingExtraError(
             f"{start} needs a package that is not installed ({error}); for s3:// run: {install_command('s3')}"
         ) from error
-
-
-def _scheme(place: Any) -> str:
-    found = re.match(r"([A-Za-z][A-Za-z0-9+.-]*)://", place) if isinstance(place, str) else None
-    return found.group(1).lower() if found else ""

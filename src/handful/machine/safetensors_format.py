@@ -20,8 +20,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from handful.errors import FileFormatError
+from handful.machine.outputs import written_whole
 from handful.machine.untrusted import refuse_irregular
-from handful.machine.whole_file import written_whole
 
 CHECKSUM = "sha256"
 Array: TypeAlias = npt.NDArray[Any]

@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from handful.errors import OptionError
 from handful.machine.extras import import_pyarrow
+from handful.machine.outputs import written_whole
 from handful.machine.untrusted import read_bytes
-from handful.machine.whole_file import written_whole
 from handful.many.portions import GROUP, ITEM
 from handful.many.source import Source
 

@@ -2,7 +2,6 @@
 
 from handful.reading.labels import from_hugging_face, read_bank
 from handful.reading.read import read
-from handful.reading.skipped import Skipped, skipped_counts
-from handful.reading.table import Table
+from handful.reading.table import Skipped, Table, skipped_counts
 
 __all__ = ["Skipped", "Table", "from_hugging_face", "read", "read_bank", "skipped_counts"]

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from handful.banks.bank import Provenance
-from handful.banks.class_names import NO_LABEL
 from handful.errors import BankError, HandfulError
 from handful.machine.extras import import_extra
 from handful.machine.untrusted import Budget, refuse_irregular
+from handful.reading.class_names import NO_LABEL
 from handful.reading.header import LABEL_NAMES, Asked
 from handful.reading.table import Table
 from handful.shapes import Float

@@ -28,16 +28,20 @@ from handful.machine.untrusted import Budget, finite, opened_bytes
 from handful.reading.header import (
     LOOKED_AT,
     Asked,
+    chosen_measurements,
     column_name,
     dimension_columns,
     header_place,
+    holds_items,
     is_blank,
+    is_clear_comma,
+    not_a_number,
     refuse_equal_names,
     refuse_unnamed,
     warn_of_title,
+    with_point,
 )
-from handful.reading.skipped import Skipped
-from handful.reading.table import Table, chosen_measurements, holds_items, is_clear_comma, not_a_number, with_point
+from handful.reading.table import Skipped, Table
 
 DELIMITERS = (",", ";", "\t")
 # Bytes that pyarrow parses at once, and rows that become numbers at once without it.

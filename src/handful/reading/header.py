@@ -1,4 +1,4 @@
-"""The columns of a table: their names, which of them is which, and something else that stands in the first row.
+"""The columns of a table: their names, which of them is which, numbers in them, and a title in the first row.
 
 Vectors may have one column per dimension. pandas names them `0`, `1`, …, polars `column_0`, …, people `emb_0`, `dim1`,
 `PC_1`: one beginning, and a count from 0 or 1.
@@ -14,8 +14,8 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from handful.arguments import some_of
-from handful.banks.class_names import BLANKS, plain_label
 from handful.errors import BankError, TableWarning
+from handful.reading.class_names import BLANKS, plain_label
 
 # Usual names of such columns, the most likely first.
 FEATURE_NAMES = ("features", "feature", "embeddings", "embedding", "concat_features", "vectors", "vector", "feats", "x")
@@ -33,6 +33,10 @@ BETWEEN = "_-. "
 # Rows that are looked at to tell a title from the names of columns.
 LOOKED_AT = 20
 COLUMN_NAMES = frozenset((*TEXT_NAMES, PATH_NAME, *LABEL_NAMES, *FEATURE_NAMES))
+# A number as tables in some languages have it: 1,5 or 1.234,5.
+DECIMAL_COMMA = re.compile(r"\s*[-+]?[0-9][0-9.' \xa0]{0,30},[0-9]{1,30}(?:[eE][-+]?[0-9]{1,3})?\s*")
+# The same with marks of thousands.
+THOUSANDS = re.compile(r"\s*[-+]?[0-9]{1,3}(?:[.' \xa0][0-9]{3})+(?:,[0-9]+)?\s*")
 
 
 class Asked(NamedTuple):
@@ -195,3 +199,66 @@ def refuse_unnamed(indices: Sequence[int], where: str) -> None:
             f"{where}: the columns {listed} have values, but no name in the first row; name them there, or delete that "
             "row if it is a title"
         )
+
+
+def holds_items(columns: Sequence[str], asked: Asked) -> bool:
+    """Tell a table of texts or paths by its columns: the texts were named, or the usual names are there."""
+    return bool((asked.text or {TEXT_NAMES[0], PATH_NAME} & set(columns)) and not asked.features)
+
+
+def no_items(columns: Sequence[str], where: str) -> BankError:
+    """Return the error for a table that has neither vectors nor texts nor paths."""
+    return BankError(
+        f"{where} has neither vectors (a column of lists of numbers, or numbered columns 0, 1, … or emb_0, emb_1, …) "
+        f"nor a column of texts ({TEXT_NAMES[0]!r}) or of paths of images ({PATH_NAME!r}); it has {some_of(columns)}: "
+        "name the right one with `features` or `text` (--features, --text)"
+    )
+
+
+def chosen_measurements(
+    columns: Sequence[str], asked: Asked, is_numeric: Callable[[str], bool], where: str
+) -> list[str]:
+    """Return the columns of measurements of a table without other vectors; none if it has texts or paths."""
+    if asked.features is None and {*TEXT_NAMES, PATH_NAME} & set(columns):
+        return []
+    return measured_columns(columns, asked.features, is_numeric, where)
+
+
+def not_a_number(value: Any, column: str) -> str:
+    """Say that a value of a column must be a number, and if it has a decimal comma, what to do about it.
+
+    Examples
+    --------
+    >>> not_a_number("one", "e0")
+    "it must have a number in column 'e0', got 'one'"
+    >>> not_a_number("1,5", "e0")
+    "it must have a number in column 'e0', got '1,5' with a decimal comma; export the table with decimal points"
+    """
+    comma = isinstance(value, str) and DECIMAL_COMMA.fullmatch(value[:80])
+    instead = " with a decimal comma; export the table with decimal points" if comma else ""
+    return f"it must have a number in column {column!r}, got {value!r:.60}{instead}"
+
+
+def is_clear_comma(value: Any) -> bool:
+    """Whether a text is a number with a decimal comma for certain: `1,234` may also be a thousand.
+
+    Examples
+    --------
+    >>> [is_clear_comma(text) for text in ("1,5", "1.234,5", "1,234", "1.5", "one, two")]
+    [True, True, False, False, False]
+    """
+    text = value if isinstance(value, str) else ""
+    return len(text) < 80 and bool(DECIMAL_COMMA.fullmatch(text)) and len(re.split("[,eE]", text.strip())[1]) != 3
+
+
+def with_point(text: str) -> str:
+    """Return a number with a decimal comma as one with a point.
+
+    Examples
+    --------
+    >>> with_point("1.234,5"), with_point("7")
+    ('1234.5', '7')
+    """
+    if THOUSANDS.fullmatch(text):
+        text = re.sub(r"[.' \xa0]", "", text)
+    return text.replace(",", ".")

@@ -15,11 +15,11 @@ import numpy as np
 
 from handful.arguments import some_of
 from handful.banks.bank import FeatureBank
-from handful.banks.class_names import is_missing
 from handful.errors import BankError
+from handful.reading.class_names import is_missing
 from handful.reading.contents import IMAGE_SUFFIXES
-from handful.reading.header import PATH_NAME, TEXT_NAMES, Asked
-from handful.reading.table import Table, holds_items, no_items, table_of_lists
+from handful.reading.header import PATH_NAME, TEXT_NAMES, Asked, holds_items, no_items
+from handful.reading.table import Table, table_of_lists
 
 WHERE = "the table in hand"
 LABEL = "label"

@@ -10,8 +10,7 @@ from typing import Any
 from handful.errors import BankError
 from handful.machine.untrusted import Budget, opened_bytes, parse_json
 from handful.reading.header import Asked
-from handful.reading.skipped import Skipped
-from handful.reading.table import Table, table_of_lists
+from handful.reading.table import Skipped, Table, table_of_lists
 
 
 def read_json_lines(path: Path, asked: Asked) -> Table:

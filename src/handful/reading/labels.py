@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from handful.banks.bank import BLOCK_ROWS, FeatureBank, Provenance
-from handful.banks.class_names import is_missing, merged_names, plain_label
 from handful.errors import BankError
+from handful.reading.class_names import is_missing, merged_names, plain_label
 from handful.reading.header import FEATURE_NAMES, LABEL_NAMES, find_column
 from handful.reading.read import may_hold_pickles, read
 from handful.reading.table import Table

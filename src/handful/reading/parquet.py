@@ -21,10 +21,19 @@ from handful.banks.parquet import METADATA_KEY
 from handful.banks.store import FEATURE_TYPES
 from handful.errors import BankError
 from handful.machine.extras import import_pyarrow
+from handful.machine.outputs import written_whole
 from handful.machine.untrusted import Budget, parse_json, refuse_irregular
-from handful.machine.whole_file import written_whole
-from handful.reading.header import FEATURE_NAMES, PATH_NAME, TEXT_NAMES, Asked, dimension_columns, find_column
-from handful.reading.table import Table, chosen_measurements, no_items
+from handful.reading.header import (
+    FEATURE_NAMES,
+    PATH_NAME,
+    TEXT_NAMES,
+    Asked,
+    chosen_measurements,
+    dimension_columns,
+    find_column,
+    no_items,
+)
+from handful.reading.table import Table
 from handful.shapes import Float
 
 ENDINGS = (".parquet", ".pq")

@@ -15,16 +15,15 @@ from handful.machine.untrusted import refuse_irregular
 from handful.reading.cells import read_cells
 from handful.reading.contents import IMAGE_SUFFIXES, NOT_READ, FolderFiles
 from handful.reading.delimited import read_delimited
-from handful.reading.header import PATH_NAME, TEXT_NAMES, Asked, find_column, is_blank
+from handful.reading.header import PATH_NAME, TEXT_NAMES, Asked, find_column, is_blank, no_items
 from handful.reading.images import archive_above, image_names, read_image_archive, read_image_folder
 from handful.reading.in_hand import has_names, in_hand, table_in_hand
 from handful.reading.json_lines import read_json_lines
-from handful.reading.numpy_files import read_array_folder, read_npy, read_npz
+from handful.reading.numpy_files import read_array_folder, read_npy, read_npz, read_pickle
 from handful.reading.parquet import parquet_files, read_parquet
-from handful.reading.pickles import read_pickle
 from handful.reading.spectra import read_mgf, read_msp, read_mzml
 from handful.reading.spreadsheet import book_above, read_spreadsheet
-from handful.reading.table import Table, no_items
+from handful.reading.table import Table
 
 PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".plk")
 # Readers of files by the ending of their names; text can also be packed, `.csv.gz`.

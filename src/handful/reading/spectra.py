@@ -26,8 +26,7 @@ from handful.errors import BankError, HandfulError
 from handful.machine.untrusted import Budget, finite, opened_bytes
 from handful.reading.delimited import encoding_of
 from handful.reading.header import LABEL_NAMES, Asked
-from handful.reading.skipped import Skipped
-from handful.reading.table import Table
+from handful.reading.table import Skipped, Table
 from handful.shapes import Float
 
 LOWEST, HIGHEST, NEAR = 50, 1000, 1.5

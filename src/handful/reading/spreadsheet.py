@@ -24,10 +24,11 @@ from handful.reading.header import (
     find_column,
     header_place,
     is_blank,
+    no_items,
     refuse_equal_names,
     warn_of_title,
 )
-from handful.reading.table import Table, no_items, table_of_lists
+from handful.reading.table import Table, table_of_lists
 
 # Sheets that are looked at for a table, if the first has none.
 MOST_SHEETS = 10

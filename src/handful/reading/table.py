@@ -6,39 +6,213 @@ Which column has the labels, groups, names or texts is chosen afterwards, by `fi
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from handful.arguments import some_of
 from handful.banks.bank import FeatureBank, Provenance
-from handful.banks.class_names import NO_LABEL
-from handful.errors import BankError
-from handful.reading.columns import Columns
+from handful.errors import BankError, SkippedRowsWarning
+from handful.machine.extras import import_extra, import_pyarrow
+from handful.machine.untrusted import printable
+from handful.reading.class_names import NO_LABEL
 from handful.reading.contents import FolderFiles, ZipFiles, pick
 from handful.reading.header import (
     FEATURE_NAMES,
     ITEM_NAMES,
     LABEL_NAMES,
-    PATH_NAME,
-    TEXT_NAMES,
     Asked,
+    chosen_measurements,
     dimension_columns,
     find_column,
-    measured_columns,
+    holds_items,
+    is_clear_comma,
+    not_a_number,
+    with_point,
 )
-from handful.reading.skipped import Skipped, Why, warn_of_skipped
 from handful.shapes import Float
+
+Why: TypeAlias = Literal["unreadable", "unsupported", "blank", "without label", "failed"]
+# What each kind is called after a number.
+WORDS: dict[Why, str] = {
+    "unreadable": "unreadable",
+    "unsupported": "of an unsupported kind",
+    "blank": "blank",
+    "without label": "without a label",
+    "failed": "failed in the other tool",
+}
+# Items that a sentence lists.
+MOST_LISTED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """An item that was left out.
+
+    Attributes
+    ----------
+    row : int
+        Its position among the items.
+    name : str
+        Its name there, or its line in the file; a name may contain any character.
+    reason : str
+        Why it was left out, in words.
+    kind : str
+        `unreadable`; `unsupported`, a kind of file that is not read, such as HEIC; `blank`; `without label`; or
+        `failed`, in the tool that wrote the file.
+
+    Examples
+    --------
+    >>> str(Skipped(3, "line 5", "it has 2 values, the header has 3"))
+    'line 5: it has 2 values, the header has 3'
+    """
+
+    row: int
+    name: str
+    reason: str
+    kind: Why = "unreadable"
+
+    def __str__(self) -> str:
+        """`name: reason` on one line."""
+        return printable(f"{self.name}: {self.reason}")
+
+
+def skipped_counts(skipped: Sequence[Skipped]) -> dict[Why, int]:
+    """Return how many items of each kind were left out.
+
+    Examples
+    --------
+    >>> skipped_counts([Skipped(0, "a.heic", "HEIC is not read", "unsupported"), Skipped(4, "b.jpg", "cut short")])
+    {'unreadable': 1, 'unsupported': 1}
+    """
+    counts = Counter(one.kind for one in skipped)
+    return {kind: counts[kind] for kind in WORDS if kind in counts}
+
+
+def skipped_summary(skipped: Sequence[Skipped], n_items: int) -> str:
+    """Say how many of all items were left out, and why.
+
+    Examples
+    --------
+    >>> skipped_summary([Skipped(0, "a.heic", "HEIC is not read", "unsupported"), Skipped(4, "b.jpg", "cut short")], 12)
+    '2 of 12 items are left out: 1 unreadable, 1 of an unsupported kind'
+    """
+    kinds = ", ".join(f"{n:,} {WORDS[kind]}" for kind, n in skipped_counts(skipped).items())
+    return f"{len(skipped):,} of {n_items:,} items {'is' if len(skipped) == 1 else 'are'} left out: {kinds}"
+
+
+def warn_of_skipped(where: str, skipped: Sequence[Skipped], n_items: int, *, stacklevel: int = 2) -> None:
+    """Warn that items of a file were left out, if there are any, and list the first of them."""
+    if skipped:
+        message = f"{where}: {skipped_summary(skipped, n_items)}: {'; '.join(first_listed(skipped))}"
+        warnings.warn(SkippedRowsWarning(message), stacklevel=stacklevel + 1)
+
+
+def first_listed(skipped: Sequence[Skipped], most: int = MOST_LISTED) -> list[str]:
+    """Return the first items with their reasons, and how many more there are."""
+    more = len(skipped) - most
+    return [*map(str, skipped[:most]), *([f"and {more:,} more"] if more > 0 else [])]
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Columns of the input, each a list, an array with one axis or an Arrow array; one value per item.
+
+    Arrow arrays stay as they are until they are written, so a long table costs little memory.
+
+    Examples
+    --------
+    >>> columns = Columns({"ticket": ["T1", "T2", "T3"], "open": np.array([True, False, True])})
+    >>> columns.of_items([2, 0]).values()
+    {'ticket': ['T3', 'T1'], 'open': [True, True]}
+    """
+
+    by_name: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Keep times that Python cannot hold as the numbers that the file has."""
+        object.__setattr__(self, "by_name", {name: _readable(name, column) for name, column in self.by_name.items()})
+
+    def of_items(self, items: Sequence[int]) -> Columns:
+        """Keep these items alone, in this order."""
+        return Columns({name: _taken(column, items) for name, column in self.by_name.items()})
+
+    def values(self) -> dict[str, list[Any]]:
+        """Return the columns as lists of plain values."""
+        return {name: _plain(column) for name, column in self.by_name.items()}
+
+    def beside(self, taken: Collection[str]) -> Columns:
+        """Rename columns whose names are taken: `label` becomes `given_label`; what has no free name is left out."""
+        free = {name: f"given_{name}" if name in taken else name for name in self.by_name}
+        kept = {new: self.by_name[name] for name, new in free.items() if new == name or new not in self.by_name}
+        return Columns(kept)
+
+    def types(self) -> dict[str, Any]:
+        """Return the Arrow type of each column; values of several kinds are written as text."""
+        return {name: _type_of(column) for name, column in self.by_name.items()}
+
+
+def _taken(column: Any, items: Sequence[int]) -> Any:
+    if isinstance(column, list):
+        return [column[item] for item in items]
+    if isinstance(column, np.ndarray):
+        return column[np.asarray(items, dtype=np.int64)]
+    return column.take(np.asarray(items, dtype=np.int64))
+
+
+def _plain(column: Any) -> list[Any]:
+    if isinstance(column, list):
+        return column
+    if isinstance(column, np.ndarray):
+        return column.tolist()  # type: ignore[no-any-return]
+    pa, _ = import_pyarrow()
+    if not pa.types.is_dictionary(column.type):
+        return column.to_pylist()  # type: ignore[no-any-return]
+    # One object for all rows of equal text.
+    return [
+        None if k is None else words[k]
+        for part in column.chunks
+        for words in [part.dictionary.to_pylist()]
+        for k in part.indices.to_pylist()
+    ]
+
+
+def _readable(name: str, column: Any) -> Any:
+    if isinstance(column, (list, np.ndarray)):
+        return column
+    pa, _ = import_pyarrow()
+    if pa.types.is_temporal(column.type):
+        numbers = column.cast(pa.int32() if column.type.bit_width == 32 else pa.int64())
+        ends = import_extra("pyarrow.compute", "parquet").min_max(numbers).as_py()
+        try:  # if Python can hold the first and the last, it can hold all
+            pa.array(list(ends.values()), numbers.type).cast(column.type).to_pylist()
+        except (pa.ArrowException, OverflowError, ValueError, LookupError):
+            return numbers
+    elif pa.types.is_nested(column.type):
+        try:
+            column.to_pylist()
+        except (pa.ArrowException, OverflowError, ValueError, LookupError) as error:
+            raise BankError(f"column {name!r} has values that cannot be read ({error}); drop that column") from error
+    return column
+
+
+def _type_of(column: Any) -> Any:
+    pa, _ = import_pyarrow()
+    if not isinstance(column, (list, np.ndarray)):
+        return column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    try:
+        found = pa.array(column).type
+    except (pa.ArrowException, OverflowError, UnicodeError):
+        return pa.string()
+    return pa.string() if pa.types.is_null(found) else found
+
 
 # A table is refused if more of its rows are unreadable, unless it is only one.
 MOST_UNREADABLE = 0.05
-# A number as tables in some languages have it: 1,5 or 1.234,5.
-DECIMAL_COMMA = re.compile(r"\s*[-+]?[0-9][0-9.' \xa0]{0,30},[0-9]{1,30}(?:[eE][-+]?[0-9]{1,3})?\s*")
-# The same with marks of thousands.
-THOUSANDS = re.compile(r"\s*[-+]?[0-9]{1,3}(?:[.' \xa0][0-9]{3})+(?:,[0-9]+)?\s*")
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,20 +394,6 @@ def _length(column: Any) -> int:
     return -1 if isinstance(column, np.ndarray) and column.ndim != 1 else len(column)
 
 
-def holds_items(columns: Sequence[str], asked: Asked) -> bool:
-    """Tell a table of texts or paths by its columns: the texts were named, or the usual names are there."""
-    return bool((asked.text or {TEXT_NAMES[0], PATH_NAME} & set(columns)) and not asked.features)
-
-
-def no_items(columns: Sequence[str], where: str) -> BankError:
-    """Return the error for a table that has neither vectors nor texts nor paths."""
-    return BankError(
-        f"{where} has neither vectors (a column of lists of numbers, or numbered columns 0, 1, … or emb_0, emb_1, …) "
-        f"nor a column of texts ({TEXT_NAMES[0]!r}) or of paths of images ({PATH_NAME!r}); it has {some_of(columns)}: "
-        "name the right one with `features` or `text` (--features, --text)"
-    )
-
-
 def table_of_lists(columns: Mapping[str, list[Any]], asked: Asked, where: str, **about: Any) -> Table:
     """Make a table from columns of plain values; the vectors are a column of lists, or one column per dimension."""
     n_rows = len(next(iter(columns.values()), ()))
@@ -266,15 +426,6 @@ def table_of_lists(columns: Mapping[str, list[Any]], asked: Asked, where: str, *
         return replace(table.without(reasons), vectors=np.array(kept, np.float32), measured=tuple(measured))
 
 
-def chosen_measurements(
-    columns: Sequence[str], asked: Asked, is_numeric: Callable[[str], bool], where: str
-) -> list[str]:
-    """Return the columns of measurements of a table without other vectors; none if it has texts or paths."""
-    if asked.features is None and {*TEXT_NAMES, PATH_NAME} & set(columns):
-        return []
-    return measured_columns(columns, asked.features, is_numeric, where)
-
-
 def _with_points(values: list[Any]) -> list[Any]:
     """Return a column of numbers with decimal commas as numbers; any other column stays as it is."""
     try:
@@ -297,46 +448,6 @@ def _vector_columns(columns: Mapping[str, list[Any]], asked: str | None, where: 
     likely = (asked,) if asked else FEATURE_NAMES
     lists = [name for name in columns if name in likely and any(isinstance(value, list) for value in columns[name])]
     return lists[:1] or dimension_columns(list(columns), asked, where)
-
-
-def not_a_number(value: Any, column: str) -> str:
-    """Say that a value of a column must be a number, and if it has a decimal comma, what to do about it.
-
-    Examples
-    --------
-    >>> not_a_number("one", "e0")
-    "it must have a number in column 'e0', got 'one'"
-    >>> not_a_number("1,5", "e0")
-    "it must have a number in column 'e0', got '1,5' with a decimal comma; export the table with decimal points"
-    """
-    comma = isinstance(value, str) and DECIMAL_COMMA.fullmatch(value[:80])
-    instead = " with a decimal comma; export the table with decimal points" if comma else ""
-    return f"it must have a number in column {column!r}, got {value!r:.60}{instead}"
-
-
-def is_clear_comma(value: Any) -> bool:
-    """Whether a text is a number with a decimal comma for certain: `1,234` may also be a thousand.
-
-    Examples
-    --------
-    >>> [is_clear_comma(text) for text in ("1,5", "1.234,5", "1,234", "1.5", "one, two")]
-    [True, True, False, False, False]
-    """
-    text = value if isinstance(value, str) else ""
-    return len(text) < 80 and bool(DECIMAL_COMMA.fullmatch(text)) and len(re.split("[,eE]", text.strip())[1]) != 3
-
-
-def with_point(text: str) -> str:
-    """Return a number with a decimal comma as one with a point.
-
-    Examples
-    --------
-    >>> with_point("1.234,5"), with_point("7")
-    ('1234.5', '7')
-    """
-    if THOUSANDS.fullmatch(text):
-        text = re.sub(r"[.' \xa0]", "", text)
-    return text.replace(",", ".")
 
 
 def _no_vector(values: Any, columns: Sequence[str]) -> str:

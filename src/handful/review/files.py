@@ -15,14 +15,14 @@ import numpy as np
 from handful.catalogue import Catalogue
 from handful.catalogue.files import is_catalogue
 from handful.classification.building import add_to_catalogue
+from handful.classification.files import write_predictions
 from handful.classification.label import Fitted, label
 from handful.classification.label_studio import write_label_studio
 from handful.classification.labelled import NONE, Classified
 from handful.classification.page import write_page
-from handful.classification.tables import write_predictions
 from handful.errors import OptionError
-from handful.machine.whole_file import written_whole
-from handful.reading.columns import Columns
+from handful.machine.outputs import written_whole
+from handful.reading.table import Columns
 from handful.review.batch_review import BatchReview
 from handful.review.journal import opened
 from handful.review.serve import Address, serve

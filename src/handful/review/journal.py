@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from handful.errors import FileFormatError, StorageError
+from handful.machine.outputs import explain_refusal, flush_to_disk
 from handful.machine.untrusted import parse_json, read_bytes
-from handful.machine.whole_file import explain_refusal, flush_to_disk
 from handful.runs.lock import only_writer
 
 FORMAT, VERSION = "handful_review", 1

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import uvicorn
 
 from handful.errors import OptionError
-from handful.machine.whole_file import refusal
+from handful.machine.outputs import refusal
 from handful.review.guard import LOOPBACK, new_token
 from handful.review.server import Finish, Finished, Page, Routes, make_app
 

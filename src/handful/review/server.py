@@ -18,10 +18,18 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from handful.classification.examples import SMALL, shortened, thumbnail
 from handful.classification.labelled import Classified
 from handful.classification.page import packaged, page_frame, page_top
-from handful.classification.page_data import embedded, example_data, explanations, item_data, label_data
+from handful.classification.page_data import (
+    SMALL,
+    embedded,
+    example_data,
+    explanations,
+    item_data,
+    label_data,
+    shortened,
+    thumbnail,
+)
 from handful.errors import HandfulError, StorageError
 from handful.machine.untrusted import parse_json
 from handful.reading.contents import Source, pick

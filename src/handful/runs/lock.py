@@ -11,7 +11,7 @@ from filelock import FileLock, Timeout
 
 from handful.errors import HandfulError
 from handful.machine.folders import Folder, LocalFolder
-from handful.machine.whole_file import UNFINISHED, explain_refusal
+from handful.machine.outputs import UNFINISHED, explain_refusal
 
 LOCK_FILE = ".lock"
 

@@ -11,7 +11,7 @@ from handful.fewshot.benchmark.completion import complete
 from handful.fewshot.benchmark.journal import COLUMNS, PLAN_FILE, Journal, _checksum, remaining
 from handful.fewshot.benchmark.plan import Cell
 from handful.fewshot.benchmark.run import Material, run_range
-from handful.machine.whole_file import UNFINISHED
+from handful.machine.outputs import UNFINISHED
 from tests.plans_at_hand import SPEC, small_banks, small_plan
 
 

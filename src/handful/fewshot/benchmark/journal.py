@@ -28,9 +28,8 @@ from handful.fewshot.benchmark.plan import Cell, Plan
 from handful.fewshot.benchmark.run import Row, versions_text
 from handful.fewshot.benchmark.score import Scores
 from handful.machine.extras import import_pyarrow
-from handful.machine.outputs import refuse_overwriting
+from handful.machine.outputs import refuse_overwriting, written_whole
 from handful.machine.untrusted import read_bytes, read_json
-from handful.machine.whole_file import written_whole
 from handful.runs.lock import only_writer, remove_unfinished
 from handful.runs.parts import checksum
 from handful.shapes import Int

@@ -23,9 +23,9 @@ from torch import Tensor, nn
 from handful.errors import CheckpointError, FileFormatError, UnknownNameError
 from handful.fewshot.networks import architecture
 from handful.fewshot.networks.views import CentreView, Normalisation
+from handful.machine.outputs import written_whole
 from handful.machine.safetensors_format import read_tensors, write_tensors
 from handful.machine.untrusted import read_json
-from handful.machine.whole_file import written_whole
 
 MANIFEST = "checkpoint.json"
 FORMAT = "handful checkpoint"

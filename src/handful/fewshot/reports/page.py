@@ -43,8 +43,7 @@ from handful.fewshot.reports.tables import (
     tables_markdown,
     unknown_rows,
 )
-from handful.machine.outputs import refuse_overwriting
-from handful.machine.whole_file import written_whole
+from handful.machine.outputs import refuse_overwriting, written_whole
 
 FindBank: TypeAlias = Callable[[str], FeatureBank | None]
 

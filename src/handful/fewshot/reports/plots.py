@@ -18,7 +18,7 @@ from handful.fewshot.numerics.fixed_point import Trace
 from handful.fewshot.reports.summary import Column, Result
 from handful.fewshot.tasks import ShotsPerClass
 from handful.machine.extras import import_extra
-from handful.machine.whole_file import written_whole
+from handful.machine.outputs import written_whole
 
 # An axis is logarithmic if the quotient of its ends is at least this.
 WIDE = 20

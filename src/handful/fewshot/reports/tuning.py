@@ -16,8 +16,7 @@ from handful.fewshot.benchmark.paper import public_options
 from handful.fewshot.benchmark.tuning import TEST, default_options, published_point
 from handful.fewshot.reports.summary import Result, common_means, paired_difference, results, verdict
 from handful.fewshot.reports.tables import markdown_table
-from handful.machine.outputs import refuse_overwriting
-from handful.machine.whole_file import written_whole
+from handful.machine.outputs import refuse_overwriting, written_whole
 
 HEAD = ("bank", "method", "published", "accuracy, %", "found", "accuracy, %", "found − published", "")
 PLAN_FILE = "tuned.toml"

@@ -32,7 +32,7 @@ from handful.fewshot.training.pictures import Pictures
 from handful.fewshot.training.recipe import Recipe
 from handful.fewshot.training.run import STATE
 from handful.fewshot.training.validation import REALISTIC, few_shot_accuracies
-from handful.machine.whole_file import written_whole
+from handful.machine.outputs import written_whole
 from handful.runs.parts import append_checksum, verify_checksum
 from handful.shapes import Float, Int
 

@@ -26,9 +26,8 @@ import numpy as np
 
 from handful.errors import TrainingError
 from handful.extraction.items import Items, list_items
-from handful.machine.outputs import refuse_overwriting
+from handful.machine.outputs import refuse_overwriting, written_whole
 from handful.machine.untrusted import read_text
-from handful.machine.whole_file import written_whole
 from handful.reading.contents import IMAGE_SUFFIXES, pick
 
 BASE, VALIDATION, TEST = "base", "validation", "test"

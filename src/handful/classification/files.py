@@ -1,4 +1,7 @@
-"""Files of predictions: one row per item, and beside it one row per group and class."""
+"""Files of a labelled batch: every path that is read or written, and predictions, one row per item.
+
+No output may destroy an input.
+"""
 
 from __future__ import annotations
 
@@ -15,19 +18,109 @@ from typing import Any
 import numpy as np
 
 from handful import __version__
+from handful.classification.known import KnownFiles
 from handful.classification.labelled import COARSE_TYPES, GROUP_TYPES, PREDICTION_TYPES, Classified, in_front
-from handful.classification.paths import TABLE_ENDINGS, group_table_path, refuse_outputs
 from handful.classification.spectra import write_spectra
 from handful.classification.voices import is_rttm, write_voices
 from handful.errors import OptionError
 from handful.exchange.cells import write_labelled_cells
 from handful.exchange.mgf import is_mgf
 from handful.exchange.rttm import ENDING
+from handful.exchange.sites import package_of, site_files
+from handful.extraction.extract import checkpoint_of
 from handful.machine.extras import import_extra, import_pyarrow
+from handful.machine.outputs import refuse_overwriting, written_whole
 from handful.machine.untrusted import writable
-from handful.machine.whole_file import written_whole
 from handful.reading.cells import is_h5ad
-from handful.reading.columns import Columns
+from handful.reading.contents import FolderFiles
+from handful.reading.table import Columns
+
+# What tables are written as.
+TABLE_ENDINGS = (".parquet", ".csv", ".xlsx")
+
+
+def paths_read(known: KnownFiles, *, sites: Any = None, backbone: str | None = None, **named: Any) -> dict[str, Path]:
+    """Return the absolute paths of all inputs by name; whatever is not a path is left out.
+
+    Examples
+    --------
+    >>> list(paths_read({"prior": {"cat": 2}, "candidates": "here.txt"}, catalogue="c.npz", names=None))
+    ['catalogue', 'candidates']
+    """
+    files = {name: known.get(name) for name in ("prior", "candidates", "given")}
+    coarse = known.get("coarse")
+    files["coarse classes"] = coarse if isinstance(coarse, (str, os.PathLike)) and Path(coarse).is_file() else None
+    files["earlier predictions"] = known.get("expect_unknown")
+    found = {
+        **named,
+        "backbone": checkpoint_of(backbone),
+        **files,
+        **({} if sites is None else site_files(Path(sites))),
+    }
+    return {name: Path(path).absolute() for name, path in found.items() if isinstance(path, (str, os.PathLike))}
+
+
+def paths_written(
+    *,
+    predictions: Path | None = None,
+    grouped: bool = False,
+    run: Path | None = None,
+    annotations: Path | None = None,
+    page: Path | None = None,
+    tasks: Path | None = None,
+) -> dict[str, Path | None]:
+    """Return the paths of all outputs by name, with those that are written beside them."""
+    return {
+        "predictions": predictions,
+        "table of groups": group_table_path(predictions) if grouped and predictions is not None else None,
+        "unfinished run": run,
+        "annotations": annotations,
+        "page": page,
+        "tasks": tasks,
+        "interface of the tasks": None if tasks is None else tasks.parent / f"{tasks.stem}.xml",
+    }
+
+
+def replaceable(
+    predictions: Path | None = None, scores: Path | None = None, sites: Path | None = None
+) -> dict[str, str]:
+    """Return the outputs that are labelled copies of an input, and these inputs, which they may replace."""
+    copied = dict[str, str]()
+    if predictions is not None and scores is not None and writes_back(scores, predictions):
+        copied["predictions"] = "scores"
+    elif predictions is not None and scores is None and (is_h5ad(predictions) or is_mgf(predictions)):
+        copied["predictions"] = "batch"
+    if sites is not None and (sites.is_dir() or sites.suffix.lower() == ".json"):
+        copied["annotations"] = "sites" if package_of(sites) is None else "observations"
+    return copied
+
+
+def refuse_outputs(
+    classified: Classified, *, scores: Path | None = None, sites: Path | None = None, **outputs: Path | None
+) -> None:
+    """Refuse outputs that would destroy what the labels were made from, or one another."""
+
+    def files() -> Iterator[Path]:
+        for source in (classified.batch.contents, classified.shown and classified.shown.contents):
+            if isinstance(source, FolderFiles):
+                yield from (source.root / name for name in source.names)
+
+    writes = paths_written(grouped=bool(classified.group_by), **outputs)
+    copies = replaceable(outputs.get("predictions"), scores, sites)
+    refuse_overwriting(classified.inputs, writes, replaces=copies, files=files())
+
+
+def writes_back(scores: Path, out: Path) -> bool:
+    """Whether answers about scores are written in the format of the scores: the endings are the same."""
+    return scores.suffix.lower() == out.suffix.lower()
+
+
+def group_table_path(path: str | os.PathLike[str]) -> Path:
+    """Return where the table of groups is written: `labels.groups.csv` beside `labels.csv` and `labels.h5ad`."""
+    final = Path(path)
+    ending = final.suffix if final.suffix.lower() in TABLE_ENDINGS else ".csv"
+    return final.parent / f"{final.stem}.groups{ending}"
+
 
 # Predictions written at once.
 ROWS_AT_ONCE = 65_536

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from handful.banks import FeatureBank
-from handful.banks.class_names import BLANKS, is_missing, merged_names, plain_label, plain_labels, similar_names
 from handful.classification import classify, classify_scores
 from handful.errors import LabelError, SimilarNamesWarning
 from handful.estimators import BatchClassifier, TopScores, infer_scores
 from handful.reading import read_bank
+from handful.reading.class_names import BLANKS, is_missing, merged_names, plain_label, plain_labels, similar_names
 
 COMPOSED, DECOMPOSED = "Käse", "Ka\u0308se"
 X = np.eye(4, dtype=np.float32)
