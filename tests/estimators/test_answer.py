@@ -20,16 +20,10 @@ from handful.datasets import load_clinc150
 from handful.engine.model import Context
 from handful.errors import LabelError, MissingExtraError, OptionError, UnlikeCatalogueWarning
 from handful.estimators import Answer, BatchClassifier, Diagnostic
-from handful.estimators.answer import (
-    LEAST_LISTED,
-    PRESENT,
-    aligned,
-    counted,
-    listed_in_words,
-    top_of,
-)
-from handful.estimators.batches import CatalogueItems, answered
-from handful.estimators.context import Known
+from handful.estimators.answer import LEAST_LISTED, PRESENT, counted, top_of
+from handful.estimators.batches import Batches
+from handful.estimators.items import CatalogueItems
+from handful.estimators.summary import aligned, listed_in_words
 from tests.answers_at_hand import answer_of
 
 CLASSES = np.array([f"class {k:02}" for k in range(20)])
@@ -54,7 +48,7 @@ def batch_of(bank, rows):
 
 
 def inferred(catalogue, batch) -> Answer:
-    return answered(CatalogueItems(catalogue, batch), None, Known())
+    return Batches.of(CatalogueItems(catalogue, batch)).answer()
 
 
 def test_everything_agrees_with_the_answer_of_the_catalogue(sentences):

@@ -12,8 +12,9 @@ import torch
 from handful.catalogue import Catalogue
 from handful.errors import OptionError, TaskError
 from handful.estimators import BatchClassifier, infer_scores
-from handful.estimators.batches import CatalogueItems, answered, by_group, predict_codes
+from handful.estimators.batches import Batches, predict_codes
 from handful.estimators.context import Known
+from handful.estimators.items import CatalogueItems
 
 N_CLASSES, DIM = 30, 16
 
@@ -31,7 +32,9 @@ def test_every_group_has_its_own_prior_and_what_is_given_holds():
     given = np.full(8, -1)
     given[0] = 9
     items = CatalogueItems(catalogue, features, given)
-    first, second = (found for _, _, found in by_group(items, list("aaaabbbb"), Known(prior={"b": {7: 0}})))
+    first, second = (
+        found for _, _, found in Batches.of(items, list("aaaabbbb"), Known(prior={"b": {7: 0}})).labelled()
+    )
     assert first.probabilities.argmax(1).tolist() == [9, *truth[1:4]]
     assert not second.probabilities[:, 7].any()
 
@@ -40,7 +43,7 @@ def test_predicted_codes_are_those_of_the_answer():
     catalogue, features, _ = small_world()
     items, groups, known = CatalogueItems(catalogue, features), np.arange(8) % 3, Known(candidates=[1, 4])
     codes, rejected = predict_codes(items, groups, known)
-    found = answered(items, groups, known)
+    found = Batches.of(items, groups, known).answer()
     np.testing.assert_array_equal(codes, found.codes[:, 0])
     np.testing.assert_array_equal(rejected, found.rejected)
 

@@ -16,8 +16,7 @@ from handful.errors import (
     WeakFeaturesWarning,
 )
 from handful.estimators import BatchClassifier, Diagnostic
-from handful.estimators.batches import CatalogueItems, answered
-from handful.estimators.context import Known
+from handful.estimators.batches import Batches
 from handful.estimators.diagnostics import (
     FEWEST_ITEMS,
     LEAST_CONFIDENCE,
@@ -25,6 +24,7 @@ from handful.estimators.diagnostics import (
     unlike_catalogue,
     weak_features,
 )
+from handful.estimators.items import CatalogueItems
 
 
 @pytest.fixture(scope="module")
@@ -176,7 +176,7 @@ def test_vectors_of_zeros_are_said():
     groups = classifier.infer(batch, groups=["x"] * 4 + ["y"] * 3)
     assert groups["x"].diagnostics == ()
     assert "zero_vectors" in [diagnostic.name for diagnostic in groups["y"].diagnostics]
-    raw = answered(CatalogueItems(Catalogue.of(catalogue, np.array(list("abcd")), "raw"), batch), None, Known())
+    raw = Batches.of(CatalogueItems(Catalogue.of(catalogue, np.array(list("abcd")), "raw"), batch)).answer()
     assert "zero_vectors" not in [diagnostic.name for diagnostic in raw.diagnostics]
 
 

@@ -52,8 +52,9 @@ from handful.classification.task import (
 )
 from handful.errors import BankError
 from handful.estimators.answer import Answer
-from handful.estimators.batches import Batches, CatalogueItems
+from handful.estimators.batches import Batches
 from handful.estimators.given import with_given
+from handful.estimators.items import CatalogueItems
 from handful.estimators.unknown_share import UnknownShare
 from handful.extraction.extract import skipped_items
 from handful.extraction.items import Items

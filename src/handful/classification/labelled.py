@@ -13,10 +13,11 @@ import numpy.typing as npt
 
 from handful.arguments import counted
 from handful.classification.batch import Batch
-from handful.estimators.answer import Answer, listed_classes, present_places, undecided
+from handful.estimators.answer import Answer, listed_classes, present_places
 from handful.estimators.batches import Batches
 from handful.estimators.containers import FrameOf, new_frame
 from handful.estimators.diagnostics import Diagnostic
+from handful.estimators.summary import undecided
 from handful.exchange.species import common_names
 from handful.plots import html
 from handful.reading.class_names import SimilarNames, similar_summary

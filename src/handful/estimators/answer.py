@@ -5,7 +5,7 @@ One long file: half of it documents fields.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,23 +20,18 @@ from handful.estimators.certainty import SURE, in_doubt
 from handful.estimators.coarse import Coarse
 from handful.estimators.containers import FrameOf, new_frame
 from handful.estimators.pooling import Pooling
+from handful.estimators.summary import notes_on, summary_of
 from handful.extraction.decode import picture_of
-from handful.machine.untrusted import printable
 from handful.plots import html
 from handful.shapes import Bool, Float, Int
 
 if TYPE_CHECKING:
-    from handful.estimators.batches import GroupedItems
+    from handful.estimators.items import Items
 
 # A class is present if its chance of being present is at least this, and listed in tables from the other on.
 PRESENT, LEAST_LISTED = 0.5, 0.02
 # Numbers of a table that are sorted at a time.
 SORTED_NUMBERS = 2**22
-# Entries of a list, and lines of a table, that a summary has.
-MOST_LISTED, MOST_LINES = 10, 20
-# If the share of unknown items may be larger than this although none is rejected, that is said. Of batches with nothing
-# unknown and five examples per class, 2 of 24 were above it on four banks and 10 of 12 on the two hardest.
-UNDECIDED = 0.15
 
 
 class Top(NamedTuple):
@@ -48,12 +43,6 @@ class Top(NamedTuple):
         The classes.
     probabilities : ndarray [item, k]
         Their `probabilities`, as if every item had one of the classes.
-
-    Examples
-    --------
-    >>> labels, probabilities = top_of(np.array([[0.1, 0.7, 0.2]]), np.array(["ant", "bee", "cat"]), 2)
-    >>> labels.tolist(), probabilities.tolist()
-    ([['bee', 'cat']], [[0.7, 0.2]])
     """
 
     labels: npt.NDArray[Any]
@@ -73,13 +62,6 @@ class LabelledItem(NamedTuple):
         Whether another class, or none, is nearly as likely.
     unknown, rejected : float, bool
         The chance that it belongs to none of the classes, and whether it counts as such.
-
-    Examples
-    --------
-    >>> from handful.estimators import BatchClassifier
-    >>> X, y = [[0.0, 1.0], [0.1, 1.0], [1.0, 0.0], [1.0, 0.1]], ["up", "up", "right", "right"]
-    >>> [item.label for item in BatchClassifier().fit(X, y).infer([[0.0, 2.0], [3.0, 0.1]])]
-    ['up', 'right']
     """
 
     label: Any
@@ -142,7 +124,7 @@ class Answer:
         Whether groups were labelled with the help of their siblings, and what it gained.
     coarse : Coarse or None
         With `coarse`, the most probable coarse class of each item; see `sure_labels`.
-    items : GroupedItems or None
+    items : Items or None
         The items as they were compared, for pictures; None if they were not kept, for instance of a streamed batch.
 
     Examples
@@ -157,14 +139,27 @@ class Answer:
     Answer(10 items, 2 of 20 classes present, 0 items doubtful, 0 rejected)
     >>> found.present_classes.tolist(), found.expected_counts[[3, 7, 8]].round(1).tolist()
     ([3, 7], [5.9, 3.9, 0.0])
-    >>> found.labels.tolist()
-    [3, 3, 3, 3, 3, 3, 7, 7, 7, 7]
+    >>> found.labels.tolist(), found[9].label, found.top(2).labels[9].tolist()
+    ([3, 3, 3, 3, 3, 3, 7, 7, 7, 7], 7, [7, 14])
+    >>> print(found.to_frame()[["label", "runner_up", "rejected"]].tail(1))
+       label  runner_up  rejected
+    9      7         14     False
+    >>> print(found.summary())
+    10 items, 2 of 20 classes present.
+    class  expected count  presence
+    3                 5.9      1.00
+    7                 3.9      1.00
 
     Every site as a batch of its own:
 
     >>> found = BatchClassifier().fit(X, y).infer(batch, groups=["marsh"] * 6 + ["wood"] * 4)
     >>> {str(name): found[name].present_classes.tolist() for name in found.groups}
     {'marsh': [3], 'wood': [7]}
+    >>> print(found.summary())
+    2 groups, 10 items, 20 classes.
+    group  items  doubtful  rejected  classes present
+    marsh      6         0         0  3
+    wood       4         0         0  7
     """
 
     classes: npt.NDArray[Any]
@@ -185,7 +180,7 @@ class Answer:
     group_of: Int[np.ndarray, "item"] | None = None
     pooling: Pooling | None = None
     coarse: Coarse | None = None
-    items: GroupedItems | None = None
+    items: Items | None = None
     frame_of: FrameOf = new_frame  # makes a table of the kind of the rows given
 
     def __repr__(self) -> str:
@@ -233,13 +228,6 @@ class Answer:
         -------
         int
             Its position.
-
-        Examples
-        --------
-        >>> from handful.estimators import BatchClassifier
-        >>> X, y = [[0.0, 1.0], [0.1, 1.0], [1.0, 0.0], [1.0, 0.1]], ["up", "up", "right", "right"]
-        >>> BatchClassifier().fit(X, y).infer([[0.0, 2.0], [3.0, 0.1]], groups=["a", "b"]).place("b")
-        1
         """
         name = group.item() if isinstance(group, np.generic) else group
         if self.groups is None:
@@ -260,14 +248,6 @@ class Answer:
         -------
         Answer
             The answer, without groups.
-
-        Examples
-        --------
-        >>> from handful.estimators import BatchClassifier
-        >>> X, y = [[0.0, 1.0], [0.1, 1.0], [1.0, 0.0], [1.0, 0.1]], ["up", "up", "right", "right"]
-        >>> found = BatchClassifier().fit(X, y).infer([[0.0, 2.0], [3.0, 0.1]], groups=["a", "b"])
-        >>> found.at(1).labels.tolist()
-        ['right']
         """
         rows = self.rows_of[place]
         low, high = self.unknown_interval[place].tolist()
@@ -414,14 +394,6 @@ class Answer:
         -------
         Top
             `labels` and `probabilities`, [item, k], the most probable first.
-
-        Examples
-        --------
-        >>> from handful.estimators import BatchClassifier
-        >>> X, y = [[0.0, 1.0], [0.1, 1.0], [1.0, 0.0], [1.0, 0.1]], ["up", "up", "right", "right"]
-        >>> found = BatchClassifier().fit(X, y).infer([[0.0, 2.0], [3.0, 0.1]])
-        >>> found.top(2).labels.tolist()
-        [['up', 'right'], ['right', 'up']]
         """
         return top_of(self.probabilities, self.classes, k)
 
@@ -434,16 +406,6 @@ class Answer:
             Of polars or Arrow if the batch was; else of pandas, with the index of the batch if it had one. The columns
             are `label`, `certainty`, `runner_up`, `runner_up_certainty`, `doubtful`, `unknown` and `rejected`,
             after `group` if there are groups; with `coarse` also `coarse`, `coarse_certainty` and `sure_label`.
-
-        Examples
-        --------
-        >>> from handful.estimators import BatchClassifier
-        >>> X, y = [[0.0, 1.0], [0.1, 1.0], [1.0, 0.0], [1.0, 0.1]], ["up", "up", "right", "right"]
-        >>> table = BatchClassifier().fit(X, y).infer([[0.0, 2.0], [3.0, 0.1]]).to_frame()
-        >>> print(table[["label", "runner_up", "rejected"]])
-           label runner_up  rejected
-        0     up     right     False
-        1  right        up     False
         """
         named = {} if self.groups is None else {"group": self.groups[self.group_of]}
         return self.frame_of(named | self._items)
@@ -458,14 +420,6 @@ class Answer:
         DataFrame or Table
             As in `to_frame`. The columns are `class`, `expected_count`, `proportion` and `presence`, after `group` if
             there are groups.
-
-        Examples
-        --------
-        >>> from handful.estimators import BatchClassifier
-        >>> X, y = [[0.0, 1.0], [0.1, 1.0], [1.0, 0.0], [1.0, 0.1]], ["up", "up", "right", "right"]
-        >>> found = BatchClassifier().fit(X, y).infer([[0.0, 2.0], [3.0, 0.1], [2.0, 0.0]])
-        >>> found.by_class()["class"].tolist()
-        ['right', 'up']
         """
         counts, presence = (np.atleast_2d(table) for table in (self.expected_counts, self.presence))
         place, code = listed_classes(counts, np.atleast_2d(self.presence_or_labels))
@@ -486,26 +440,8 @@ class Answer:
         str
             Items, the classes present with their expected counts, doubtful items, unknown ones, and diagnostics; with
             groups, one line per group.
-
-        Examples
-        --------
-        >>> from handful.estimators import BatchClassifier
-        >>> rng = np.random.default_rng(0)
-        >>> centres = rng.normal(size=(20, 16))
-        >>> X, y = centres.repeat(5, axis=0) + 0.7 * rng.normal(size=(100, 16)), np.arange(20).repeat(5)
-        >>> batch = centres[[3] * 6 + [7] * 4] + 0.7 * rng.normal(size=(10, 16))
-        >>> print(BatchClassifier().fit(X, y).infer(batch).summary())
-        10 items, 2 of 20 classes present.
-        class  expected count  presence
-        3                 5.9      1.00
-        7                 3.9      1.00
-        >>> print(BatchClassifier().fit(X, y).infer(batch, groups=["marsh"] * 6 + ["wood"] * 4).summary())
-        2 groups, 10 items, 20 classes.
-        group  items  doubtful  rejected  classes present
-        marsh      6         0         0  3
-        wood       4         0         0  7
         """
-        return "\n".join(self._lines_of_batch() if self.groups is None else self._lines_of_groups(self.groups))
+        return summary_of(self)
 
     def plot(self, ax: Any = None) -> Any:
         """Draw how many items each class present has, jointly and alone, how many are doubtful, and its presence.
@@ -521,14 +457,6 @@ class Answer:
         -------
         Axes
             The axes; `ax.figure.savefig(path)` writes the picture.
-
-        Examples
-        --------
-        >>> from handful.estimators import BatchClassifier
-        >>> X, y = [[0.0, 1.0], [0.1, 1.0], [1.0, 0.0], [1.0, 0.1]], ["up", "up", "right", "right"]
-        >>> ax = BatchClassifier().fit(X, y).infer([[0.0, 2.0], [3.0, 0.1], [2.0, 0.0]]).plot()
-        >>> [text.get_text() for text in ax.get_yticklabels()]
-        ['right', 'up']
         """
         self._refuse_groups("plot_groups() draws all of them")
         return plots.plot_classes(self, ax)
@@ -543,20 +471,12 @@ class Answer:
         Parameters
         ----------
         ax : matplotlib Axes or None
-            Where to draw; by default on a new figure.
+            As in `plot`.
 
         Returns
         -------
         Axes
             The axes.
-
-        Examples
-        --------
-        >>> from handful.estimators import BatchClassifier
-        >>> X, y = [[0.0, 1.0], [0.1, 1.0], [1.0, 0.0], [1.0, 0.1]], ["up", "up", "right", "right"]
-        >>> ax = BatchClassifier().fit(X, y).infer([[0.0, 2.0], [3.0, 0.1], [2.0, 0.0]]).plot_map()
-        >>> [text.get_text() for text in ax.get_legend().get_texts()]
-        ['2  right', '1  up']
         """
         self._refuse_groups("answer[group].plot_map() draws one")
         return plots.plot_map(self, ax)
@@ -581,15 +501,6 @@ class Answer:
         -------
         Axes
             The axes.
-
-        Examples
-        --------
-        >>> from handful.estimators import BatchClassifier
-        >>> X, y = [[0.0, 1.0], [0.1, 1.0], [1.0, 0.0], [1.0, 0.1]], ["up", "up", "right", "right"]
-        >>> found = BatchClassifier().fit(X, y).infer([[0.0, 2.0], [3.0, 0.1]])
-        >>> ax = found.plot_items(texts=["it went up", "then right"])
-        >>> ax.texts[0].get_text()
-        'right  (1)'
         """
         self._refuse_groups("answer[group].plot_items() draws one")
         if (images is None) == (texts is None):
@@ -609,20 +520,12 @@ class Answer:
         Parameters
         ----------
         ax : matplotlib Axes or None
-            Where to draw; by default on a new figure.
+            As in `plot`.
 
         Returns
         -------
         Axes
             The axes.
-
-        Examples
-        --------
-        >>> from handful.estimators import BatchClassifier
-        >>> X, y = [[0.0, 1.0], [0.1, 1.0], [1.0, 0.0], [1.0, 0.1]], ["up", "up", "right", "right"]
-        >>> ax = BatchClassifier().fit(X, y).infer([[0.0, 2.0], [3.0, 0.1]], groups=["a", "b"]).plot_groups()
-        >>> [text.get_text() for text in ax.get_yticklabels()]
-        ['a', 'b']
         """
         return plots.plot_groups(self, ax)
 
@@ -630,67 +533,10 @@ class Answer:
         if self.groups is not None:
             raise OptionError(f"this answer is about {counted(len(self), 'group')}; {instead}")
 
-    def _lines_of_batch(self) -> list[str]:
-        classes = counted(len(self.classes), "class")
-        lines = [f"{counted(len(self), 'item')}, {len(self.present_classes):,} of {classes} present."]
-        present = self.present_places
-        if len(present):
-            rows = [
-                [str(self.classes[k]), f"{self.expected_counts[k]:.1f}", _chance_said(self.presence[k])]
-                for k in present[:MOST_LINES]
-            ]
-            lines += aligned([["class", "expected count", "presence"], *rows])
-        if len(present) > MOST_LINES:
-            lines.append(f"And {len(present) - MOST_LINES:,} more, see by_class().")
-        lines += self.notes
-        return [*lines, *(f"Warning: {diagnostic.message}" for diagnostic in self.diagnostics)]
-
     @property
     def notes(self) -> list[str]:
         """What there is to say about doubtful and unknown items of a batch, one sentence each."""
-        lines = list[str]()
-        doubtful, rejected = np.flatnonzero(self.doubtful), np.flatnonzero(self.rejected)
-        if len(doubtful):
-            lines.append(f"{counted(len(doubtful), 'doubtful item')}: {listed_in_words(doubtful)}.")
-        low, high = self.unknown_interval
-        if len(rejected):
-            look = "1 item looks" if len(rejected) == 1 else f"{len(rejected):,} items look"
-            lines.append(
-                f"{look} like none of the classes: {listed_in_words(rejected)}. "
-                f"The share of such items is {low:.0%} to {high:.0%}."
-            )
-        said = self.unknown_reason or (undecided(high) if len(rejected) == 0 else "")
-        lines += [said] if said else []
-        lines += [
-            f"Perhaps a new class of {proposal.size:,} items, nearest to {proposal.nearest}: "
-            f"{listed_in_words(proposal.items)}."
-            for proposal in self.proposals
-        ]
-        return [*lines, self.sure_summary] if self.sure_summary else lines
-
-    def _lines_of_groups(self, groups: npt.NDArray[Any]) -> list[str]:
-        assert self.group_of is not None
-        n_doubtful, n_rejected = (
-            np.bincount(self.group_of, weights=some, minlength=len(groups)).astype(int)
-            for some in (self.doubtful, self.rejected)
-        )
-        shown = range(min(len(groups), MOST_LINES))
-        rejected = [f"{n_rejected[i]:,}" if self.unknown_reason is None else "not judged" for i in shown]
-        table = aligned(
-            [
-                ["group", "items", "doubtful", "rejected"],
-                *([str(groups[i]), f"{self.sizes[i]:,}", f"{n_doubtful[i]:,}", rejected[i]] for i in shown),
-            ]
-        )
-        present = [listed_in_words(self.at(place).present_classes) for place in shown]
-        counts = (counted(len(groups), "group"), counted(len(self.labels), "item"), counted(len(self.classes), "class"))
-        lines = [
-            f"{', '.join(counts)}.",
-            *(f"{line}  {said}" for line, said in zip(table, ["classes present", *present], strict=True)),
-        ]
-        if len(groups) > MOST_LINES:
-            lines.append(f"And {len(groups) - MOST_LINES:,} more groups, see by_class().")
-        return lines if self.unknown_reason is None else [*lines, self.unknown_reason]
+        return notes_on(self)
 
     @cached_property
     def _places(self) -> dict[Any, int]:
@@ -702,16 +548,7 @@ class Answer:
     def _items(self) -> dict[str, npt.NDArray[Any]]:
         """Columns with one entry per item; with a single class there is no runner-up."""
         second = self.codes[:, 1]
-        coarse = (
-            {}
-            if self.coarse is None
-            else {
-                "coarse": self.coarse.labels,
-                "coarse_certainty": self.coarse.certainty,
-                "sure_label": self.sure_labels,
-            }
-        )
-        return {
+        columns = {
             "label": self.labels,
             "certainty": self.certainty,
             "runner_up": self.classes[second] if (second >= 0).all() else np.full(len(second), None, dtype=object),
@@ -719,8 +556,11 @@ class Answer:
             "doubtful": self.doubtful,
             "unknown": self.unknown,
             "rejected": self.rejected,
-            **coarse,
         }
+        if self.coarse is None:
+            return columns
+        coarse = {"coarse": self.coarse.labels, "coarse_certainty": self.coarse.certainty}
+        return columns | coarse | {"sure_label": self.sure_labels}
 
 
 def present_places(
@@ -752,10 +592,13 @@ def best_two(
     >>> best_two(np.array([[0.1, 0.7, 0.2]]))
     (array([[1, 2]]), array([[0.7, 0.2]]))
     """
-    codes, best = top_of(table, np.arange(table.shape[1]), 2)
+    items, first = np.arange(len(table)), table.argmax(1)
+    best, second, next_best = table[items, first], np.full(len(table), -1), np.zeros(len(table), table.dtype)
     if table.shape[1] > 1:
-        return codes, best
-    return np.column_stack([codes, np.full(len(table), -1)]), np.column_stack([best, np.zeros(len(table))])
+        table[items, first] = -1  # and back: a copy of a large table would take its memory twice
+        second = table.argmax(1)
+        table[items, first], next_best = best, table[items, second]
+    return np.column_stack([first, second]), np.column_stack([best, next_best])
 
 
 def top_of(table: Float[np.ndarray, "item class"], classes: npt.NDArray[Any], k: int) -> Top:
@@ -768,32 +611,3 @@ def top_of(table: Float[np.ndarray, "item class"], classes: npt.NDArray[Any], k:
     order = np.argsort(-np.take_along_axis(table, some, 1), axis=1, kind="stable")
     best = np.take_along_axis(some, order, 1)
     return Top(classes[best], np.take_along_axis(table, best, 1))
-
-
-def undecided(high: float) -> str:
-    """Say that many items may be unknown although none is rejected: up to the share `high`; empty if that is small."""
-    if high < UNDECIDED:
-        return ""
-    return f"Up to {high:.0%} of the items may belong to none of the classes; there is not enough evidence to decide."
-
-
-def _chance_said(chance: float) -> str:
-    return "not told" if np.isnan(chance) else f"{chance:.2f}"
-
-
-def listed_in_words(values: Sequence[Any] | npt.NDArray[Any]) -> str:
-    """Write the first values, and how many more there are."""
-    more = len(values) - MOST_LISTED
-    return ", ".join(map(str, values[:MOST_LISTED])) + (f" and {more:,} more" if more > 0 else "")
-
-
-def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Write rows in columns, the first to the left, numbers to the right; every row stays one line."""
-    rows = [[printable(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
-        )
-        for row in rows
-    ]

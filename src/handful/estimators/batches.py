@@ -7,172 +7,30 @@ all are labelled once alone, and again with what their siblings hold as a prior.
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from handful.catalogue import Catalogue
-from handful.engine.head import LinearHead
-from handful.engine.model import Context, JointAnswer, label_batches
+from handful.engine.model import JointAnswer
 from handful.estimators.answer import Answer, best_two
 from handful.estimators.certainty import certainty_of, in_doubt, most_certain
 from handful.estimators.coarse import Coarse
 from handful.estimators.containers import FrameOf, new_frame
 from handful.estimators.context import BatchContexts, Known
 from handful.estimators.diagnostics import diagnose
-from handful.estimators.given import with_given
+from handful.estimators.items import Items
 from handful.estimators.pooling import Pooling
 from handful.estimators.proposals import Proposal
 from handful.estimators.sequences import averaged
-from handful.shapes import Bool, Float, Int
-
-# Rows of a batch, and what is known about it.
-Batch = tuple[Int[np.ndarray, "some"], Context]
+from handful.shapes import Float, Int
 
 
-class GroupedItems(Protocol):
-    """Items of all groups, and what they are compared with."""
-
-    @property
-    def classes(self) -> npt.NDArray[Any]:
-        """Labels of the classes."""
-
-    @property
-    def head(self) -> LinearHead | None:
-        """What the items are compared with; None if they come with their scores."""
-
-    @property
-    def several(self) -> bool:
-        """Whether an item may hold several classes."""
-
-    @property
-    def given(self) -> Int[np.ndarray, "item"] | None:
-        """Class of each item that has one for certain, else -1."""
-
-    @property
-    def unknown_reason(self) -> str | None:
-        """Why unknown items cannot be judged; None if they can."""
-
-    @property
-    def zero(self) -> Bool[np.ndarray, "item"]:
-        """Items without a direction that could be compared."""
-
-    def __len__(self) -> int:
-        """Return the number of items."""
-
-    @property
-    def alone(self) -> Int[np.ndarray, "item"]:
-        """The most probable class of each item by itself."""
-
-    def rows(self, rows: Int[np.ndarray, "some"]) -> GroupedItems:
-        """Return some of the items."""
-
-    def label(self, rows: Int[np.ndarray, "some"], context: Context) -> JointAnswer:
-        """Label some of the items as one batch."""
-
-
-@dataclass(frozen=True, eq=False)
-class CatalogueItems:
-    """Items compared with a fitted catalogue; `given` is the class of items that have one for certain, else -1.
-
-    `names` are the labels of the classes if those of the catalogue are positions.
-    """
-
-    catalogue: Catalogue
-    features: Float[np.ndarray, "item dim"]
-    given: Int[np.ndarray, "item"] | None = None
-    names: npt.NDArray[Any] | None = None
-
-    several = False
-
-    @classmethod
-    def of(cls, catalogue: Catalogue, features: Float[np.ndarray, "item dim"], known: Known) -> CatalogueItems:
-        """Add the items whose labels are given to the catalogue."""
-        return cls(*with_given(catalogue, features, known.get("given"), known.get("new_classes")))
-
-    @property
-    def classes(self) -> npt.NDArray[Any]:
-        """Labels of the classes."""
-        return self.catalogue.classes if self.names is None else self.names
-
-    @property
-    def head(self) -> LinearHead | None:
-        """The head of the catalogue."""
-        return self.catalogue.head
-
-    @property
-    def unknown_reason(self) -> str | None:
-        """Why the catalogue cannot judge unknown items; None if it can."""
-        return self.catalogue.unknown_reason
-
-    @property
-    def zero(self) -> Bool[np.ndarray, "item"]:
-        """Vectors of zeros, where only directions are compared."""
-        return np.asarray(~self.features.any(1) & (self.catalogue.transform == "l2"))
-
-    def __len__(self) -> int:
-        """Return the number of items."""
-        return len(self.features)
-
-    @cached_property
-    def points(self) -> Float[np.ndarray, "item dim"]:
-        """The transformed items: siblings, questions and explanations need them again."""
-        return self.catalogue.points(self.features)
-
-    @property
-    def alone(self) -> Int[np.ndarray, "item"]:
-        """The most probable class of each item under the head."""
-        return np.asarray(self.catalogue.head.scores(self.points).argmax(1))
-
-    @property
-    def examples(self) -> tuple[Float[np.ndarray, "row dim"], Int[np.ndarray, "row"]]:
-        """The examples that the catalogue keeps, comparable with `points`, and their classes."""
-        examples = self.catalogue.examples
-        about = np.zeros_like(self.catalogue.origin) if self.catalogue.only_names else self.catalogue.origin
-        return examples.points - about, self.catalogue.example_codes
-
-    def rows(self, rows: Int[np.ndarray, "some"]) -> CatalogueItems:
-        """Return some of the items."""
-        given = None if self.given is None else self.given[rows]
-        some = CatalogueItems(self.catalogue, self.features[rows], given, self.names)
-        if "points" in vars(self):
-            vars(some)["points"] = self.points[rows]
-        return some
-
-    def label(self, rows: Int[np.ndarray, "some"], context: Context) -> JointAnswer:
-        """Label some of the items as one batch, and look for unknown ones."""
-        return self.catalogue.label_points(self.points[rows], context)
-
-    def label_all(self, batches: Iterable[Batch]) -> Iterator[JointAnswer]:
-        """Label batches, those of one size as stacks."""
-        if self.catalogue.only_names or self.given is not None:
-            return (self.label(*batch) for batch in batches)
-        points = ((self.points[rows], context) for rows, context in batches)
-        return label_batches(points, self.catalogue.reference)
-
-
-def answered(
-    items: GroupedItems, groups: Any, known: Known, frame_of: FrameOf = new_frame, *, keep: bool = True
-) -> Answer:
-    """Label every group jointly, or all items as one batch, see `Batches.answer`."""
-    return Batches.of(items, groups, known).answer(frame_of, keep=keep)
-
-
-def by_group(
-    items: GroupedItems, groups: Any, known: Known | None = None
-) -> Iterator[tuple[int, Int[np.ndarray, "some"], JointAnswer]]:
-    """Label every group as one joint batch: yield its place, the rows of its items, and the answer about it."""
-    return Batches.of(items, groups, known or Known()).labelled()
-
-
-def predict_codes(
-    items: GroupedItems, groups: Any, known: Known
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+def predict_codes(items: Items, groups: Any, known: Known) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
     """Return the class of each item and which are rejected; probabilities are never in memory for all rows at once."""
     codes, rejected = np.empty(len(items), np.int64), np.empty(len(items), dtype=bool)
     for _, rows, found in Batches.of(items, groups, known).labelled():
@@ -193,13 +51,13 @@ class Batches:
 
     Parameters
     ----------
-    items : GroupedItems
+    items : Items
         All items.
     contexts : BatchContexts
         Their groups, and what is known about them.
     """
 
-    def __init__(self, items: GroupedItems, contexts: BatchContexts) -> None:
+    def __init__(self, items: Items, contexts: BatchContexts) -> None:
         self.items, self.contexts = items, contexts
         self.pooling: Pooling | None = None
         self.in_doubt: dict[int, JointAnswer] = {}
@@ -208,8 +66,9 @@ class Batches:
             self._pool()
 
     @classmethod
-    def of(cls, items: GroupedItems, groups: Any, known: Known) -> Batches:
+    def of(cls, items: Items, groups: Any = None, known: Known | None = None) -> Batches:
         """Check what is known about the items; `groups` is the group of each, None for a single batch."""
+        known = Known() if known is None else known
         return cls(items, BatchContexts(known, items.classes, len(items), groups, items.given, several=items.several))
 
     @cached_property
@@ -224,11 +83,7 @@ class Batches:
     def labelled(self) -> Iterator[tuple[int, Int[np.ndarray, "some"], JointAnswer]]:
         """Label every group: yield its place, the rows of its items, and the answer about it."""
         batches = [(rows, self.contexts.of_group(place, rows)) for place, rows in enumerate(self.rows_of)]
-        if isinstance(self.items, CatalogueItems):
-            answers = self.items.label_all(batches)
-        else:
-            answers = (self.items.label(*batch) for batch in batches)
-        for place, ((rows, context), found) in enumerate(zip(batches, answers, strict=True)):
+        for place, ((rows, context), found) in enumerate(zip(batches, self.items.label(batches), strict=True)):
             if self.contexts.sequence_of is not None:
                 sequence_of = np.unique(self.contexts.sequence_of[rows], return_inverse=True)[1]
                 found = averaged(found, sequence_of, context.unknown_share)

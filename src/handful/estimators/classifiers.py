@@ -22,11 +22,12 @@ from handful.catalogue.labels import distinct, places_of, with_label
 from handful.engine.questions import Question
 from handful.errors import LabelError, OptionError, SimilarNamesWarning, TaskError
 from handful.estimators.answer import Answer
-from handful.estimators.batches import Batches, CatalogueItems, answered, predict_codes
+from handful.estimators.batches import Batches, predict_codes
 from handful.estimators.checks import checked_features, checked_labels, checked_rows
 from handful.estimators.containers import frame_of, labels_of
 from handful.estimators.context import Known, checked
 from handful.estimators.diagnostics import warnings_of
+from handful.estimators.items import CatalogueItems
 from handful.estimators.names import rows_of_names
 from handful.estimators.why import Explanation, explained, questions_of
 from handful.machine.extras import import_extra
@@ -78,6 +79,19 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     >>> classifier = BatchClassifier().fit(bank.take(catalogue), names[bank.labels[catalogue]])
     >>> classifier.infer(bank.take(batch)).present_classes.tolist()
     ['application_status', 'credit_score']
+
+    Examples and classes come and go, and the result is a file:
+
+    >>> import tempfile
+    >>> X, y = [[0.0, 1.0], [0.1, 1.0], [1.0, 0.0], [1.0, 0.1]], ["up", "up", "right", "right"]
+    >>> classifier = BatchClassifier().fit(X, y).partial_fit([[0.2, 1.0]], ["up"])
+    >>> classifier = classifier.add_classes([[-1.0, 0.0], [0.0, -1.0]], ["left", "down"]).remove_classes(["down"])
+    >>> dict(zip(classifier.classes_.tolist(), classifier.catalogue_.shots.tolist()))
+    {'left': 1.0, 'right': 2.0, 'up': 3.0}
+    >>> file = tempfile.mkdtemp() + "/directions.safetensors"
+    >>> classifier.save(file)
+    >>> BatchClassifier.load(file).predict([[0.0, 2.0], [3.0, 0.1]]).tolist()
+    ['up', 'right']
     """
 
     n_features_in_: int
@@ -104,13 +118,6 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         object
             The classifier itself.
-
-        Examples
-        --------
-        >>> from handful.estimators import BatchClassifier
-        >>> X, y = [[0.0, 1.0], [0.1, 1.0], [1.0, 0.0], [1.0, 0.1]], ["up", "up", "right", "right"]
-        >>> BatchClassifier().fit(X, y).classes_.tolist()
-        ['right', 'up']
         """
         self._refuse(others)
         features, labels = checked_rows(self, X, checked_labels(self, y, unlabelled), reset=True)
@@ -128,7 +135,7 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         codes, probabilities = np.empty(len(labels), np.int64), np.empty((0, len(self.classes_)))
         codes[~marked] = places_of(labels[~marked], self.classes_)
         if marked.any():
-            found = answered(CatalogueItems(catalogue, features[marked]), None, Known())
+            found = Batches.of(CatalogueItems(catalogue, features[marked])).answer()
             _warn(found)
             probabilities, codes[marked] = found.probabilities, found.codes[:, 0]
         self._transduction: Transduction | None = Transduction(codes, marked, probabilities)
@@ -155,14 +162,6 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         object
             The classifier itself.
-
-        Examples
-        --------
-        >>> from handful.estimators import BatchClassifier
-        >>> X, y = [[0.0, 1.0], [0.1, 1.0], [1.0, 0.0], [1.0, 0.1]], ["up", "up", "right", "right"]
-        >>> classifier = BatchClassifier().fit(X, y).partial_fit([[0.2, 1.0]], ["up"])
-        >>> classifier.catalogue_.shots.tolist()  # of right and up
-        [2.0, 3.0]
         """
         self._refuse(others)
         first = not self.__sklearn_is_fitted__()
@@ -196,13 +195,6 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         object
             The classifier itself.
-
-        Examples
-        --------
-        >>> from handful.estimators import BatchClassifier
-        >>> X, y = [[0.0, 1.0], [0.1, 1.0], [1.0, 0.0], [1.0, 0.1]], ["up", "up", "right", "right"]
-        >>> BatchClassifier().fit(X, y).add_classes([[-1.0, 0.0]], ["left"]).classes_.tolist()
-        ['left', 'right', 'up']
         """
         catalogue = self._current()
         features, labels = checked_rows(self, X, checked_labels(self, y), reset=False)
@@ -232,13 +224,6 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         object
             The classifier itself.
-
-        Examples
-        --------
-        >>> from handful.estimators import BatchClassifier
-        >>> X, y = [[0.0, 1.0], [0.1, 1.0], [1.0, 0.0], [1.0, 0.1]], ["up", "up", "right", "right"]
-        >>> BatchClassifier().fit(X, y).add_names({"up": [0.0, 2.0], "left": [-2.0, 0.1]}).classes_.tolist()
-        ['left', 'right', 'up']
         """
         if not self.__sklearn_is_fitted__():
             vectors, labels = rows_of_names(names, None)
@@ -260,13 +245,6 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         object
             The classifier itself.
-
-        Examples
-        --------
-        >>> from handful.estimators import BatchClassifier
-        >>> X, y = [[0.0, 1.0], [0.1, 1.0], [1.0, 0.0], [1.0, 0.1]], ["up", "up", "right", "right"]
-        >>> BatchClassifier().fit(X, y).remove_classes(["up"]).classes_.tolist()
-        ['right']
         """
         catalogue = self._current()
         leaving = labels_of(labels)
@@ -294,20 +272,6 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         Answer
             Labels, probabilities, the classes present, unknown items, and warnings.
-
-        Examples
-        --------
-        >>> from handful.estimators import BatchClassifier
-        >>> rng = np.random.default_rng(0)
-        >>> centres = rng.normal(size=(20, 16))
-        >>> X, y = centres.repeat(5, axis=0) + 0.7 * rng.normal(size=(100, 16)), np.arange(20).repeat(5)
-        >>> batch = centres[[3] * 6 + [7] * 4] + 0.7 * rng.normal(size=(10, 16))
-        >>> classifier = BatchClassifier().fit(X, y)
-        >>> classifier.infer(batch).present_classes.tolist()
-        [3, 7]
-        >>> found = classifier.infer(batch, groups=["marsh"] * 6 + ["wood"] * 4)
-        >>> found["wood"].present_classes.tolist()
-        [7]
         """
         found = self._answered(X, groups, known)
         if groups is None:
@@ -379,14 +343,6 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         Explanation or tuple of Explanation
             One per item; printed, it is a few plain sentences.
-
-        Examples
-        --------
-        >>> from handful.estimators import BatchClassifier
-        >>> X, y = [[0.0, 1.0], [0.1, 1.0], [1.0, 0.0], [1.0, 0.1]], ["up", "up", "right", "right"]
-        >>> why = BatchClassifier().fit(X, y).explain([[0.0, 2.0], [3.0, 0.1]], 1)
-        >>> why.label, why.alone, why.nearest[0].position
-        ('right', 'right', 2)
         """
         items = self._items(X, known)
         asked_for = [item] if isinstance(item, int | np.integer) else list(item)
@@ -394,7 +350,7 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         outside = [place for place in chosen if place >= len(items)]
         if outside:
             raise TaskError(f"the batch has the items 0 to {len(items) - 1}, got {outside[0]}")
-        batches = Batches.of(items, None, checked(known))
+        batches = Batches.of(items, known=checked(known))
         said = explained(batches, 0, batches.answer(), chosen)
         return said[0] if isinstance(item, int | np.integer) else said
 
@@ -433,7 +389,7 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         >>> print(f"{before:.0%} of the labels are right, and {after:.0%} after three answers")
         86% of the labels are right, and 100% after three answers
         """
-        n, batches = whole("n", n, least=1, error=OptionError), Batches.of(self._items(X, known), None, checked(known))
+        n, batches = whole("n", n, least=1, error=OptionError), Batches.of(self._items(X, known), known=checked(known))
         return questions_of(batches, 0, batches.answer(), n)
 
     @takes(Known)
@@ -460,14 +416,6 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         Reviewed
             `answer`, the `Answer` about the batch with what the person said, and `given`, which `infer` takes.
-
-        Examples
-        --------
-        >>> from handful.estimators import BatchClassifier
-        >>> X, y = [[0.0, 1.0], [0.1, 1.0], [1.0, 0.0], [1.0, 0.1]], ["up", "up", "right", "right"]
-        >>> found = BatchClassifier().fit(X, y).review([[0.0, 2.0], [3.0, 0.1]])  # doctest: +SKIP
-        >>> found.given  # doctest: +SKIP
-        {0: 'up'}
         """
         review = import_extra("handful.review.memory", "review").review
         return review(self, X, images=images, texts=texts, folder=folder, known=known)
@@ -489,13 +437,6 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         [row, class]
             Probabilities.
-
-        Examples
-        --------
-        >>> from handful.estimators import BatchClassifier
-        >>> X, y = [[0.0, 1.0], [0.1, 1.0], [1.0, 0.0], [1.0, 0.1]], ["up", "up", "right", "right"]
-        >>> BatchClassifier().fit(X, y).predict_proba([[0.0, 2.0], [3.0, 0.1]]).argmax(1).tolist()
-        [1, 0]
         """
         found = self._answered(X, groups, known)
         if groups is None:
@@ -511,16 +452,6 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ----------
         path : path-like
             The file. It appears complete or not at all; an older one of that name is replaced.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> from handful.estimators import BatchClassifier
-        >>> X, y = [[0.0, 1.0], [0.1, 1.0], [1.0, 0.0], [1.0, 0.1]], ["up", "up", "right", "right"]
-        >>> place = tempfile.mkdtemp() + "/directions.safetensors"
-        >>> BatchClassifier().fit(X, y).save(place)
-        >>> BatchClassifier.load(place).predict([[0.0, 2.0]]).tolist()
-        ['up']
         """
         check_is_fitted(self)
         names = getattr(self, "feature_names_in_", None)
@@ -540,15 +471,6 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         object
             The classifier.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> from handful.estimators import BatchClassifier
-        >>> place = tempfile.mkdtemp() + "/two.safetensors"
-        >>> BatchClassifier().fit([[0.0, 1.0], [1.0, 0.0]], ["up", "right"]).save(place)
-        >>> BatchClassifier.load(place).classes_.tolist()
-        ['right', 'up']
         """
         catalogue, classifier = load_catalogue(path), cls()
         classifier.n_features_in_ = catalogue.dim
@@ -601,7 +523,7 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _answered(self, X: Any, groups: Any, known: Known) -> Answer:
         """Label a batch, or every group; the caller warns, so that a warning names the line of the user."""
-        return answered(self._items(X, known), groups, checked(known), frame_of(X))
+        return Batches.of(self._items(X, known), groups, checked(known)).answer(frame_of(X))
 
     def _refuse(self, others: Mapping[str, Any]) -> None:
         """Refuse arguments that do not exist."""

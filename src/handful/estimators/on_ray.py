@@ -12,6 +12,7 @@ import os
 import zlib
 from collections.abc import Sequence
 from functools import partial
+from inspect import signature
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -21,7 +22,7 @@ import numpy.typing as npt
 
 from handful.arguments import some_of
 from handful.errors import OptionError, TaskError
-from handful.estimators.batches import answered
+from handful.estimators.batches import Batches
 from handful.estimators.classifiers import BatchClassifier
 from handful.estimators.context import Known, checked
 from handful.machine.extras import import_extra
@@ -109,7 +110,7 @@ class GroupLabeller:
         labels, certainty = self._classifier.classes_[:0], np.zeros(0)
         if len(points):
             items = self._classifier._items(points, known)
-            found = answered(items, _names(table, self._group_by), known, keep=False)
+            found = Batches.of(items, _names(table, self._group_by), known).answer(keep=False)
             labels, certainty = found.labels, found.certainty
         unwanted = {BUCKET} if self._keep_features else {BUCKET, self._features}
         kept = table.drop_columns([name for name in table.column_names if name in unwanted])
@@ -124,15 +125,9 @@ def labelled_dataset(
     classifier: Any,
     *,
     group_by: str | Sequence[str],
-    features: str,
-    keep_features: bool = False,
-    prefix: str = "",
-    prior: Any = None,
-    candidates: Any = None,
-    expect_unknown: Any = None,
-    sequence: str | Sequence[str] | None = None,
     buckets: int = BUCKETS,
     workers: int | None = None,
+    **others: Any,
 ) -> Any:
     """Return a `ray.data.Dataset` with a label and its certainty for every row; rows of a group may lie anywhere.
 
@@ -143,8 +138,8 @@ def labelled_dataset(
     ----------
     dataset : ray.data.Dataset
         With a column of vectors and the columns that name the group.
-    classifier, group_by, features, keep_features, prefix, prior, candidates, expect_unknown, sequence
-        See `GroupLabeller`.
+    classifier, group_by, **others
+        As in `GroupLabeller`.
     buckets : int
         Parts into which the groups are divided. All rows of a bucket are in the memory of one worker at once.
     workers : int, optional
@@ -154,16 +149,8 @@ def labelled_dataset(
     if buckets < 1:
         raise OptionError(f"buckets must be at least 1, got {buckets}")
     most = workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
-    settings = {
-        "group_by": group_by,
-        "features": features,
-        "keep_features": keep_features,
-        "prefix": prefix,
-        "prior": prior,
-        "candidates": candidates,
-        "expect_unknown": expect_unknown,
-        "sequence": sequence,
-    }
+    settings = {"group_by": group_by, **others}
+    signature(GroupLabeller).bind(classifier, **settings)  # refuses here what every worker would
     if isinstance(classifier, BatchClassifier):
         classifier = ray.put(classifier)
     dealt = dataset.map_batches(partial(with_buckets, columns_of(group_by), buckets), batch_format="pyarrow")

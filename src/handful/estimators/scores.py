@@ -12,8 +12,7 @@ import numpy.typing as npt
 
 from handful.arguments import takes
 from handful.catalogue.labels import distinct
-from handful.engine.model import Context, JointAnswer
-from handful.engine.scores import KINDS, differences, factor_of_labelled, in_nats, label_scores, label_several, unit_of
+from handful.engine.scores import KINDS, differences, factor_of_labelled, in_nats, unit_of
 from handful.errors import LabelError, OptionError, TaskError
 from handful.estimators.answer import Answer
 from handful.estimators.batches import Batches
@@ -21,6 +20,7 @@ from handful.estimators.containers import frame_of, labels_of, values_of, vector
 from handful.estimators.context import BatchContexts, Known, checked
 from handful.estimators.diagnostics import HIGH_SCORE, overturned_scores, warnings_of
 from handful.estimators.given import rows_given
+from handful.estimators.items import ScoredItems
 from handful.estimators.prior_weights import class_places, weights_of
 from handful.reading.class_names import plain_label
 from handful.shapes import Bool, Float, Int
@@ -76,51 +76,6 @@ class TopScores:
         if np.isnan(table[item, places]).any():
             raise TaskError("TopScores has NaN among its scores; leave out the classes that have none")
         return table, every
-
-
-@dataclass(frozen=True, eq=False)
-class ScoredItems:
-    """Items that come with their scores."""
-
-    nats: Float[np.ndarray, "item class"]  # relative to the best of each item
-    best: Float[np.ndarray, "item"]  # in the same unit
-    listed: Bool[np.ndarray, "item class"] | None  # None if an item may have any class
-    classes: npt.NDArray[Any]
-    given: Int[np.ndarray, "item"] | None  # class of each item that has one for certain, else -1
-    several: bool
-
-    head = None
-
-    @property
-    def unknown_reason(self) -> str | None:
-        """Only scores of several classes, each by itself, tell that an item has none of them."""
-        return None if self.several else "Unknown items cannot be judged by the scores of another model."
-
-    @property
-    def zero(self) -> Bool[np.ndarray, "item"]:
-        """Scores need no direction."""
-        return np.zeros(len(self), dtype=bool)
-
-    def __len__(self) -> int:
-        """Return the number of items."""
-        return len(self.nats)
-
-    @property
-    def alone(self) -> Int[np.ndarray, "item"]:
-        """The class of the best score."""
-        return np.asarray(self.nats.argmax(1))
-
-    def rows(self, rows: Int[np.ndarray, "some"]) -> ScoredItems:
-        """Return some of the items."""
-        listed, given = (None if some is None else some[rows] for some in (self.listed, self.given))
-        return replace(self, nats=self.nats[rows], best=self.best[rows], listed=listed, given=given)
-
-    def label(self, rows: Int[np.ndarray, "some"], context: Context) -> JointAnswer:
-        """Label a batch; only scores of several classes can tell which items are unknown."""
-        if self.listed is not None:
-            context = replace(context, allowed=_listed_and_allowed(self.listed[rows], context))
-        nats = self.nats[rows]
-        return label_several(nats, self.best[rows], context) if self.several else label_scores(nats, context)
 
 
 @takes(Known)
@@ -270,16 +225,6 @@ def _with_overturned(
         said = overturned_scores(tuple(items.tolist()), int(high[rows].sum()))
         of_groups.append(others if said is None else (*others, said))
     return replace(found, diagnostics=of_groups[0] if found.groups is None else tuple(of_groups))
-
-
-def _listed_and_allowed(listed: Bool[np.ndarray, "item class"], context: Context) -> Bool[np.ndarray, "item class"]:
-    """Classes that the model lists and an item can have; if there is none, all that it can have."""
-    if context.allowed is None:
-        return listed
-    left = listed & context.allowed
-    if context.log_shares is not None:
-        left &= ~np.isneginf(context.log_shares)
-    return np.where(left.any(1, keepdims=True), left, context.allowed)
 
 
 def _banned(contexts: BatchContexts) -> Bool[np.ndarray, "item class"] | None:

@@ -74,11 +74,6 @@ class FewClassSplit:
         -------
         int
             `n_splits`.
-
-        Examples
-        --------
-        >>> FewClassSplit(3).get_n_splits()
-        3
         """
         return self.n_splits
 
@@ -100,14 +95,6 @@ class FewClassSplit:
         ------
         train, test : ndarray [example], ndarray [item]
             Rows to fit and rows to label.
-
-        Examples
-        --------
-        >>> y = np.arange(10).repeat(20)
-        >>> for train, test in FewClassSplit(2, n_present=2, n_items=12, shots=3, random_state=0).split(None, y):
-        ...     print(len(train), len(set(y[train].tolist())), len(test), len(set(y[test].tolist())))
-        30 10 12 2
-        30 10 12 2
         """
         if y is None:
             raise LabelError("splits are drawn by class, and y is None; give the labels of the rows")

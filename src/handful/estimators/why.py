@@ -18,13 +18,12 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from scipy.special import softmax
 
-from handful.catalogue import Catalogue
-from handful.catalogue.labels import places_of
 from handful.engine.model import JointAnswer
 from handful.engine.questions import Question, questions_about
 from handful.estimators.answer import Answer
-from handful.estimators.batches import Batches, CatalogueItems
+from handful.estimators.batches import Batches
 from handful.estimators.certainty import certainty_of
+from handful.estimators.items import CatalogueItems
 from handful.plots import html
 from handful.shapes import Float
 
@@ -44,13 +43,6 @@ class NearExample(NamedTuple):
         Its class.
     distance : float
         Between the transformed rows: for the transform `l2`, from 0, the same direction, to 2, the opposite one.
-
-    Examples
-    --------
-    >>> from handful.estimators import BatchClassifier
-    >>> X, y = [[0.0, 1.0], [0.1, 1.0], [1.0, 0.0], [1.0, 0.1]], ["up", "up", "right", "right"]
-    >>> BatchClassifier().fit(X, y).explain([[0.0, 2.0], [3.0, 0.0]], 1).nearest[0]
-    NearExample(position=2, label='right', distance=0.0)
     """
 
     position: int
@@ -171,7 +163,7 @@ def explained(
     assert isinstance(items, CatalogueItems)
     context = replace(batches.contexts.of_group(place, rows), fixed_labels=None)
     scores, names = items.catalogue.scores(items.points[rows], context), items.classes.tolist()
-    alone, near = softmax(scores, axis=1), _nearest(items.catalogue, items.points[rows], names, n_nearest)
+    alone, near = softmax(scores, axis=1), _nearest(items, items.points[rows], names, n_nearest)
     table, unknown, counts = found.probabilities, found.unknown, found.expected_counts
     certainties, alone_certainties = (
         certainty_of(p, unknown[chosen], batches.most_certain[rows]) for p in (table[chosen], alone)
@@ -211,20 +203,14 @@ def explained(
 
 
 def _nearest(
-    catalogue: Catalogue, points: Float[np.ndarray, "item dim"], names: list[Any], most: int
+    items: CatalogueItems, points: Float[np.ndarray, "item dim"], names: list[Any], most: int
 ) -> list[tuple[NearExample, ...]]:
     """Return the nearest of the examples that the catalogue keeps."""
-    examples = catalogue.examples
-    codes = places_of(examples.labels, catalogue.classes)
-    about = np.zeros_like(catalogue.origin) if catalogue.only_names else catalogue.origin
-    distances = cdist(points, examples.points - about)
-    rows_of = np.argsort(distances, axis=1, kind="stable")[:, :most]
+    (examples, codes), positions = items.examples, items.catalogue.examples.positions
+    distances = cdist(points, examples)
     return [
-        tuple(
-            NearExample(int(examples.positions[row]), names[codes[row]], distance)
-            for row, distance in zip(rows, of_rows, strict=True)
-        )
-        for rows, of_rows in zip(rows_of.tolist(), np.take_along_axis(distances, rows_of, 1).tolist(), strict=True)
+        tuple(NearExample(int(positions[row]), names[codes[row]], float(of_item[row])) for row in nearest)
+        for of_item, nearest in zip(distances, np.argsort(distances, axis=1, kind="stable")[:, :most], strict=True)
     ]
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from handful.engine.model import BatchItems, BatchTotals, Context, DecidedBatch, Decision, Reference, rows_at_a_time
+from handful.estimators.answer import best_two
 from handful.estimators.certainty import certainty_of, most_certain
 
 Floats = npt.NDArray[np.floating]
@@ -101,19 +102,7 @@ class DecidedRun:
         context = replace(self.context, fixed_labels=self.given.at(np.asarray(rows)))
         items = BatchItems(points, self.decision.reference, context)
         found = self.batch.label(items, rows)
-        q, unknown = found.probabilities, np.asarray(found.unknown, np.float64)
-        totals = found.totals()
-        labels, values = _best_two(q)
+        unknown = np.asarray(found.unknown, np.float64)
+        labels, values = best_two(found.probabilities)
         most = np.where(items.unlabelled, most_certain(self.decision.reference.head.mass), 1.0)
-        return RowAnswers(labels, certainty_of(values, unknown, most), unknown), packed(totals)
-
-
-def _best_two(q: Floats) -> tuple[Ints, Floats]:
-    """Return the two largest of each row and where they are; writes over `q`."""
-    each = np.arange(len(q))
-    labels, values = np.full((len(q), 2), -1, np.int32), np.zeros((len(q), 2), np.float32)
-    for place in range(min(2, q.shape[1])):
-        labels[:, place] = q.argmax(1)
-        values[:, place] = q[each, labels[:, place]]
-        q[each, labels[:, place]] = -1
-    return labels, values
+        return RowAnswers(labels, certainty_of(values, unknown, most), unknown), packed(found.totals())

@@ -17,9 +17,10 @@ import numpy as np
 
 from handful.catalogue import Catalogue
 from handful.estimators.answer import listed_classes
-from handful.estimators.batches import CatalogueItems, by_group
+from handful.estimators.batches import Batches
 from handful.estimators.certainty import certainty_of, most_certain
 from handful.estimators.context import Known
+from handful.estimators.items import CatalogueItems
 from handful.large import solve as solve_large
 from handful.shapes import Float, Int
 
@@ -120,8 +121,8 @@ def label(catalogue: Catalogue, portion: Portion, known: Known, folder: Path) ->
         if large[first]:
             groups.append(_streamed(catalogue, vectors, known, mine, folder))
         else:
-            given = CatalogueItems(catalogue, vectors)
-            for _, places, found in by_group(given, np.repeat(np.arange(last - first), sizes[first:last]), known):
+            group_of = np.repeat(np.arange(last - first), sizes[first:last])
+            for _, places, found in Batches.of(CatalogueItems(catalogue, vectors), group_of, known).labelled():
                 here = mine[places[0] : places[-1] + 1]
                 here["label"], here["unknown"] = found.probabilities.argmax(-1), found.unknown
                 here["certainty"] = certainty_of(found.probabilities.max(-1), found.unknown, most)

@@ -17,10 +17,11 @@ from handful.classification.batch import HASH_DIGITS, Batch
 from handful.classification.labelled import Classified
 from handful.errors import LabelError, OptionError
 from handful.estimators import Answer, BatchClassifier
-from handful.estimators.batches import Batches, CatalogueItems
+from handful.estimators.batches import Batches
 from handful.estimators.containers import frame_of
 from handful.estimators.context import BatchContexts
 from handful.estimators.given import with_given
+from handful.estimators.items import CatalogueItems
 from handful.machine.extras import import_extra
 from handful.reading.contents import FolderFiles, PerhapsFiles, Source
 from handful.review.batch_review import BatchReview

@@ -1,0 +1,157 @@
+"""Items of all groups, and what they are compared with: a fitted catalogue, or the scores that they come with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from handful.catalogue import Catalogue
+from handful.engine.head import LinearHead
+from handful.engine.model import Context, JointAnswer, label_batches
+from handful.engine.scores import label_scores, label_several
+from handful.estimators.context import Known
+from handful.estimators.given import with_given
+from handful.shapes import Bool, Float, Int
+
+# Rows of a batch, and what is known about it.
+Batch: TypeAlias = tuple[Int[np.ndarray, "some"], Context]
+
+
+@dataclass(frozen=True, eq=False)
+class CatalogueItems:
+    """Items compared with a fitted catalogue; `given` is the class of items that have one for certain, else -1.
+
+    `names` are the labels of the classes if those of the catalogue are positions.
+    """
+
+    catalogue: Catalogue
+    features: Float[np.ndarray, "item dim"]
+    given: Int[np.ndarray, "item"] | None = None
+    names: npt.NDArray[Any] | None = None
+
+    several = False
+
+    @classmethod
+    def of(cls, catalogue: Catalogue, features: Float[np.ndarray, "item dim"], known: Known) -> CatalogueItems:
+        """Add the items whose labels are given to the catalogue."""
+        return cls(*with_given(catalogue, features, known.get("given"), known.get("new_classes")))
+
+    @property
+    def classes(self) -> npt.NDArray[Any]:
+        """Labels of the classes."""
+        return self.catalogue.classes if self.names is None else self.names
+
+    @property
+    def head(self) -> LinearHead | None:
+        """The head of the catalogue."""
+        return self.catalogue.head
+
+    @property
+    def unknown_reason(self) -> str | None:
+        """Why the catalogue cannot judge unknown items; None if it can."""
+        return self.catalogue.unknown_reason
+
+    @property
+    def zero(self) -> Bool[np.ndarray, "item"]:
+        """Vectors of zeros, where only directions are compared."""
+        return np.asarray(~self.features.any(1) & (self.catalogue.transform == "l2"))
+
+    def __len__(self) -> int:
+        """Return the number of items."""
+        return len(self.features)
+
+    @cached_property
+    def points(self) -> Float[np.ndarray, "item dim"]:
+        """The transformed items: siblings, questions and explanations need them again."""
+        return self.catalogue.points(self.features)
+
+    @property
+    def alone(self) -> Int[np.ndarray, "item"]:
+        """The most probable class of each item under the head."""
+        return np.asarray(self.catalogue.head.scores(self.points).argmax(1))
+
+    @property
+    def examples(self) -> tuple[Float[np.ndarray, "row dim"], Int[np.ndarray, "row"]]:
+        """The examples that the catalogue keeps, comparable with `points`, and their classes."""
+        examples = self.catalogue.examples
+        about = np.zeros_like(self.catalogue.origin) if self.catalogue.only_names else self.catalogue.origin
+        return examples.points - about, self.catalogue.example_codes
+
+    def rows(self, rows: Int[np.ndarray, "some"]) -> CatalogueItems:
+        """Return some of the items."""
+        given = None if self.given is None else self.given[rows]
+        some = CatalogueItems(self.catalogue, self.features[rows], given, self.names)
+        if "points" in vars(self):
+            vars(some)["points"] = self.points[rows]
+        return some
+
+    def label(self, batches: Iterable[Batch]) -> Iterator[JointAnswer]:
+        """Label batches of some of the items each, those of one size as stacks."""
+        points = ((self.points[rows], context) for rows, context in batches)
+        if self.catalogue.only_names or self.given is not None:
+            return (self.catalogue.label_points(*batch) for batch in points)
+        return label_batches(points, self.catalogue.reference)
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredItems:
+    """Items that come with their scores."""
+
+    nats: Float[np.ndarray, "item class"]  # relative to the best of each item
+    best: Float[np.ndarray, "item"]  # in the same unit
+    listed: Bool[np.ndarray, "item class"] | None  # None if an item may have any class
+    classes: npt.NDArray[Any]
+    given: Int[np.ndarray, "item"] | None  # class of each item that has one for certain, else -1
+    several: bool
+
+    head = None
+
+    @property
+    def unknown_reason(self) -> str | None:
+        """Only scores of several classes, each by itself, tell that an item has none of them."""
+        return None if self.several else "Unknown items cannot be judged by the scores of another model."
+
+    @property
+    def zero(self) -> Bool[np.ndarray, "item"]:
+        """Scores need no direction."""
+        return np.zeros(len(self), dtype=bool)
+
+    def __len__(self) -> int:
+        """Return the number of items."""
+        return len(self.nats)
+
+    @property
+    def alone(self) -> Int[np.ndarray, "item"]:
+        """The class of the best score."""
+        return np.asarray(self.nats.argmax(1))
+
+    def rows(self, rows: Int[np.ndarray, "some"]) -> ScoredItems:
+        """Return some of the items."""
+        listed, given = (None if some is None else some[rows] for some in (self.listed, self.given))
+        return replace(self, nats=self.nats[rows], best=self.best[rows], listed=listed, given=given)
+
+    def label(self, batches: Iterable[Batch]) -> Iterator[JointAnswer]:
+        """Label batches of some of the items each; only scores of several classes tell which items are unknown."""
+        for rows, context in batches:
+            if self.listed is not None:
+                context = replace(context, allowed=_listed_and_allowed(self.listed[rows], context))
+            nats = self.nats[rows]
+            yield label_several(nats, self.best[rows], context) if self.several else label_scores(nats, context)
+
+
+def _listed_and_allowed(listed: Bool[np.ndarray, "item class"], context: Context) -> Bool[np.ndarray, "item class"]:
+    """Classes that the model lists and an item can have; if there is none, all that it can have."""
+    if context.allowed is None:
+        return listed
+    left = listed & context.allowed
+    if context.log_shares is not None:
+        left &= ~np.isneginf(context.log_shares)
+    return np.where(left.any(1, keepdims=True), left, context.allowed)
+
+
+Items: TypeAlias = CatalogueItems | ScoredItems
