@@ -119,3 +119,41 @@ def test_items_that_a_person_labelled_are_not_asked_about(files):
     after = classify(files / "c.npz", files / "b.npz", given={before[0]: "class 0"})
     assert before[0] not in data_of(after, "t")["first"]
     assert after.predictions()["label"][before[0]] == "class 0"
+
+
+# -- the map -----------------------------------------------------------------------------------------------------------
+
+
+def of_vectors(tmp_path, **options):
+    rng = np.random.default_rng(0)
+    centres, truth = rng.normal(size=(8, 12)), np.arange(3).repeat(10)
+    labels = np.arange(8).repeat(5)
+    examples = centres[labels] + 0.3 * rng.normal(size=(40, 12))
+    np.savez(tmp_path / "catalogue.npz", features=examples, labels=np.array([f"kind {k}" for k in labels]))
+    batch = centres[truth] + 0.3 * rng.normal(size=(30, 12))
+    np.savez(tmp_path / "batch.npz", features=batch, site=np.array(["marsh", "wood"])[np.arange(30) % 2])
+    return classify(tmp_path / "catalogue.npz", tmp_path / "batch.npz", **options)
+
+
+def test_the_map_of_the_page_is_that_of_the_answer(tmp_path):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    found = of_vectors(tmp_path)
+    drawn = data_of(found, "t")["map"]
+    at = np.concatenate(
+        [dots.get_offsets() for dots in found.answer.plot_map().collections if dots.get_sizes()[0] == 28]
+    )
+    pyplot.close("all")
+    assert np.array(drawn["items"]).shape == (30, 2)
+    assert sorted(map(tuple, np.round(at, 2).tolist())) == sorted(map(tuple, drawn["items"]))
+    assert {found.class_names[k] for k in drawn["classes"]} == {"kind 0", "kind 1", "kind 2"}
+    assert set(drawn["codes"]) == set(drawn["classes"])
+    assert len(drawn["examples"]) == len(drawn["codes"]) == 15
+
+
+def test_groups_share_one_map_and_answers_without_vectors_have_none(tmp_path, monkeypatch):
+    monkeypatch.setattr(page_data, "MOST_ON_PAGE", 12)
+    monkeypatch.setattr(page_data, "MOST_ON_MAP", 5)
+    drawn = data_of(of_vectors(tmp_path, group_by="site"), "t")["map"]
+    assert len(drawn["items"]) == 12
+    assert len(drawn["examples"]) == len(drawn["codes"]) <= 5
+    assert data_of(classified(TABLE), "t")["map"] is None

@@ -201,3 +201,49 @@ def test_a_new_class_of_the_page_comes_back_though_the_batch_has_changed(folder,
     assert [labels[name] for name in names[:2]] == ["kraken", "kind_03"]
     said = f"warning: 1 correction could not be applied:\n  {names[2]}: it is not in the batch\n"
     assert said in capsys.readouterr().err
+
+
+def test_the_map_of_many_items_chooses_one_or_several(tmp_path, browser):
+    rng, n_items = np.random.default_rng(1), 3_200
+    centres, truth = rng.normal(size=(6, 8)), rng.integers(0, 3, n_items)
+    names = np.array(["</svg><i>", "<img src=x>", "kind &amp; co", "b", "c", "d"])
+    examples = np.arange(6).repeat(8)
+    vectors = centres[examples] + 0.3 * rng.normal(size=(len(examples), 8))
+    np.savez(tmp_path / "catalogue.npz", features=vectors, labels=names[examples])
+    batch = centres[truth] + 0.3 * rng.normal(size=(n_items, 8))
+    np.savez(tmp_path / "today.npz", features=batch, id=[f"<i>{row}</i>" for row in range(n_items)])
+    classify(tmp_path)
+    page, wrong = opened(browser, tmp_path)
+    assert page.locator("#map .points path").count() == 3_000
+    assert "3,000 of 3,200 items are drawn" in page.locator("#map-part").inner_text()
+    assert page.locator("#map i, #map img, #map-key i, #map-key img").count() == 0
+    assert set(page.locator(".key bdi").all_inner_texts()) >= set(names[:3])
+
+    point = page.locator("#map .points path").last  # the least certain lies on top
+    box, item = point.bounding_box(), point.get_attribute("data-item")
+    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    assert page.locator("#panel blockquote").inner_text() == f"<i>{item}</i>"
+    assert page.locator(f"#item-{item}[aria-selected=true]").evaluate(
+        "(card) => card.getBoundingClientRect().top < innerHeight"
+    )
+
+    page.locator("#map").scroll_into_view_if_needed()
+    box = page.locator("#map").bounding_box()
+    right, bottom = box["x"] + box["width"] - 2, box["y"] + box["height"] - 2
+    page.mouse.move(box["x"] + 2, box["y"] + 2)
+    page.mouse.down()
+    for corner in ((right, box["y"] + 2), (right, bottom), (box["x"] + 2, bottom)):
+        page.mouse.move(*corner, steps=3)
+    page.mouse.up()
+    assert page.locator("#about h2").inner_text() == "3,000 items chosen on the map"
+    page.click("#one-class")
+    page.fill("#words", "</svg><i>")
+    page.keyboard.press("Enter")
+    with page.expect_download() as download:
+        page.keyboard.press("s")
+    said = json.loads(download.value.path().read_text())
+    assert {one["label"] for kind in ("confirmed", "corrections") for one in said[kind]} == {"</svg><i>"}
+    assert len(said["confirmed"]) + len(said["corrections"]) == 3_000
+    page.keyboard.press("u")
+    assert page.locator("#counter").inner_text() == "No items reviewed yet"
+    assert wrong == []

@@ -204,3 +204,95 @@ def test_a_phone_answers_and_accepts_a_group(folder, browser, start):
     person.settled(number)
     assert person.text("#counter").startswith("1 of 160 reviewed")
     assert person.wrong == []
+
+
+# How many items of a class are on the map, and the edges of a box around them.
+BOX = """(label) => {
+  const key = [...document.querySelectorAll('.key')].find((key) => key.textContent.startsWith(label));
+  const style = key.querySelector('path').getAttribute('class').trim();
+  const points = [...document.querySelectorAll('#map .points .' + style)].map((path) => path.getBoundingClientRect());
+  const all = (side) => points.map((box) => box[side]);
+  const edges = (low, high) => [Math.min(...all(low)), Math.max(...all(high))];
+  return { count: points.length, x: edges('left', 'right'), y: edges('top', 'bottom') };
+}"""
+
+
+def draw_around(page, label, *, touch=False):
+    """Draw a line around the items of a class; return how many they are."""
+    page.locator("#map").scroll_into_view_if_needed()
+    box = page.evaluate(BOX, label)
+    (left, right), (top, bottom) = ((low - 3, high + 3) for low, high in (box["x"], box["y"]))
+    corners = [(left, top), (right, top), (right, bottom), (left, bottom), (left, top + 4)]
+    if touch:
+        session = page.context.new_cdp_session(page)
+        send = lambda kind, points: session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})  # noqa: E731
+        send("touchStart", [{"x": left, "y": top}])
+        for x, y in corners[1:]:
+            send("touchMove", [{"x": x, "y": y}])
+        send("touchEnd", [])
+    else:
+        page.mouse.move(*corners[0])
+        page.mouse.down()
+        for corner in corners[1:]:
+            page.mouse.move(*corner, steps=4)
+        page.mouse.up()
+    return box["count"]
+
+
+def test_items_chosen_on_the_map_get_one_decision(folder, browser, start):
+    truth, server = json.loads((folder / "truth.json").read_text()), start("--out", "map.csv")
+    person = Person(browser, server.address, truth, viewport={"width": 1280, "height": 900})
+    page = person.page
+    assert page.locator("#map .points path").count() in (
+        159,
+        160,
+    )  # a check is not drawn: its place would tell its class
+    label = page.locator(".key bdi").first.inner_text()
+    count = draw_around(page, label)
+    chosen = int(person.text("#about h2").split()[0])
+    assert chosen >= count > 5
+    assert page.locator("#map .picked").count() == chosen
+    before = page.evaluate("document.documentElement.dataset.number")
+    page.keyboard.press("g")
+    page.keyboard.type("a new kind")
+    page.keyboard.press("Enter")
+    person.settled(before)
+    assert person.text("#counter").startswith(f"{chosen} of 160 reviewed")
+    assert "a new kind" in person.text("#map-key")
+    places = [path.get_attribute("transform") for path in page.locator("#map .points path").all()[:5]]
+    before = page.evaluate("document.documentElement.dataset.number")
+    page.keyboard.press("u")
+    person.settled(before)
+    assert person.text("#counter").startswith("No items reviewed yet")
+    drawn = {path.get_attribute("transform") for path in page.locator("#map .points path").all()}
+    assert set(places) <= drawn  # items stay where they are
+    assert page.locator("#map i, #map-key i").count() == 0
+    assert person.wrong == []
+
+
+def test_the_map_by_keyboard_and_by_touch(folder, browser, start):
+    server = start("--out", "map_keys.csv")
+    person = Person(browser, server.address, {}, viewport={"width": 420, "height": 850}, has_touch=True)
+    page = person.page
+    page.tap("#close")
+    page.keyboard.press("m")
+    page.keyboard.press("ArrowRight")
+    assert page.locator("#map .ring").count() == 1
+    for key in (" ", "+", "+", "+", "-"):
+        page.keyboard.press(key)
+    assert page.locator("#map .picked").count() == 3
+    assert person.text("#map-said") == "3 items chosen."
+    page.keyboard.press("Escape")
+    assert page.locator("#map .picked").count() == 0
+    if page.locator("#close").is_visible():
+        page.tap("#close")
+    page.tap("#map-draw")
+    count = draw_around(page, page.locator(".key bdi").first.inner_text(), touch=True)
+    chosen = int(person.text("#about h2").split()[0])
+    assert chosen >= count
+    before = page.evaluate("document.documentElement.dataset.number")
+    page.click("#no-class")  # a tap so soon after a line is lost now and then
+    person.settled(before)
+    assert f"{chosen} none of these" in person.text("#counter")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert person.wrong == []

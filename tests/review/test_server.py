@@ -63,6 +63,8 @@ def test_a_session_over_http(client, routes, prepared):
     state = client.get("/state").json()
     assert (state["number"], state["decisions"]) == (0, [])
     assert state["first"]
+    drawn = state["map"]
+    assert len(drawn["items"]) == len(truth)
     for number in range(8):
         item = state["audit"] if state["audit"] is not None else state["first"][0]
         kind = "class" if truth[item] in state["classes"][: state["n_known"]] else "new"
@@ -72,6 +74,7 @@ def test_a_session_over_http(client, routes, prepared):
         assert state["number"] == number + 1
         assert item not in state["first"]
     whole = client.get("/state").json()
+    assert whole["map"] == drawn  # items stay where they are
     assert {name: whole[name] for name in state if name not in ("changed",)} == {
         name: value for name, value in state.items() if name not in ("changed",)
     }

@@ -1,7 +1,7 @@
 """One page about a labelled batch, on which a person confirms and corrects labels; it needs no other file.
 
 The page holds all items as JSON (`handful.classification.page_data`), and the program that shows them
-(`review.js`, `review.css`). It works from a file, without a network, and on a phone. The only code it may run is that
+(`map.js`, `review.js`, `review.css`). It works from a file, without a network, and on a phone. The only code it may run is that
 program: a browser refuses anything else, by a hash of it. `handful.review` serves the same page without the items,
 which it then asks for.
 """
@@ -40,7 +40,8 @@ KEYS = (
     ("x", "none of these: it belongs to no class of the catalogue"),
     ("c", "correct: choose another class"),
     ("n", "it belongs to a new class: give its name"),
-    ("g", "name the whole new group"),
+    ("g", "one class for the whole new group, or for all items chosen on the map"),
+    ("m", "the map: arrows go from item to item, space chooses one, + and - choose more or fewer around it"),
     ("b", "bad item: it cannot be labelled"),
     ("p", "pass: no answer"),
     ("a", "accept the labels of all items listed"),
@@ -72,6 +73,14 @@ FRAME = """
 <div id='class-list'></div>
 </nav>
 <main>
+<details id='map-box' hidden><summary>Map</summary>
+<svg id='map' tabindex='0' role='application' aria-label='Map of the items' aria-describedby='map-how'></svg>
+<div id='map-key'></div>
+<p class='quiet'><small><span id='map-how'>Items lie beside those that look alike; hollow: in doubt, small: examples of the
+catalogue. Click an item, or draw around several to decide about all of them.</span> <span id='map-part'></span></small></p>
+<p><button id='map-draw' aria-pressed='false'>Draw around items</button>
+<small id='map-said' class='quiet' role='status'></small></p>
+</details>
 <div id='about' hidden></div>
 <div id='chosen'><small id='matches' class='quiet' role='status'></small><span id='chips'></span>
 <button id='accept' hidden></button></div>
@@ -104,7 +113,7 @@ def write_page(classified: Classified, path: str | os.PathLike[str], *, title: s
         What the batch is called.
     """
     refuse_outputs(classified, page=Path(path))
-    script, style = packaged("review.js"), packaged("review.css")
+    script, style = page_program(), packaged("review.css")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     data = page_data(classified, title) | {"command": command_with_corrections(classified)}
     page = page_frame(
@@ -169,6 +178,11 @@ def command_with_corrections(classified: Classified) -> str:
     for column in classified.group_by:
         words += ["--group-by", column]
     return shlex.join(words)
+
+
+def page_program() -> str:
+    """Return the program of the page."""
+    return packaged("map.js") + packaged("review.js")
 
 
 def packaged(name: str) -> str:

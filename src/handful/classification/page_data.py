@@ -14,6 +14,7 @@ from handful.classification.labelled import MOST_EXPLAINED, Classified, Shown
 from handful.engine.questions import Question
 from handful.estimators.why import Explanation, NearExample, explained, questions_of
 from handful.extraction.decode import decode_image
+from handful.plots.maps import batch_map
 from handful.reading.contents import KeptPictures, Source, Unreadable, pick
 from handful.shapes import Int
 
@@ -77,6 +78,8 @@ def rounded(numbers: np.ndarray, digits: int = 4) -> list[float]:
 MOST_ON_PAGE, MOST_PICTURES = 20_000, 5_000
 # Pixels of the longer side of a picture, for up to that many pictures: a page of 5,000 takes about 20 MB.
 SIZES = ((300, 240), (1500, 160), (MOST_PICTURES, 104))
+# Examples on the map.
+MOST_ON_MAP = 1_000
 # Items to look at first.
 N_QUESTIONS = 10
 # A class is listed if its chance of being present is at least this, or if it is expected to hold this many items.
@@ -100,6 +103,7 @@ def page_data(classified: Classified, title: str) -> dict[str, Any]:
     """Return what the page shows: columns of items, classes, groups, proposals and examples."""
     on_page = items_on_page(classified)
     data = item_data(classified, on_page, title) | label_data(classified, on_page)
+    data["map"] = map_data(classified, on_page)
     position = {item: at for at, item in enumerate(on_page.tolist())}
     if classified.batch.contents is not None and data["texts"] is None:
         data["pictures"] = _pictures(classified, on_page.tolist())
@@ -144,6 +148,20 @@ def item_data(classified: Classified, on_page: Int[np.ndarray, "some"], title: s
         "left_out": len(batch.rows) - len(items),
         "groups": [classified.name(group) for group in range(classified.n_groups)] if classified.group_by else None,
         "group": None if group_of is None else group_of[on_page].tolist(),
+    }
+
+
+def map_data(classified: Classified, on_page: Int[np.ndarray, "some"]) -> dict[str, Any] | None:
+    """Return the places of items and examples on the map of `Answer.plot_map`; None without vectors."""
+    if classified.batches is None:
+        return None
+    found = batch_map(classified.answer, classified.batches.items, on_page)
+    some = slice(None, None, 1 + len(found.codes) // MOST_ON_MAP)
+    return {
+        "classes": found.classes.tolist(),
+        "items": rounded(found.items, 2),
+        "examples": rounded(found.examples[some], 2),
+        "codes": found.codes[some].tolist(),
     }
 
 

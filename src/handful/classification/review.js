@@ -80,6 +80,7 @@
     drawPanel();
     drawAbout();
     drawAccept();
+    drawMap();
   }
 
   // A page opened from a file may have no storage; then decisions live as long as the page. A page that was written with
@@ -323,6 +324,7 @@
   const VIEWS = [
     ["first", "Look at these first", () => true, () => data.first],
     ["changed", "Changed by your answer", () => true, () => data.changed || []],
+    ["map", "Chosen on the map", (item) => picked.has(item), () => byDoubt],
     ["doubt", "In doubt", (item) => data.doubtful[item], () => byDoubt],
     ["unknown", NONE, (item) => labelOf(item) === null, () => byUnknown],
     ["todo", "Not reviewed yet", (item) => !decisions.has(item), () => byDoubt],
@@ -373,6 +375,7 @@
 
   let shown = [];
   let drawn = 0;
+  let map = null;
   let current = -1;
   let whyOpen = true;
   const cards = new Map();
@@ -449,6 +452,7 @@
     drawAccept();
     if (!shown.includes(current)) current = -1;
     drawPanel();
+    drawMap();
   }
 
   // Items listed that have no answer yet can be accepted at once; those that a person answered stay as they are.
@@ -476,16 +480,17 @@
     drawList();
   }
 
-  function choose(item) {
+  function choose(item, scrolls = true) {
     const before = current;
     current = item;
     if (cards.has(before)) cards.get(before).setAttribute("aria-selected", false);
     while (!cards.has(item) && drawn < shown.length) drawMore();
     if (cards.has(item)) {
       cards.get(item).setAttribute("aria-selected", true);
-      cards.get(item).scrollIntoView({ block: "nearest" });
+      if (scrolls) cards.get(item).scrollIntoView({ block: "nearest" });
     }
     drawPanel();
+    if (map) map.point();
   }
 
   function move(steps) {
@@ -497,6 +502,84 @@
   function perRow() {
     if (!data.pictures) return 1;
     return getComputedStyle(byId("list")).gridTemplateColumns.split(" ").length;
+  }
+
+  // -- the map --------------------------------------------------------------------------------------------------------
+
+  // Classes with a colour and a mark of their own: those that the map separates, then any that comes up.
+  const MOST_COLOURED = 14;
+  const picked = new Set();
+  const numbers = new Map();
+
+  function countLabels() {
+    const counts = new Map();
+    for (const item of byDoubt) if (inGroup(item) && hasWords(item) && !isHidden(item)) counts.set(labelOf(item), (counts.get(labelOf(item)) || 0) + 1);
+    return new Map([...counts].sort((one, other) => other[1] - one[1]));
+  }
+
+  const numberOf = (label) => (label === null ? null : numbers.get(label) ?? -1);
+
+  function pick(items) {
+    picked.clear();
+    for (const item of items) picked.add(item);
+    refilter({ show: items.length || filter.show !== "map" ? "map" : "all", label: null, proposal: null });
+    byId("map-said").textContent = items.length ? counted(items.length, "item") + " chosen." : "No item is chosen.";
+  }
+
+  function chooseOnMap(item, scrolls) {
+    if (scrolls && filter.show === "map" && !picked.has(item)) picked.clear();
+    if (!shown.includes(item) && !picked.size) refilter({ show: "all", label: null, proposal: null });
+    choose(item, scrolls);
+    byId("map-said").textContent = wordsOf(item).slice(0, 80) + ": " + (labelOf(item) === null ? NONE : called(labelOf(item)));
+  }
+
+  function startMap() {
+    byId("map-box").hidden = !data.map;
+    if (!data.map) return;
+    byId("map-box").open = innerWidth >= 720;
+    const ofFilter = (item) => (filter.proposal === null ? hasLabel(item) : data.proposal[item] - 1 === filter.proposal);
+    map = makeMap(byId("map"), data.map, {
+      order: () => byDoubt.filter((item) => inGroup(item) && hasWords(item)),
+      hidden: isHidden,
+      current: () => current,
+      number: (code) => numberOf(data.classes[code]),
+      numberOf: (item) => numberOf(labelOf(item)),
+      groups: () => data.proposals.filter(({ group }) => filter.group === null || group === filter.group).map(({ name, items }) => ({ name, members: items.filter((item) => !saidOf(item)) })),
+      doubtful: (item) => data.doubtful[item] && !saidOf(item),
+      decided: (item) => saidOf(item) !== undefined,
+      picked: (item) => picked.has(item),
+      faint: (item, code) => (item === null ? filter.label !== null && data.classes[code] !== filter.label : !ofFilter(item)),
+      picks: () => picked,
+      pick,
+      choose: (item) => chooseOnMap(item, true),
+      visit: (item) => chooseOnMap(item, false),
+      draws: (on) => byId("map-draw").setAttribute("aria-pressed", on),
+      told: drawKey,
+    });
+    byId("map-draw").addEventListener("click", map.draws);
+  }
+
+  function drawMap() {
+    if (!map) return;
+    for (const label of [...data.map.classes.map((code) => data.classes[code]), ...countLabels().keys()]) {
+      if (numbers.size < MOST_COLOURED && label !== null && !numbers.has(label)) numbers.set(label, numbers.size);
+    }
+    map.draw();
+  }
+
+  // What the marks mean: the classes on the map, with their numbers of items.
+  function drawKey(n, all) {
+    const counts = countLabels();
+    const entry = (number, label, text, count, does) =>
+      make(does ? "button" : "span", { class: "key", onclick: does, "aria-pressed": does ? filter.label === label && label !== null : null }, map.icon(number), text, make("small", { class: "quiet" }, count.toLocaleString("en")));
+    const classes = [...counts.keys()].filter((label) => label !== null);
+    const coloured = classes.filter((label) => numberOf(label) >= 0);
+    const keys = coloured.map((label) => entry(numberOf(label), label, named(label), counts.get(label), () => refilter({ label: filter.label === label ? null : label, show: "all", proposal: null })));
+    const others = classes.filter((label) => numberOf(label) < 0).reduce((sum, label) => sum + counts.get(label), 0);
+    if (others) keys.push(entry(-1, undefined, "other classes", others));
+    if (counts.get(null)) keys.push(entry(null, null, NONE, counts.get(null), () => refilter({ show: "unknown", label: null, proposal: null })));
+    byId("map-key").replaceChildren(...keys);
+    byId("map-part").textContent = n < all ? n.toLocaleString("en") + " of " + all.toLocaleString("en") + " items are drawn, the least certain ones." : "";
   }
 
   // -- beside the list ------------------------------------------------------------------------------------------------
@@ -550,6 +633,16 @@
         make("div", { class: "head" }, make("h2", {}, named(proposal.name)), make("button", { class: "main", id: "name-group", onclick: () => nameGroup(filter.proposal) }, "Name this group", make("kbd", {}, "g"))),
         make("p", { class: "quiet" }, counted(proposal.items.length, "item") + " that look like one new class: two of them share a class with probability " + percent(proposal.cohesion) + ". Nearest class: ", named(proposal.nearest, "b"), "."),
         examplesOf((examplesByClass.get(data.classes.indexOf(proposal.nearest)) || []).slice(0, 6), ["Examples of ", named(proposal.nearest)])
+      );
+    } else if (filter.show === "map" && picked.size) {
+      const open = openPicks().length;
+      const counts = new Map();
+      for (const item of picked) if (!isHidden(item)) counts.set(labelOf(item), (counts.get(labelOf(item)) || 0) + 1);
+      const listed = [...counts].sort((one, other) => other[1] - one[1]);
+      about.append(
+        make("div", { class: "head" }, make("h2", {}, counted(picked.size, "item") + " chosen on the map"), make("button", { onclick: () => pick([]) }, "Clear")),
+        make("p", { class: "quiet" }, ...listed.slice(0, 8).flatMap(([label, count], place) => [place ? ", " : "", named(label), "\u00a0" + count]), listed.length > 8 ? ", and " + counted(listed.length - 8, "more class", "more classes") : "", ".", open < picked.size ? " " + counted(picked.size - open, "item is", "items are") + " answered already, and stay" + (picked.size - open === 1 ? "s as it is." : " as they are.") : ""),
+        make("p", { class: "buttons" }, make("button", { class: "main", id: "one-class", disabled: !open, onclick: classPicks }, "One class for all…", make("kbd", {}, "g")), make("button", { id: "no-class", disabled: !open, onclick: () => decide(openPicks(), "none", openPicks().map(() => null), true) }, "None of these, all"))
       );
     } else if (filter.label !== null) {
       const code = data.classes.indexOf(filter.label);
@@ -747,11 +840,16 @@
 
   function nameGroup(place) {
     const items = data.proposals[place].items.filter((item) => !decisions.has(item));
-    if (!items.length) return;
-    ask(data.proposals[place].name + ", " + counted(items.length, "item") + ". What is the class called?", true, items[0], (label) =>
-      decide(items, inCatalogue.has(label) ? "class" : "new", items.map(() => label), true)
-    );
+    oneClass(items, data.proposals[place].name + ", " + counted(items.length, "item") + ". What is the class called?", true);
   }
+
+  // One decision about several items; those that a person answered stay as they are.
+  function oneClass(items, question, newOnly) {
+    if (items.length) ask(question, newOnly, items[0], (label) => decide(items, inCatalogue.has(label) ? "class" : "new", items.map(() => label), true));
+  }
+
+  const openPicks = () => [...picked].filter((item) => !decisions.has(item));
+  const classPicks = () => oneClass(openPicks(), counted(openPicks().length, "item") + " chosen on the map. Which class are they?", false);
 
   // -- asking for a class ---------------------------------------------------------------------------------------------
 
@@ -854,7 +952,13 @@
       x: sayNone,
       c: correct,
       n: markNew,
+      m: () => {
+        if (!map) return;
+        byId("map-box").open = true;
+        byId("map").focus();
+      },
       g: () => {
+        if (filter.show === "map" && filter.proposal === null) return classPicks();
         const place = filter.proposal !== null ? filter.proposal : current >= 0 ? data.proposal[current] - 1 : -1;
         if (place >= 0) nameGroup(place);
       },
@@ -934,6 +1038,7 @@
   ready();
   if (!live) restore();
   listen();
+  startMap();
   byId("groups-filter").hidden = !data.groups;
   byId("list").className = data.pictures ? "pictures" : "lines";
   filter.show = VIEWS.find(([, , test, order]) => order().some(test))[0];

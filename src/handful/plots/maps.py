@@ -8,7 +8,7 @@ no part in the directions, but through the means of new groups: classes that loo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,32 +20,60 @@ if TYPE_CHECKING:
     from handful.estimators.answer import Answer
 
 Floats = npt.NDArray[np.floating[Any]]
-# Classes that have a colour and a mark of their own; the others are grey.
+# Classes that have a colour and a mark of their own, different in both from the next; the others are grey.
 MOST_COLOURED = 2 * len(COLOURS)
-# Principal directions within which discriminants are looked for, and examples that tell the covariance.
-DIRECTIONS, ENOUGH_EXAMPLES = 100, 4_096
+# Principal directions within which discriminants are looked for, and rows that tell a covariance.
+DIRECTIONS, ENOUGH_ROWS = 100, 4_096
+
+
+class BatchMap(NamedTuple):
+    """Places of items and examples on the map.
+
+    Attributes
+    ----------
+    classes : [class]
+        The classes that the axes separate, as positions in `Answer.classes`, those with most items first.
+    items : [item, 2]
+        Places of the items.
+    examples, codes : [example, 2] and [example]
+        Places of the examples of these classes, and the class of each.
+    """
+
+    classes: npt.NDArray[np.int64]
+    items: Floats
+    examples: Floats
+    codes: npt.NDArray[np.int64]
+
+
+def batch_map(answer: Answer, items: Any, rows: Any = slice(None)) -> BatchMap:
+    """Return the map of the items at these rows, those of all groups on one; `items` are as in `Answer.items`."""
+    means, (points, codes) = items.catalogue.head.means, items.examples
+    shown = shown_classes(answer)
+    of_groups = answer.proposals if answer.groups is not None else [answer.proposals]
+    groups = [
+        items.points[of_group[proposal.items]].mean(0)[None]
+        for of_group, proposals in zip(answer.rows_of, of_groups, strict=True)
+        for proposal in proposals
+    ]
+    project = discriminants(np.concatenate([means[shown], *groups]), points - means[codes], items.points)
+    of_shown = np.isin(codes, shown)
+    return BatchMap(shown, project(items.points[rows]), project(points[of_shown]), codes[of_shown])
 
 
 def plot_map(answer: Answer, ax: Any = None) -> Any:
     """Draw the items and examples of the classes present; see `Answer.plot_map`."""
-    items: Any = answer.items
-    if not hasattr(items, "points"):
+    if not hasattr(answer.items, "points"):
         raise OptionError(
             "the map needs the vectors of the items, which this answer has not kept; label them with "
             "BatchClassifier.infer"
         )
-    means, (points, codes) = items.catalogue.head.means, items.examples
-    shown = shown_classes(answer)
-    centres = [means[shown], *(items.points[proposal.items].mean(0)[None] for proposal in answer.proposals)]
-    project = discriminants(np.concatenate(centres), points - means[codes], items.points)
-    at = project(items.points)
+    shown, at, examples, codes = batch_map(answer, answer.items)
     ax = axes_of(ax, 8, 5.5)
     classes, named = answer.codes[:, 0], shown[:MOST_COLOURED]
     labelled = ~answer.rejected & np.isin(classes, named)
     for number, k in enumerate(named):
-        style = {"color": COLOURS[number % len(COLOURS)], "marker": MARKS[number // len(COLOURS)]}
-        examples = project(points[codes == k])
-        ax.scatter(*examples.T, s=12, alpha=0.35, linewidths=0, **style)
+        style = {"color": COLOURS[number % len(COLOURS)], "marker": MARKS[number % len(MARKS)]}
+        ax.scatter(*examples[codes == k].T, s=12, alpha=0.35, linewidths=0, **style)
         chosen = labelled & (classes == k)
         name = f"{int(chosen.sum()):,}  {short(answer.classes[k])}"
         sure, doubtful = at[chosen & ~answer.doubtful], at[chosen & answer.doubtful]
@@ -82,7 +110,7 @@ def _mark_unknown(ax: Any, answer: Answer, at: Floats) -> None:
 def shown_classes(answer: Answer) -> npt.NDArray[np.int64]:
     """Return the classes present, or those with most items if fewer than three are: two axes need three classes."""
     present = answer.present_places
-    nearest = np.argsort(-answer.expected_counts, kind="stable")
+    nearest = np.argsort(-np.atleast_2d(answer.expected_counts).sum(0), kind="stable")
     others = nearest[~np.isin(nearest, present)][: max(0, 3 - len(present))]
     return np.concatenate([present, others]).astype(np.int64)
 
@@ -113,9 +141,8 @@ def discriminants(means: Floats, residuals: Floats, points: Floats) -> Any:
     from sklearn.covariance import ledoit_wolf
 
     origin = means.mean(0)
-    step = max(1, len(residuals) // ENOUGH_EXAMPLES)
-    inner = residuals[::step].astype(np.float64)
-    rows = np.concatenate([means - origin, inner, points[:ENOUGH_EXAMPLES] - points.mean(0)]).astype(np.float64)
+    inner, points = (some[:: 1 + len(some) // ENOUGH_ROWS].astype(np.float64) for some in (residuals, points))
+    rows = np.concatenate([means - origin, inner, points - points.mean(0)]).astype(np.float64)
     basis = _principal(rows, DIRECTIONS)
     inner = (inner[np.abs(inner).sum(1) > 0]) @ basis.T
     dim = len(basis)

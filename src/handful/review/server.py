@@ -9,6 +9,7 @@ import hmac
 import secrets
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from starlette.applications import Starlette
@@ -19,7 +20,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from handful.classification.labelled import Classified
-from handful.classification.page import packaged, page_frame, page_top
+from handful.classification.page import packaged, page_frame, page_program, page_top
 from handful.classification.page_data import (
     SMALL,
     embedded,
@@ -27,6 +28,7 @@ from handful.classification.page_data import (
     explanations,
     item_data,
     label_data,
+    map_data,
     shortened,
     thumbnail,
 )
@@ -108,6 +110,11 @@ class Page:
         self._items = review.on_page.tolist()
         self._place = {item: at for at, item in enumerate(self._items)}
 
+    @cached_property
+    def _map(self) -> dict[str, Any] | None:
+        """The map of the first labels, so that items stay where they are."""
+        return map_data(self.review.first, self.review.on_page)
+
     def html(self) -> str:
         """Return the page without its items."""
         head = "<link rel='stylesheet' href='review.css'>"
@@ -117,7 +124,7 @@ class Page:
     def whole(self) -> dict[str, Any]:
         """Return the items, and what is said about them."""
         classified = self.review.classified
-        data = item_data(classified, self.review.on_page, self.title) | self.state()
+        data = item_data(classified, self.review.on_page, self.title) | self.state() | {"map": self._map}
         if classified.batch.contents is not None and data["texts"] is None:
             data["pictures"] = self.media.ids(classified.batch.contents, self._items, LARGE)
         return data
@@ -226,7 +233,7 @@ class Routes:
 
     async def program(self, request: Request) -> Response:
         """Return the program of the page."""
-        return Response(packaged("review.js"), media_type="text/javascript")
+        return Response(page_program(), media_type="text/javascript")
 
     async def style(self, request: Request) -> Response:
         """Return how the page looks."""
