@@ -1,8 +1,8 @@
 """One page about a labelled batch, on which a person confirms and corrects labels; it needs no other file.
 
 The page holds all items as JSON (`handful.classification.page_data`), and the program that shows them
-(`map.js`, `review.js`, `review.css`). It works from a file, without a network, and on a phone. The only code it may run is that
-program: a browser refuses anything else, by a hash of it. `handful.review` serves the same page without the items,
+(`map.js`, `review.js`, `review.css`). It works from a file, without a network, and on a phone. The only code it may run
+is that program: a browser refuses anything else, by a hash of it. `handful.review` serves the same page without the items,
 which it then asks for.
 """
 
@@ -76,8 +76,9 @@ FRAME = """
 <details id='map-box' hidden><summary>Map</summary>
 <svg id='map' tabindex='0' role='application' aria-label='Map of the items' aria-describedby='map-how'></svg>
 <div id='map-key'></div>
-<p class='quiet'><small><span id='map-how'>Items lie beside those that look alike; hollow: in doubt, small: examples of the
-catalogue. Click an item, or draw around several to decide about all of them.</span> <span id='map-part'></span></small></p>
+<p class='quiet'><small><span id='map-how'>Items lie beside those that look alike; hollow: in doubt, small: examples of
+the catalogue. Click an item, or draw around several to decide about all of them.</span>
+<span id='map-part'></span></small></p>
 <p><button id='map-draw' aria-pressed='false'>Draw around items</button>
 <small id='map-said' class='quiet' role='status'></small></p>
 </details>
