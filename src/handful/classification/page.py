@@ -2,8 +2,8 @@
 
 The page holds all items as JSON (`handful.classification.page_data`), and the program that shows them
 (`map.js`, `review.js`, `review.css`). It works from a file, without a network, and on a phone. The only code it may run
-is that program: a browser refuses anything else, by a hash of it. `handful.review` serves the same page without the items,
-which it then asks for.
+is that program: a browser refuses anything else, by a hash of it. `handful.review` serves the same page without the
+items, which it then asks for.
 """
 
 from __future__ import annotations
