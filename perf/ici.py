@@ -16,8 +16,7 @@ import torch
 from sklearn.linear_model import enet_path
 
 from handful import fewshot
-from handful.fewshot.methods.ici import N_LEVELS, SMALLEST_LEVEL, principal_coordinates
-from handful.fewshot.numerics.outlier_path import outlier_path
+from handful.fewshot.methods.ici import N_LEVELS, SMALLEST_LEVEL, outlier_path, principal_coordinates
 
 N_QUERY, DIM, SHOTS = 75, 512, 5
 

@@ -11,7 +11,7 @@ from handful.catalogue.rows import unit
 from handful.engine.head import fit_head
 from handful.engine.model import Context
 from handful.errors import LabelError, OptionError
-from handful.fewshot.solvers.frame import Frame
+from handful.fewshot.frame import Frame
 from handful.fewshot.task import TaskBatch
 from handful.fewshot.transforms import transform
 

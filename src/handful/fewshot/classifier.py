@@ -21,9 +21,9 @@ from handful.estimators.checks import checked_features, checked_labels, checked_
 from handful.estimators.containers import frame_of
 from handful.estimators.diagnostics import FEWEST_ITEMS, Diagnostic, warnings_of
 from handful.fewshot.dispatch import solve
+from handful.fewshot.frame import Frame
 from handful.fewshot.methods import METHODS
 from handful.fewshot.numerics.vectors import half_squared_distances
-from handful.fewshot.solvers.frame import Frame
 from handful.fewshot.task import TaskBatch
 from handful.fewshot.transforms import TRANSFORMS, parameters_of, transform
 from handful.shapes import Int

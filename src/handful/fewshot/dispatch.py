@@ -12,10 +12,10 @@ import math
 import torch
 
 from handful.errors import TaskError, UnknownNameError
+from handful.fewshot.frame import Frame
 from handful.fewshot.methods import METHODS, Method
 from handful.fewshot.numerics.vectors import squares_fit
 from handful.fewshot.solution import Solution
-from handful.fewshot.solvers.frame import Frame
 from handful.fewshot.task import TaskBatch
 from handful.fewshot.transforms import refuse_lost_digits
 

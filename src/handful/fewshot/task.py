@@ -188,6 +188,13 @@ class TaskBatch:
         mask: Tensor | None = getattr(self, f"{name}_mask")
         return points if mask is None else points.where(mask.unsqueeze(-1), 0)
 
+    @property
+    def targets(self) -> Float[Tensor, "#task support class"]:
+        """`y_nk`: one where row n of the support belongs to class k, and zero elsewhere and for padding."""
+        real = self.present("support")
+        one_hot = torch.nn.functional.one_hot(self.support_labels.where(real, 0), self.n_classes)
+        return one_hot.to(self.dtype) * real.unsqueeze(-1)
+
     def blocks(self, numbers: int, most: int | None = None) -> Iterator[TaskBatch]:
         """Cut the batch into blocks that fit the cache: at most `most` numbers, at `numbers` each task."""
         size = max(1, (most or BLOCK_NUMBERS) // numbers)

@@ -31,16 +31,6 @@ def test_sixty_iterations_of_independent_em(factor, geometry):
             np.testing.assert_allclose(solution.prototypes[t], means, atol=1e-10, rtol=0)
 
 
-@given(seed=seeds)
-def test_without_weight_it_is_soft_kmeans(seed):
-    task = random_task(seed)
-    a = fewshot.solve("paddle", task, complexity_weight=0.0)
-    b = fewshot.solve("soft_kmeans", task)
-    torch.testing.assert_close(a.log_assignments.exp(), b.log_assignments.exp(), atol=1e-10, rtol=0)
-    torch.testing.assert_close(a.objective, b.objective)
-    assert torch.equal(a.n_iter, b.n_iter)
-
-
 @given(seed=seeds, weight=st.sampled_from([None, 0.0, 4.0, 40.0]), floor=st.sampled_from([0.0, 1e-6]))
 def test_the_objective_never_rises(seed, weight, floor):
     solution = fewshot.solve(

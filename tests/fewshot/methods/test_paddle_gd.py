@@ -3,8 +3,8 @@
 import torch
 
 from handful import fewshot
+from handful.fewshot.frame import Frame
 from handful.fewshot.methods import paddle_gd
-from handful.fewshot.solvers.frame import Frame
 from tests.tasks_at_hand import random_task
 
 FLOOR = 1e-12

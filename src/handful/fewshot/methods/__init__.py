@@ -1,16 +1,28 @@
-"""Methods: one paper, one file; they do not import one another. `METHODS` has them all, and those you register."""
-
-from importlib import import_module
+"""Methods: a file for each idea, none imports another. `METHODS` has them all, and those you register."""
 
 from handful.errors import OptionError
+from handful.fewshot.methods import (
+    baseline,
+    bd_cspn,
+    em_dirichlet,
+    ici,
+    ilpc,
+    laplacian_shot,
+    nearest_prototype,
+    oslo,
+    ostim,
+    paddle,
+    paddle_gd,
+    prior_em,
+    proto_lp,
+    pt_map,
+    roll_call,
+    tim,
+    transclip,
+    unem,
+)
 from handful.fewshot.methods.method import Method
 from handful.machine.registry import Registry
-
-_NAMES = (
-    *("roll_call", "paddle", "soft_kmeans", "paddle_gd", "nearest_prototype", "baseline", "baseline_pp", "prior_em"),
-    *("bd_cspn", "laplacian_shot", "pt_map", "proto_lp", "tim", "tim_adm", "alpha_tim", "ici", "ilpc"),
-    *("oslo", "ostim", "eol", "em_dirichlet", "transclip", "stata", "unem"),
-)
 
 
 def _check(name: str, method: Method) -> None:
@@ -20,9 +32,13 @@ def _check(name: str, method: Method) -> None:
         raise OptionError(f"the entry point {name!r} has a method that is called {method.name!r}; use one name")
 
 
-METHODS: Registry[Method] = Registry(
-    "handful.methods", {name: import_module(f"{__name__}.{name}").METHOD for name in _NAMES}, _check
+_OWN = (
+    *(roll_call.METHOD, paddle.PADDLE, paddle.SOFT_KMEANS, paddle_gd.METHOD, nearest_prototype.METHOD),
+    *(baseline.BASELINE, baseline.BASELINE_PP, prior_em.METHOD, bd_cspn.METHOD, laplacian_shot.METHOD),
+    *(pt_map.METHOD, proto_lp.METHOD, tim.TIM, tim.TIM_ADM, tim.ALPHA_TIM, ici.METHOD, ilpc.METHOD),
+    *(oslo.METHOD, ostim.OSTIM, ostim.EOL, em_dirichlet.METHOD, transclip.TRANSCLIP, transclip.STATA, unem.METHOD),
 )
+METHODS: Registry[Method] = Registry("handful.methods", {method.name: method for method in _OWN}, _check)
 
 
 def register(method: Method) -> Method:

@@ -26,11 +26,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
+from handful.fewshot.frame import OneAnswer, OneTask, first_of_each_class, solve_each
 from handful.fewshot.methods.method import Method, Options, above, at_least, limited
 from handful.fewshot.numerics.transport import sinkhorn
 from handful.fewshot.numerics.vectors import unit
 from handful.fewshot.solution import Solution
-from handful.fewshot.solvers.one_by_one import OneAnswer, OneTask, first_of_each_class, solve_each
 from handful.fewshot.task import TaskBatch
 from handful.shapes import Float, Int
 

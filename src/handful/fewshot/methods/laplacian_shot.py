@@ -20,12 +20,12 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from handful.fewshot.frame import Frame, iterate
 from handful.fewshot.methods.method import Method, Options, at_least
 from handful.fewshot.numerics.geometry import masked
 from handful.fewshot.numerics.simplex import SoftLabels, entropy, softmax
 from handful.fewshot.numerics.vectors import half_squared_distances, neighbour_affinities
 from handful.fewshot.solution import Solution
-from handful.fewshot.solvers.frame import Frame, iterate
 from handful.fewshot.task import TaskBatch
 from handful.shapes import Bool, Float
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from handful.fewshot.frame import Frame
 from handful.fewshot.methods.method import Method, Options
 from handful.fewshot.numerics.geometry import FeatureSpace
 from handful.fewshot.numerics.simplex import softmax
 from handful.fewshot.solution import Solution
-from handful.fewshot.solvers.frame import Frame
 from handful.fewshot.task import TaskBatch
 
 

@@ -18,17 +18,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
 
+from handful.fewshot.frame import Frame
 from handful.fewshot.methods.method import Method, Options, above, at_least
 from handful.fewshot.numerics.geometry import masked, soft_moments
 from handful.fewshot.numerics.simplex import softmax
 from handful.fewshot.numerics.vectors import cosines
 from handful.fewshot.solution import Solution
-from handful.fewshot.solvers.frame import Frame
-from handful.fewshot.solvers.outlier_logit import open_solution
 from handful.fewshot.task import TaskBatch
-from handful.shapes import Float
 
 
 @dataclass(frozen=True)
@@ -41,26 +38,20 @@ class OsloOptions(Options):
 
 
 def solve(task: TaskBatch, options: OsloOptions) -> Solution:
-    """Take the steps; label the query with the last prototypes."""
-    prototypes, unknown = _steps(Frame(task), options)
-    closed = softmax(cosines(task.zeroed("query"), prototypes) / options.label_temperature)
-    return open_solution(task, closed, unknown, options.max_iter, prototypes)
-
-
-def _steps(frame: Frame, options: OsloOptions) -> tuple[Float[Tensor, "task class dim"], Float[Tensor, "task query"]]:
-    """Prototypes in the task's own coordinates, since a cosine needs its origin; and `1 - ξ_n`."""
-    task, query = frame.task, frame.task.zeroed("query")
+    """Take the steps in the task's own coordinates, since a cosine needs its origin; then label the query."""
+    frame, query = Frame(task), task.zeroed("query")
     support = frame.support.about(-frame.origin)
     prototypes = support.mean()
     z = torch.full_like(query[..., :1], 1 / task.n_classes).expand(-1, -1, task.n_classes)
-    logits = query.new_zeros(())
     for _ in range(options.max_iter):
         similarity = cosines(query, prototypes)
         logits = (z * similarity).sum(-1, keepdim=True) / options.inlier_temperature
         xi = logits.sigmoid()
         z = softmax(xi * similarity / options.label_temperature).weights
         prototypes = (support + soft_moments(query, masked(xi * z, task.query_mask))).mean()
-    return prototypes, (-logits).sigmoid().squeeze(-1)  # 1 - ξ would lose digits
+    closed = softmax(cosines(query, prototypes) / options.label_temperature)
+    unknown = (-logits).sigmoid().squeeze(-1)  # 1 - ξ would lose digits
+    return frame.solution(closed, n_iter=options.max_iter, find_prototypes=prototypes, unknown=unknown)
 
 
 METHOD = Method(

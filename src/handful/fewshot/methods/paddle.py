@@ -1,4 +1,4 @@
-"""PADDLE: primal-dual minimum description length (Martin et al., NeurIPS 2022).
+"""PADDLE: primal-dual minimum description length (Martin et al., NeurIPS 2022); without its partition, soft K-means.
 
 Minimises, over soft assignments U of the query and prototypes W, the description length of data and partition
 
@@ -13,38 +13,44 @@ Each of the three updates below minimises F exactly in one block, so F never inc
 from the previous U; its proof, and this file, use the new one. At λ = |Q| this is EM for a mixture of unit Gaussians.
 
 In the code U is held as logarithms, V is `dual`, W `prototypes`, û `proportions` and λ/|Q| `tilt`: the adjoint of a
-mean divides by |Q|.
+mean divides by |Q|. Soft K-means, the paper's first ablation, is λ = 0: V has no effect.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from handful.fewshot.frame import GEOMETRIES, Frame, data_length, iterate
 from handful.fewshot.methods.method import Method, Options, among, at_least
 from handful.fewshot.numerics.geometry import Space
 from handful.fewshot.numerics.simplex import SoftLabels, entropy, softmax
 from handful.fewshot.solution import DescriptionLength, Solution
-from handful.fewshot.solvers.frame import GEOMETRIES, Frame, data_length, iterate
 from handful.fewshot.task import TaskBatch
 from handful.shapes import Float
 
 
 @dataclass(frozen=True)
-class PaddleOptions(Options):
-    """Options of PADDLE; the defaults are the paper's."""
+class SoftKMeansOptions(Options):
+    """Options of soft K-means."""
 
-    complexity_weight: float | None = at_least(0, None)  # λ; None means |Q| of each task
-    proportion_floor: float = at_least(0, 0.0)  # ε; at zero, a class that has lost all its mass never gets it back
     max_iter: int = at_least(1, 100)
     tol: float = at_least(0, 1e-6)  # a task stops when `mean_k ‖w_k - w_k'‖ ≤ tol`; at zero after `max_iter` iterations
     geometry: str = among(GEOMETRIES, "auto")  # of prototypes while iterating; the answer is the same
     record: bool = False  # keep objective, criterion and time of every iteration in `Solution.trace`
+
+
+@dataclass(frozen=True)
+class PaddleOptions(SoftKMeansOptions):
+    """Options of PADDLE; the defaults are the paper's."""
+
+    complexity_weight: float | None = at_least(0, None)  # λ; None means |Q| of each task
+    proportion_floor: float = at_least(0, 0.0)  # ε; at zero, a class that has lost all its mass never gets it back
 
 
 @dataclass(frozen=True)
@@ -135,11 +141,23 @@ def solve(task: TaskBatch, options: PaddleOptions) -> Solution:
     return iterate(frame, advance, mean_move, problem, init(problem), options, measure=measure)
 
 
-METHOD = Method(
+def solve_soft_kmeans(task: TaskBatch, options: SoftKMeansOptions) -> Solution:
+    """Solve PADDLE at λ = 0."""
+    return solve(task, PaddleOptions(**asdict(options), complexity_weight=0.0))
+
+
+PADDLE = Method(
     "paddle",
     PaddleOptions,
     "range_scale_public_code",
     solve,
     "Martin, Boudiaf, Chouzenoux, Pesquet, Ben Ayed. Towards Practical Few-Shot Query Sets: "
     "Transductive Minimum Description Length Inference. NeurIPS 2022.",
+)
+SOFT_KMEANS = Method(
+    "soft_kmeans",
+    SoftKMeansOptions,
+    "range_scale_public_code",
+    solve_soft_kmeans,
+    "Martin et al., NeurIPS 2022, ablation without the partition term.",
 )

@@ -19,6 +19,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from handful.fewshot.frame import Frame, data_fit
 from handful.fewshot.methods.method import Method, Options, above, at_least
 from handful.fewshot.numerics.adam import AdamState, adam_step
 from handful.fewshot.numerics.fixed_point import fixed_point
@@ -26,7 +27,6 @@ from handful.fewshot.numerics.geometry import Moments, masked, soft_moments
 from handful.fewshot.numerics.simplex import entropy, project_to_simplex, softmax
 from handful.fewshot.numerics.vectors import half_squared_distances
 from handful.fewshot.solution import DescriptionLength, Solution
-from handful.fewshot.solvers.frame import Frame, data_fit
 from handful.fewshot.task import TaskBatch
 from handful.shapes import Bool, Float
 

@@ -27,13 +27,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from handful.fewshot.frame import Frame
 from handful.fewshot.methods.method import Method, Options, above, at_least, limited
 from handful.fewshot.numerics.geometry import masked, soft_moments
 from handful.fewshot.numerics.simplex import SoftLabels, softmax
 from handful.fewshot.numerics.transport import sinkhorn
 from handful.fewshot.numerics.vectors import half_squared_distances, unit
 from handful.fewshot.solution import Solution
-from handful.fewshot.solvers.frame import Frame
 from handful.fewshot.task import TaskBatch
 from handful.shapes import Float
 

@@ -23,9 +23,9 @@ from torch import Tensor
 from handful.engine.head import fit_head
 from handful.engine.model import JointAnswer, Reference, label_batch
 from handful.engine.unknown import fit_unknown_model
+from handful.fewshot.frame import Frame
 from handful.fewshot.methods.method import Method, Options
 from handful.fewshot.solution import Solution
-from handful.fewshot.solvers.frame import Frame
 from handful.fewshot.task import TaskBatch
 from handful.shapes import Float, Int
 

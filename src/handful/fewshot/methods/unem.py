@@ -24,10 +24,10 @@ from dataclasses import dataclass
 
 import torch
 
+from handful.fewshot.frame import Frame
 from handful.fewshot.methods.method import Method, Options, above, at_least
 from handful.fewshot.numerics.simplex import softmax
 from handful.fewshot.solution import Solution
-from handful.fewshot.solvers.frame import Frame
 from handful.fewshot.task import TaskBatch
 
 

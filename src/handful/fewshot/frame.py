@@ -1,4 +1,4 @@
-"""Frame: a batch of tasks as moment-based methods see it, in coordinates whose origin is the support's mean.
+"""What methods share: a frame, tasks in coordinates whose origin is the support's mean; a loop; one task at a time.
 
 Distances do not depend on the origin, but rounding does: products of vectors that share a large offset lose the digits
 in which they differ. So the origin is subtracted first, and added back to the prototypes at the end.
@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -70,6 +71,11 @@ class Frame:
         """Moments of the support about the origin."""
         return self._uncentred.about(self.origin)
 
+    @property
+    def support_points(self) -> Float[Tensor, "#task support dim"]:
+        """Support points about the origin; padding is zero."""
+        return masked(self.task.support - self.origin.unsqueeze(-2), self.task.support_mask)
+
     @cached_property
     def query(self) -> Float[Tensor, "task query dim"]:
         """Query points about the origin; padding is zero."""
@@ -112,25 +118,36 @@ class Frame:
         trace: Trace | None = None,
         find_prototypes: Tensor | Callable[[Frame, Tensor], Tensor] | None = None,
         measure: Callable[[Frame, Tensor], DescriptionLength] | None = None,
+        unknown: Float[Tensor, "task query"] | None = None,
     ) -> Solution:
         """Wrap the soft labels of the query, or plain weights; a method without a tolerance leaves `converged` out.
 
         `find_prototypes` are prototypes in the task's own coordinates, or, like `measure`, a function of a frame and of
-        `u_nk`. Functions run on first use, on a new frame, so the points of this one need not be kept.
+        `u_nk`. Functions run on first use, on a new frame, so the points of this one need not be kept. With `unknown`,
+        `u_nk` are given that query n has a class, and proportions are `Σ_n (1 - o_n) u_nk / Σ_n (1 - o_n)`.
         """
         n_tasks, device, log_u = self.task.n_tasks, self.task.device, u.log()
         if self.query_mask is not None:  # padding belongs to no class
             log_u = log_u.where(self.query_mask.unsqueeze(-1), -torch.inf)
+        weights = u if isinstance(u, Tensor) else u.weights
+        proportions = self.proportions(weights)
+        if unknown is not None:
+            unknown = unknown.where(self.task.present("query"), 0)
+            # If every query is rejected for certain, all count equally.
+            kept = (1 - unknown).clamp(min=torch.finfo(unknown.dtype).eps).unsqueeze(-1)
+            masses = masked(kept * weights, self.query_mask).sum(-2)
+            proportions = masses / masses.sum(-1, keepdim=True)
         later = partial(partial, _in_a_frame_of, self.task)
         return Solution(
             log_assignments=log_u,
-            proportions=self.proportions(u if isinstance(u, Tensor) else u.weights),
+            proportions=proportions,
             n_iter=torch.full((n_tasks,), n_iter, device=device) if isinstance(n_iter, int) else n_iter,
             converged=torch.ones(n_tasks, dtype=torch.bool, device=device) if converged is None else converged,
             query_mask=self.query_mask,
             trace=trace,
             find_prototypes=later(find_prototypes) if callable(find_prototypes) else find_prototypes,
             measure=None if measure is None else later(measure),
+            unknown=unknown,
         )
 
 
@@ -206,3 +223,50 @@ def iterate(
         find_prototypes=find_prototypes,
         measure=measure,
     )
+
+
+class OneTask(NamedTuple):
+    """A task without padding, in double precision and on the CPU."""
+
+    support: Float[Tensor, "support dim"]
+    support_labels: Int[Tensor, "support"]
+    query: Float[Tensor, "query dim"]
+    n_classes: int
+
+
+# `ln u_nk`, the number of iterations, and whether they converged.
+OneAnswer: TypeAlias = tuple[Float[Tensor, "query class"], int, bool]
+
+
+def solve_each(solve_one: Callable[[OneTask, Any], OneAnswer], task: TaskBatch, options: Any) -> Solution:
+    """Solve the tasks one by one."""
+    shape = (task.n_tasks, task.query.shape[1], task.n_classes)
+    log_assignments = torch.full(shape, -torch.inf, dtype=task.query.dtype)
+    proportions = torch.empty(task.n_tasks, task.n_classes, dtype=task.query.dtype)
+    ends = []
+    for t in range(task.n_tasks):
+        own = task.select(slice(t, t + 1))
+        in_support = slice(None) if own.support_mask is None else own.support_mask[0].cpu()
+        in_query = slice(None) if own.query_mask is None else own.query_mask[0].cpu()
+        support, query = own.support[0].double().cpu()[in_support], own.query[0].double().cpu()[in_query]
+        labels = own.support_labels[0].cpu()[in_support]
+        log_u, n_iter, converged = solve_one(OneTask(support, labels, query, task.n_classes), options)
+        log_assignments[t, in_query] = log_u.to(task.query.dtype)
+        proportions[t] = log_u.exp().mean(0).to(task.query.dtype)
+        ends.append((n_iter, converged))
+    device = task.query.device
+    return Solution(
+        log_assignments=log_assignments.to(device),
+        proportions=proportions.to(device),
+        n_iter=torch.tensor([n_iter for n_iter, _ in ends], device=device),
+        converged=torch.tensor([converged for _, converged in ends], device=device),
+        query_mask=task.query_mask,
+    )
+
+
+def first_of_each_class(labels: Int[Tensor, "point"], keys: tuple[Tensor, ...], most: int) -> Int[Tensor, "chosen"]:
+    """Return the positions of the `most` points of each class with the smallest key; later keys decide ties."""
+    order = torch.from_numpy(np.lexsort([*(key.numpy() for key in reversed(keys)), labels.numpy()]))
+    counts = torch.bincount(labels)
+    rank_in_class = torch.arange(len(order)) - (counts.cumsum(0) - counts)[labels[order]]
+    return order[rank_in_class < most]

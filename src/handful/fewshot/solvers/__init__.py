@@ -1,1 +1,0 @@
-"""What methods share: tasks in centred coordinates, alternation, descents, outliers, and features beyond reach."""
