@@ -40,8 +40,8 @@ def test_everything_that_is_wrong_is_found(tmp_path):
     assert [finding.examples for finding in of_kind(found, "duplicate")] == [(20, 21)]
     assert [finding.examples for finding in of_kind(found, "conflict")] == [(31, 95)]
     assert [finding.classes for finding in of_kind(found, "few")] == [("lonely",)]
-    assert "weights 34" in of_kind(found, "model")[0].said
-    said = [finding.said for finding in of_kind(found, "source")]
+    assert "weights 34" in of_kind(found, "model")[0].message
+    said = [finding.message for finding in of_kind(found, "source")]
     assert said == ["1 example of 101 without a source.", "2 examples: their files are gone from photos."]
     assert [finding.kind for finding in found] == sorted([f.kind for f in found], key=list(KINDS).index)
 

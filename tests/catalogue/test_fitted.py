@@ -60,10 +60,9 @@ def test_catalogues_of_two_machines_add_up(seed, cut):
     assert total.n_examples == 9
 
 
-def test_blocks_of_rows_make_the_catalogue_of_all_rows(monkeypatch):
+def test_blocks_of_rows_make_the_catalogue_of_all_rows():
     X = rows(3)
     whole = Catalogue.of(X, LABELS)
-    monkeypatch.setattr(fitted, "MOST_ADDITIONS", 2)
     assert_same(
         Catalogue.streamed((X[i : i + 2] for i in range(0, 9, 2)), (LABELS[i : i + 2] for i in range(0, 9, 2))), whole
     )

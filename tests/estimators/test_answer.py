@@ -54,7 +54,7 @@ def inferred(catalogue, batch) -> Answer:
 def test_everything_agrees_with_the_answer_of_the_catalogue(sentences):
     bank, catalogue, spare = sentences
     batch = batch_of(bank, [spare[3][:20], spare[30][:10]])
-    found, expected = inferred(catalogue, batch), catalogue.label(batch, Context())
+    found, expected = inferred(catalogue, batch), catalogue.label_points(catalogue.points(batch), Context())
     assert found.joint_weight == expected.joint_weight
     assert 0 < found.joint_weight < 1
     np.testing.assert_array_equal(found.presence, expected.presence)

@@ -110,7 +110,7 @@ def test_axes_given_are_used():
 def test_two_directions_separate_the_classes_present():
     answer = found(30, [3] * 12 + [7] * 12 + [9] * 12)
     head, items = answer.items.catalogue.head, answer.items
-    points, codes = items.examples
+    points, codes = items.catalogue.labelled_points
     project = discriminants(head.means[[3, 7, 9]], points - head.means[codes], items.points)
     at = project(items.points)
     centres = np.array([at[answer.labels == f"class {k:03}"].mean(0) for k in (3, 7, 9)])

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from handful.arguments import did_you_mean
 from handful.catalogue.files import load_catalogue, save_catalogue
 from handful.catalogue.fitted import Catalogue
-from handful.catalogue.labels import with_label
+from handful.catalogue.labels import objects, with_label
 from handful.catalogue.record import Kind, Record, Source, shown_rows
 from handful.errors import BankError, LabelError, OptionError
 from handful.reading.class_names import is_missing, plain_label
@@ -161,8 +161,12 @@ def remove(path: PathLike, labels: Sequence[Any] = (), positions: Sequence[int] 
     >>> import tempfile
     >>> place = Path(tempfile.mkdtemp()) / "animals.handful"
     >>> save_catalogue(Catalogue.of(np.eye(3), np.array(["ant", "bee", "cat"])), place)
-    >>> remove(place, ["bee"]).classes.tolist()
-    ['ant', 'cat']
+    >>> rename(place, "ant", "wasp").classes.tolist()
+    ['bee', 'cat', 'wasp']
+    >>> merge(place, ["bee", "wasp"], "insect").classes.tolist()
+    ['cat', 'insect']
+    >>> remove(place, ["insect"]).classes.tolist()
+    ['cat']
     """
 
     def edit(before: Catalogue) -> Catalogue:
@@ -190,13 +194,9 @@ def rename(path: PathLike, label: Any, new: Any) -> Catalogue:
     Catalogue
         What was written.
 
-    Examples
+    See Also
     --------
-    >>> import tempfile
-    >>> place = Path(tempfile.mkdtemp()) / "animals.handful"
-    >>> save_catalogue(Catalogue.of(np.eye(3), np.array(["ant", "bee", "cat"])), place)
-    >>> rename(place, "ant", "wasp").classes.tolist()
-    ['bee', 'cat', 'wasp']
+    remove : With an example.
     """
 
     def edit(before: Catalogue) -> Catalogue:
@@ -225,13 +225,9 @@ def merge(path: PathLike, labels: Sequence[Any], into: Any) -> Catalogue:
     Catalogue
         What was written.
 
-    Examples
+    See Also
     --------
-    >>> import tempfile
-    >>> place = Path(tempfile.mkdtemp()) / "animals.handful"
-    >>> save_catalogue(Catalogue.of(np.eye(3), np.array(["ant", "bee", "cat"])), place)
-    >>> merge(place, ["ant", "bee"], "insect").classes.tolist()
-    ['cat', 'insect']
+    remove : With an example.
     """
 
     def edit(before: Catalogue) -> Catalogue:
@@ -307,11 +303,7 @@ def _labels_like(catalogue: Catalogue, labels: Sequence[Any]) -> npt.NDArray[Any
 
 
 def _array(labels: Sequence[Any], catalogue: Catalogue) -> npt.NDArray[Any]:
-    if catalogue.classes.dtype.kind != "O":
-        return np.array(labels)
-    found = np.empty(len(labels), dtype=object)
-    found[:] = labels
-    return found
+    return objects(labels) if catalogue.classes.dtype.kind == "O" else np.array(labels)
 
 
 def _class(catalogue: Catalogue, label: Any) -> Any:

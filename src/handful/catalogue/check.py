@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 from handful.arguments import counted
 from handful.catalogue.fitted import Catalogue
-from handful.catalogue.report import percent
 from handful.errors import OptionError
 
 # Kinds of findings, in the order in which they are listed.
@@ -28,7 +27,7 @@ class Finding(NamedTuple):
     """One thing to look at."""
 
     kind: str  # one of `KINDS`
-    said: str  # a sentence
+    message: str  # a sentence
     examples: tuple[int, ...] = ()  # positions
     classes: tuple[Any, ...] = ()
 
@@ -52,7 +51,7 @@ def check_catalogue(catalogue: Catalogue, folder: Path, *, fewest: int = 2, mode
     >>> import numpy as np
     >>> catalogue = Catalogue.of(np.eye(3)[[0, 0, 1, 2]], np.array(["ant", "ant", "bee", "Bee"]))
     >>> for finding in check_catalogue(catalogue, Path(".")):
-    ...     print(f"{finding.kind}: {finding.said}")
+    ...     print(f"{finding.kind}: {finding.message}")
     names: 'Bee' (1) and 'bee' (1) look alike; merge them if they are the same class.
     duplicate: The examples 0 and 1 of ant are equal; remove all but one.
     few: Bee has 1 example; add more.
@@ -87,21 +86,9 @@ def _from_report(catalogue: Catalogue) -> Iterator[Finding]:
     for similar in report.similar:
         yield Finding("names", f"{similar} look alike; merge them if they are the same class.", (), similar.names)
     for suspect in report.suspects:
-        yield Finding(
-            "suspect",
-            f"Example {suspect.position}, labelled {suspect.label}, looks like {suspect.looks_like} (wrong with a "
-            f"chance of {percent(suspect.chance_wrong)}).",
-            (suspect.position,),
-            (suspect.label, suspect.looks_like),
-        )
+        yield Finding("suspect", str(suspect), (suspect.position,), (suspect.label, suspect.looks_like))
     for pair in report.confusions:
-        yield Finding(
-            "confusion",
-            f"{pair.first} and {pair.second} cannot be told apart: {percent(pair.share)} of their examples look more "
-            "like the other class.",
-            (),
-            (pair.first, pair.second),
-        )
+        yield Finding("confusion", str(pair), (), (pair.first, pair.second))
 
 
 def _copies(catalogue: Catalogue) -> Iterator[Finding]:

@@ -164,7 +164,7 @@ def catalogue_of(tensors: Mapping[str, npt.NDArray[Any]], about: Mapping[str, An
         raise ValueError(f"transform {about['transform']!r}")
     head = _head_of(tensors, about["head"], means, len(codes))
     return Catalogue(
-        parts=(ClassMeans(classes, shots, means),),
+        class_means=ClassMeans(classes, shots, means),
         origin=origin,
         transform=about["transform"],
         examples=Examples(classes[codes], points, positions),

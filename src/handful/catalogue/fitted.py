@@ -47,8 +47,6 @@ from handful.shapes import Float, Int
 
 # Numbers that the kept examples may have.
 KEPT_NUMBERS = 2**23
-# Additions are kept as separate parts until they are needed, or until there are this many.
-MOST_ADDITIONS = 16
 # Rows of a bank that are read at once, and numbers that a block of examples may have while it is summed.
 BLOCK_ROWS, SUMMED_NUMBERS = 16_384, 2**24
 
@@ -61,6 +59,8 @@ class Catalogue:
 
     Attributes
     ----------
+    class_means : ClassMeans
+        Labels of the classes in increasing order, their numbers of examples, and the means of these about the origin.
     origin : Float[np.ndarray, "dim"]
         Mean of the first examples. Distances do not depend on it, rounding does.
     transform : {"l2", "raw"}
@@ -87,7 +87,7 @@ class Catalogue:
     Nothing looks wrong.
     """
 
-    parts: tuple[ClassMeans, ...]  # for a class in several parts, the last one counts
+    class_means: ClassMeans
     origin: Float[np.ndarray, "dim"]
     transform: str
     examples: Examples
@@ -114,9 +114,7 @@ class Catalogue:
         for block, names in zip(blocks, labels, strict=True):
             points = transform_rows(transform, np.asarray(block), first=0 if made is None else made.n_examples)
             if made is None:
-                origin = points.mean(0, dtype=np.float64).astype(points.dtype)
-                nothing = Examples(names[:0], points[:0], np.empty(0, np.int64))
-                made = cls((), origin, transform, nothing, 0)
+                made = cls._empty(points, names, transform)
             made = made._with_points(points, names)
         if made is None:
             raise LabelError("a catalogue needs at least one example, got none")
@@ -131,10 +129,14 @@ class Catalogue:
         if len(labels) == 0:
             raise LabelError("a catalogue needs at least one name, got none")
         points = transform_rows(transform, np.asarray(vectors))
-        nothing = Examples(labels[:0], points[:0], np.empty(0, np.int64))
-        none = ClassMeans(labels[:0], points[:0, 0], points[:0])
+        return cls._empty(points, labels, transform)._with_name_points(points, labels)
+
+    @classmethod
+    def _empty(cls, points: Float[np.ndarray, "row dim"], labels: npt.NDArray[Any], transform: str) -> Catalogue:
+        """Make one without classes, with its origin at the mean of these rows."""
         origin = points.mean(0, dtype=np.float64).astype(points.dtype)
-        return cls((none,), origin, transform, nothing, 0)._with_name_points(points, labels)
+        nothing = Examples(labels[:0], points[:0], np.empty(0, np.int64))
+        return cls(ClassMeans(labels[:0], points[:0, 0], points[:0]), origin, transform, nothing, 0)
 
     @classmethod
     def of_bank(cls, bank: FeatureBank, transform: str = "l2") -> Catalogue:
@@ -155,17 +157,17 @@ class Catalogue:
     @property
     def classes(self) -> npt.NDArray[Any]:
         """Labels of the classes, in increasing order."""
-        return self._whole.classes
+        return self.class_means.classes
 
     @property
     def shots(self) -> Float[np.ndarray, "class"]:
         """Number of examples of each class."""
-        return self._whole.shots
+        return self.class_means.shots
 
     @property
     def means(self) -> Float[np.ndarray, "class dim"]:
         """Their means, about the origin."""
-        return self._whole.means
+        return self.class_means.means
 
     @property
     def similar(self) -> list[SimilarNames]:
@@ -175,26 +177,17 @@ class Catalogue:
     @property
     def n_classes(self) -> int:
         """K."""
-        return len(self._whole.classes)
+        return len(self.class_means.classes)
 
     @property
     def dim(self) -> int:
         """Number of features."""
         return len(self.origin)
 
-    @cached_property
-    def _whole(self) -> ClassMeans:
-        """All parts as one."""
-        return merged(*self.parts)
-
     def points(self, features: Float[np.ndarray, "item dim"]) -> Float[np.ndarray, "item dim"]:
         """Return transformed rows, about the origin of the examples if there are any."""
         points = transform_rows(self.transform, self._rows(features))
         return np.ascontiguousarray(points if self.only_names else points - self.origin)
-
-    def label(self, features: Float[np.ndarray, "item dim"], context: Context) -> JointAnswer:
-        """Label one batch of untransformed rows."""
-        return self.label_points(self.points(features), context)
 
     def label_points(self, points: Float[np.ndarray, "item dim"], context: Context) -> JointAnswer:
         """Label one batch of rows that `points` returned."""
@@ -217,7 +210,7 @@ class Catalogue:
     @cached_property
     def head(self) -> LinearHead:
         """Linear scores: trained on all examples, or of class means if not all of them are kept."""
-        names, (points, codes) = self._named_points(), self._labelled_points()
+        names, (points, codes) = self._named_points(), self.labelled_points
         if names is not None and self.only_names:
             return LinearHead.of_names(names.points)
         means, shots = self.means, self.shots
@@ -229,7 +222,7 @@ class Catalogue:
     @cached_property
     def unknown_model(self) -> UnknownModel | None:
         """What the examples tell about items of no class; None if they cannot tell."""
-        return None if self.only_names else fit_unknown_model(self.head, *self._labelled_points())
+        return None if self.only_names else fit_unknown_model(self.head, *self.labelled_points)
 
     @property
     def unknown_reason(self) -> str | None:
@@ -243,9 +236,10 @@ class Catalogue:
         """Mean squared norm of the examples."""
         return float((self.examples.points**2).sum(1).mean(dtype=np.float64))
 
-    def _labelled_points(self) -> tuple[Float[np.ndarray, "row dim"], Int[np.ndarray, "row"]]:
-        """Return the kept examples, about the origin, and their classes."""
-        return self.examples.points - self.origin, self.example_codes
+    @property
+    def labelled_points(self) -> tuple[Float[np.ndarray, "row dim"], Int[np.ndarray, "row"]]:
+        """The examples that are kept, about the origin, and their classes as positions in `classes`."""
+        return self.examples.points - self.origin, places_of(self.examples.labels, self.classes)
 
     def _named_points(self) -> NameVectors | None:
         """Return the names, about the origin if there are examples, and their classes."""
@@ -277,7 +271,7 @@ class Catalogue:
         same = np.array_equal(self.examples.positions[:n_known], before.examples.positions)
         if self.names is not None or not whole or not same or before.only_names:
             return self
-        points, codes = self._labelled_points()
+        points, codes = self.labelled_points
         classes = places_of(before.classes, self.classes)
         head = update_head(before.head, classes, points, codes, self.n_classes, n_known, self._square_norm)
         if head is None:
@@ -300,7 +294,7 @@ class Catalogue:
 
     def report(self) -> CatalogueReport:
         """Say what looks wrong with the catalogue itself, which should be fixed first."""
-        return report_on(self._whole, self.examples, self.head.left_out, self.similar)
+        return report_on(self.class_means, self.examples, self.head.left_out, self.similar)
 
     def plot(self, ax: Any = None) -> Any:
         """Draw which classes are confused, and how reliable the probabilities of left-out examples are.
@@ -324,11 +318,6 @@ class Catalogue:
         return html.of_catalogue(self)
 
     @property
-    def example_codes(self) -> Int[np.ndarray, "row"]:
-        """The class of each example that is kept, as a position in `classes`."""
-        return places_of(self.examples.labels, self.classes)
-
-    @property
     def only_names(self) -> bool:
         """Whether there are no examples."""
         return not bool((self.shots > 0).any())
@@ -339,7 +328,7 @@ class Catalogue:
         self, features: Float[np.ndarray, "row dim"], labels: npt.NDArray[Any], record: Record | None = None
     ) -> Catalogue:
         """Return the catalogue with these examples added, of known or new classes; `record` is about them alone."""
-        labels = same_kind(np.asarray(labels), self.parts[0].classes)
+        labels = same_kind(np.asarray(labels), self.classes)
         more = self._with_points(transform_rows(self.transform, self._rows(features)), labels)
         return more if record is None else replace(more, record=self.record.and_(record, self.n_examples))
 
@@ -353,18 +342,20 @@ class Catalogue:
 
     def _with_name_points(self, points: Float[np.ndarray, "row dim"], labels: npt.NDArray[Any]) -> Catalogue:
         """Add transformed names."""
-        classes, codes = distinct(same_kind(np.asarray(labels), self.parts[0].classes))
+        classes, codes = distinct(same_kind(np.asarray(labels), self.classes))
         means = _sums_by_class(points, codes, len(classes)) / np.bincount(codes)[:, None]
         added = ClassNames(classes, transform_rows(self.transform, means.astype(points.dtype)))
         new = classes[places_of(classes, self.classes) < 0]
-        nothing = ClassMeans(new, *self._no_examples(len(new)))
+        shots, none = np.zeros(len(new), self.origin.dtype), np.zeros((len(new), self.dim), self.origin.dtype)
         return replace(
-            self, parts=(*self.parts, nothing), names=added if self.names is None else merged(self.names, added)
+            self,
+            class_means=self.class_means.plus(ClassMeans(new, shots, none)),
+            names=added if self.names is None else merged(self.names, added),
         )
 
     def without(self, labels: npt.NDArray[Any]) -> Catalogue:
         """Return the catalogue without the classes of these labels."""
-        whole = self._whole
+        whole = self.class_means
         places = places_of(same_kind(np.asarray(labels), whole.classes), whole.classes)
         kept = np.ones(len(whole.classes), dtype=bool)
         kept[places[places >= 0]] = False
@@ -375,7 +366,7 @@ class Catalogue:
         if names is not None:
             names = names.rows(kept[places_of(names.classes, whole.classes)])
             names = names if len(names.classes) else None
-        return replace(self, parts=(whole.rows(kept),), examples=left, names=names)
+        return replace(self, class_means=whole.rows(kept), examples=left, names=names)
 
     def without_examples(self, positions: npt.NDArray[np.int64]) -> Catalogue:
         """Return the catalogue without the examples at these positions; a class with no example left goes with them."""
@@ -383,12 +374,13 @@ class Catalogue:
         unknown = np.setdiff1d(positions, self.examples.positions[leaving])
         if len(unknown):
             raise LabelError(f"the catalogue has no example {unknown[0]}; check the number")
-        whole, points = self._whole, self.examples.points[leaving] - self.origin
+        whole, points = self.class_means, self.examples.points[leaving] - self.origin
         codes = places_of(self.examples.labels[leaving], whole.classes)
         shots = whole.shots - np.bincount(codes, minlength=len(whole.classes)).astype(whole.shots.dtype)
         sums = whole.means * whole.shots[:, None] - _sums_by_class(points, codes, len(whole.classes))
         means = sums / np.maximum(shots, 1)[:, None]
-        left = replace(self, parts=(ClassMeans(whole.classes, shots, means),), examples=self.examples.rows(~leaving))
+        fewer = ClassMeans(whole.classes, shots, means)
+        left = replace(self, class_means=fewer, examples=self.examples.rows(~leaving))
         named = np.zeros(0, whole.classes.dtype) if self.names is None else self.names.classes
         empty = whole.classes[(shots == 0) & (places_of(whole.classes, named) < 0)]
         return left.without(empty) if len(empty) else left
@@ -398,7 +390,7 @@ class Catalogue:
 
         What was fitted is kept where no two classes become one.
         """
-        whole, (classes, codes) = self._whole, distinct(labels)
+        whole, (classes, codes) = self.class_means, distinct(labels)
         shots = np.bincount(codes, whole.shots, len(classes)).astype(whole.shots.dtype)
         means = _sums_by_class(whole.means * whole.shots[:, None], codes, len(classes))
         names = self.names
@@ -408,7 +400,7 @@ class Catalogue:
         relabelled = labels[places_of(self.examples.labels, whole.classes)]
         changed = replace(
             self,
-            parts=(ClassMeans(classes, shots, means / np.maximum(shots, 1)[:, None]),),
+            class_means=ClassMeans(classes, shots, means / np.maximum(shots, 1)[:, None]),
             examples=replace(self.examples, labels=relabelled),
             names=names,
         )
@@ -417,7 +409,7 @@ class Catalogue:
         order, head = np.argsort(codes), self.head
         tables = {name: getattr(head, name)[order] for name in ("weights", "offsets", "means", "mass")}
         left_out = head.left_out._replace(rival=codes[head.left_out.rival])
-        return replace(changed, parts=(replace(whole.rows(order), classes=classes),)).with_fitted(
+        return replace(changed, class_means=replace(whole.rows(order), classes=classes)).with_fitted(
             replace(head, **tables, left_out=left_out), self.unknown_model
         )
 
@@ -429,13 +421,13 @@ class Catalogue:
                 f"and {other.transform!r}, {self.dim} and {other.dim}"
             )
         same_kind(other.classes, self.classes)
-        moved = replace(other._whole, means=other.means + (other.origin - self.origin))
+        moved = replace(other.class_means, means=other.means + (other.origin - self.origin))
         later = replace(other.examples, positions=other.examples.positions + self.n_examples)
         named = [one for one in (self.names, other.names) if one is not None]
         return replace(
             self,
             names=merged(*named) if named else None,
-            parts=(*self.parts, self._and_known(moved)),
+            class_means=self.class_means.plus(moved),
             examples=self._kept(joined(self.examples, later)),
             n_examples=self.n_examples + other.n_examples,
             record=self.record.and_(other.record, self.n_examples),
@@ -443,17 +435,15 @@ class Catalogue:
 
     def unknown(self, labels: npt.NDArray[Any]) -> list[Any]:
         """Return the labels that are not classes of the catalogue."""
-        given, _ = distinct(same_kind(np.asarray(labels), self.parts[0].classes))
+        given, _ = distinct(same_kind(np.asarray(labels), self.classes))
         return list(given[places_of(given, self.classes) < 0].tolist())
 
     def _with_points(self, points: Float[np.ndarray, "row dim"], labels: npt.NDArray[Any]) -> Catalogue:
         """Add transformed examples."""
-        added = self._and_known(self._summed(points, labels))
         positions = np.arange(self.n_examples, self.n_examples + len(labels))
-        parts = (*self.parts, added)
         return replace(
             self,
-            parts=parts if len(parts) <= MOST_ADDITIONS else (merged(*parts),),
+            class_means=self.class_means.plus(self._summed(points, labels)),
             examples=self._kept(joined(self.examples, Examples(labels, points, positions))),
             n_examples=self.n_examples + len(labels),
         )
@@ -468,34 +458,8 @@ class Catalogue:
             sums += _sums_by_class(points[rows] - self.origin, codes[rows], len(classes))
         return ClassMeans(classes, shots, sums / shots[:, None])
 
-    def _and_known(self, added: ClassMeans) -> ClassMeans:
-        """Add what is already known about these classes."""
-        known = self._known(added.classes)
-        if len(known.classes) == 0:
-            return added
-        places = places_of(known.classes, added.classes)
-        shots, sums = added.shots.copy(), added.means * added.shots[:, None]
-        shots[places] += known.shots
-        sums[places] += known.means * known.shots[:, None]
-        return ClassMeans(added.classes, shots, sums / np.maximum(shots, 1)[:, None])
-
-    def _known(self, classes: npt.NDArray[Any]) -> ClassMeans:
-        """Return what the parts hold about these classes; others are left out."""
-        found: list[ClassMeans] = []
-        wanted = classes
-        for part in reversed(self.parts):
-            places = places_of(wanted, part.classes)
-            if (places >= 0).any():
-                found.append(part.rows(places[places >= 0]))
-                wanted = wanted[places < 0]
-        empty = ClassMeans(classes[:0], *self._no_examples(0))
-        return merged(*found) if found else empty
-
     def _rows(self, features: Any) -> Float[np.ndarray, "row dim"]:
         return np.asarray(features, dtype=self.origin.dtype)
-
-    def _no_examples(self, n_classes: int) -> tuple[Float[np.ndarray, "class"], Float[np.ndarray, "class dim"]]:
-        return np.zeros(n_classes, self.origin.dtype), np.zeros((n_classes, self.dim), self.origin.dtype)
 
     def _kept(self, examples: Examples) -> Examples:
         return examples.sample(max(2, KEPT_NUMBERS // self.dim))

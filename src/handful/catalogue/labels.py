@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,13 @@ def places_of(labels: npt.NDArray[Any], classes: npt.NDArray[Any]) -> npt.NDArra
     # Objects one by one: a comparison of whole arrays would look inside tuples.
     same = np.array([a == b for a, b in zip(classes[places].tolist(), labels.tolist(), strict=True)], dtype=bool)
     return np.where(same, places, -1)
+
+
+def objects(values: Sequence[Any]) -> npt.NDArray[Any]:
+    """Return values as an array of objects: NumPy would look inside tuples, and make text of mixed values."""
+    found = np.empty(len(values), dtype=object)
+    found[:] = values
+    return found
 
 
 def same_kind(labels: npt.NDArray[Any], classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -75,9 +83,7 @@ def encode_labels(labels: npt.NDArray[Any]) -> dict[str, Any]:
 def decode_labels(stored: dict[str, Any]) -> npt.NDArray[Any]:
     """Return what `encode_labels` was given."""
     if stored["dtype"] == "object":
-        labels = np.empty(len(stored["values"]), dtype=object)
-        labels[:] = [_decoded(value) for value in stored["values"]]
-        return labels
+        return objects([_decoded(value) for value in stored["values"]])
     dtype = np.dtype(stored["dtype"])
     if dtype.kind not in "mMbiufU":
         raise ValueError(f"labels of dtype {dtype}")

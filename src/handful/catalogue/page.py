@@ -110,7 +110,7 @@ def _article(catalogue: Catalogue, finding: Finding, own: dict[int, object], of_
         if (figures := [_figure(catalogue, at, None if heading else own.get(at)) for at in at_all[:MOST_EXAMPLES]])
     ]
     examples = f"<div class='examples'>{''.join(shown)}</div>" if shown else ""
-    return f"<article><p>{escape(finding.said)}</p>{examples}</article>"
+    return f"<article><p>{escape(finding.message)}</p>{examples}</article>"
 
 
 def _figure(catalogue: Catalogue, at: int, label: object) -> str:

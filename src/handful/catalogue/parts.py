@@ -9,6 +9,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from handful.catalogue.labels import places_of
 from handful.shapes import Float
 
 # A sample has rows of at least this many classes, if there are as many.
@@ -34,6 +35,18 @@ class ClassMeans(_Table):
     classes: npt.NDArray[Any]  # in increasing order
     shots: Float[np.ndarray, "class"]
     means: Float[np.ndarray, "class dim"]  # about the catalogue's origin
+
+    def plus(self, more: ClassMeans) -> ClassMeans:
+        """Add the examples of some classes, known or new."""
+        if len(self.classes) == 0:
+            return more
+        places = places_of(more.classes, self.classes)
+        known, own = places >= 0, places[places >= 0]
+        shots, means = more.shots.copy(), more.means.copy()
+        shots[known] += self.shots[own]
+        sums = more.means[known] * more.shots[known, None] + self.means[own] * self.shots[own, None]
+        means[known] = sums / np.maximum(shots[known], 1)[:, None]
+        return merged(self, ClassMeans(more.classes, shots, means))
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,6 +32,12 @@ class Suspect(NamedTuple):
     looks_like: Any
     chance_wrong: float  # chance that the label is wrong
 
+    def __str__(self) -> str:
+        sure = self.chance_wrong > NEARLY_CERTAIN
+        chance = f"more than {NEARLY_CERTAIN:.0%}" if sure else f"{self.chance_wrong:.0%}"
+        looks = f"looks like {self.looks_like} (wrong with a chance of {chance})."
+        return f"Example {self.position}, labelled {self.label}, {looks}"
+
 
 class Confusion(NamedTuple):
     """Two classes, and the share of their examples that, when left out, fit the other class better than their own."""
@@ -39,6 +45,10 @@ class Confusion(NamedTuple):
     first: Any
     second: Any
     share: float
+
+    def __str__(self) -> str:
+        share = f"{self.share:.0%} of their examples look more like the other class."
+        return f"{self.first} and {self.second} cannot be told apart: {share}"
 
 
 @dataclass(frozen=True)
@@ -93,16 +103,7 @@ class CatalogueReport:
         if self.only_named:
             lines.append(f"{len(self.only_named)} classes have a name and no example: {_listed(self.only_named)}.")
         lines += [similar_summary(self.similar)] if self.similar else []
-        lines += [
-            f"{pair.first} and {pair.second} cannot be told apart: {pair.share:.0%} of their examples look more "
-            "like the other class."
-            for pair in self.confusions[:MOST_PRINTED]
-        ]
-        lines += [
-            f"Example {suspect.position}, labelled {suspect.label}, looks like {suspect.looks_like} "
-            f"(wrong with a chance of {percent(suspect.chance_wrong)})."
-            for suspect in self.suspects[:MOST_PRINTED]
-        ]
+        lines += [str(one) for one in (*self.confusions[:MOST_PRINTED], *self.suspects[:MOST_PRINTED])]
         hidden = max(0, len(self.confusions) - MOST_PRINTED) + max(0, len(self.suspects) - MOST_PRINTED)
         if hidden:
             lines.append(f"And {hidden} more, in `confusions` and `suspects`.")
@@ -134,11 +135,6 @@ def report_on(
     ]
     single, only_named = known.classes[shots == 1].tolist(), known.classes[shots == 0].tolist()
     return CatalogueReport(len(names), int(shots.sum()), single, only_named, confusions, suspects, similar, len(rows))
-
-
-def percent(chance: float) -> str:
-    """Return a chance as text; one that is nearly certain is not a number."""
-    return f"{chance:.0%}" if chance <= NEARLY_CERTAIN else f"more than {NEARLY_CERTAIN:.0%}"
 
 
 def _listed(labels: list[Any]) -> str:

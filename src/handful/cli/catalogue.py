@@ -139,7 +139,7 @@ def check(
         if some:
             data(f"{heading} ({len(some):,}):")
             for finding in some[:MOST_PRINTED]:
-                data(f"  {printable(finding.said)}")
+                data(f"  {printable(finding.message)}")
             if len(some) > MOST_PRINTED:
                 data(f"  and {len(some) - MOST_PRINTED:,} more{'' if report else '; --report lists them'}")
     if report is not None:

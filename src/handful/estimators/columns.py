@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from handful.catalogue.labels import distinct
+from handful.catalogue.labels import distinct, objects
 from handful.errors import LabelError, TaskError
 from handful.estimators.containers import values_of
 from handful.reading.class_names import is_missing
@@ -30,16 +30,13 @@ def column_values(values: Any, n_items: int, argument: str) -> npt.NDArray[Any]:
     elif isinstance(values, (list, tuple)) and any(isinstance(value, list) for value in values):
         found = np.asarray(values_of([tuple(value) for value in values]))
     elif isinstance(values, (list, tuple)) and len({isinstance(value, str) for value in values}) == 2:
-        found = np.empty(len(values), dtype=object)  # NumPy would make text of everything
-        found[:] = values
+        found = objects(values)
     else:
         found = np.asarray(values_of(values))
     if found.ndim == 2 and found.shape[1] == 1:
         found = found[:, 0]
     if found.ndim == 2:
-        tuples = np.empty(len(found), dtype=object)
-        tuples[:] = [tuple(row) for row in found.tolist()]
-        found = tuples
+        found = objects([tuple(row) for row in found.tolist()])
     if found.ndim != 1 or len(found) != n_items:
         raise TaskError(f"{argument} must have one entry per row of X, {n_items}, got shape {found.shape}")
     return found

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from handful.catalogue.labels import objects
 from handful.errors import LabelError, MissingExtraError, TaskError
 from handful.reading.class_names import plain_labels
 
@@ -100,9 +101,7 @@ def values_of(y: Any) -> Any:
         if any(isinstance(label, str) and label.endswith("\0") for label in y):
             raise LabelError("a label ends with a NUL character, which NumPy would drop; remove it")
         if any(isinstance(label, tuple) for label in y):  # NumPy would make a table of text of them
-            labels = np.empty(len(y), dtype=object)
-            labels[:] = list(y)
-            return labels
+            return objects(list(y))
     return y
 
 

@@ -75,13 +75,6 @@ class CatalogueItems:
         """The most probable class of each item under the head."""
         return np.asarray(self.catalogue.head.scores(self.points).argmax(1))
 
-    @property
-    def examples(self) -> tuple[Float[np.ndarray, "row dim"], Int[np.ndarray, "row"]]:
-        """The examples that the catalogue keeps, comparable with `points`, and their classes."""
-        examples = self.catalogue.examples
-        about = np.zeros_like(self.catalogue.origin) if self.catalogue.only_names else self.catalogue.origin
-        return examples.points - about, self.catalogue.example_codes
-
     def rows(self, rows: Int[np.ndarray, "some"]) -> CatalogueItems:
         """Return some of the items."""
         given = None if self.given is None else self.given[rows]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from handful.catalogue.labels import distinct
+from handful.catalogue.labels import distinct, objects
 from handful.engine.pooling import FOLLOW, pooled
 from handful.engine.tilt import CONCENTRATION, Prior
 from handful.errors import OptionError, TaskError
@@ -129,8 +129,7 @@ def _moments(order: Any, n_items: int) -> Int[np.ndarray, "item"]:
         raise TaskError("some rows have no value in order; fill in the column or drop these rows")
     listed = values.tolist()
     if all(isinstance(value, str) for value in listed):
-        values = np.empty(n_items, dtype=object)
-        values[:] = _numbers(listed) or _dates(listed)
+        values = objects(_numbers(listed) or _dates(listed))
     elif any(isinstance(value, tuple) for value in listed):
         raise TaskError("order must be one column of numbers or dates, got several")
     return places_in(values, "order")[1]

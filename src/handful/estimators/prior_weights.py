@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from handful.arguments import did_you_mean, some_of
-from handful.catalogue.labels import places_of, same_kind
+from handful.catalogue.labels import objects, places_of, same_kind
 from handful.engine.tilt import CONCENTRATION, Prior
 from handful.errors import LabelError, OptionError
 from handful.estimators.containers import values_of
@@ -137,11 +137,7 @@ def class_places(names: list[Any], classes: npt.NDArray[Any]) -> Int[np.ndarray,
     if not names:
         return np.zeros(0, np.int64)
     names = [plain_label(name) for name in names]
-    if classes.dtype.kind == "O":
-        given = np.empty(len(names), dtype=object)
-        given[:] = names
-    else:
-        given = same_kind(np.asarray(names), classes)
+    given = objects(names) if classes.dtype.kind == "O" else same_kind(np.asarray(names), classes)
     order = np.argsort(classes, kind="stable")
     places = places_of(given, classes[order])
     if (places < 0).any():

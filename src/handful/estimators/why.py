@@ -206,7 +206,7 @@ def _nearest(
     items: CatalogueItems, points: Float[np.ndarray, "item dim"], names: list[Any], most: int
 ) -> list[tuple[NearExample, ...]]:
     """Return the nearest of the examples that the catalogue keeps."""
-    (examples, codes), positions = items.examples, items.catalogue.examples.positions
+    (examples, codes), positions = items.catalogue.labelled_points, items.catalogue.examples.positions
     distances = cdist(points, examples)
     return [
         tuple(NearExample(int(positions[row]), names[codes[row]], float(of_item[row])) for row in nearest)

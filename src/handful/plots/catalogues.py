@@ -62,7 +62,7 @@ def confused_pairs(left_out: LeftOutExamples, own: npt.NDArray[np.int64]) -> lis
 def plot_catalogue(catalogue: Catalogue, ax: Any = None) -> Any:
     """Draw confused classes and the reliability of probabilities; see `Catalogue.plot`."""
     left_out = catalogue.head.left_out
-    pairs = confused_pairs(left_out, catalogue.example_codes[left_out.rows])
+    pairs = confused_pairs(left_out, catalogue.labelled_points[1][left_out.rows])
     if ax is None:
         pyplot = import_extra("matplotlib.pyplot", "plots")
         height = max(3.4, 1.2 + 0.3 * min(len(pairs), MOST_PAIRS))

@@ -47,7 +47,7 @@ class BatchMap(NamedTuple):
 
 def batch_map(answer: Answer, items: Any, rows: Any = slice(None)) -> BatchMap:
     """Return the map of the items at these rows, those of all groups on one; `items` are as in `Answer.items`."""
-    means, (points, codes) = items.catalogue.head.means, items.examples
+    means, (points, codes) = items.catalogue.head.means, items.catalogue.labelled_points
     shown = shown_classes(answer)
     of_groups = answer.proposals if answer.groups is not None else [answer.proposals]
     groups = [
