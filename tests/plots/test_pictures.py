@@ -13,9 +13,10 @@ from PIL import Image
 
 import handful
 from handful.catalogue import Catalogue
+from handful.catalogue.report import confused_pairs
 from handful.errors import OptionError
 from handful.estimators import BatchClassifier
-from handful.plots.catalogues import confused_pairs, reliability
+from handful.plots.catalogues import reliability
 from handful.plots.classes import MOST_BARS
 from handful.plots.maps import MOST_COLOURED, discriminants
 from tests.answers_at_hand import answer_of
@@ -242,7 +243,7 @@ def test_a_catalogue_shows_confused_classes_and_reliability():
     assert names_of(left)[0] == "a – b"
     assert right.get_ylabel() == "share right"
     left_out = catalogue.head.left_out
-    (first, second, n, of), *_ = confused_pairs(left_out, catalogue.example_codes[left_out.rows])
+    (first, second, n, of), *_ = confused_pairs(left_out, catalogue.labelled_points[1][left_out.rows])
     assert (first, second, of) == (0, 1, 16)
     assert n / of == next(pair.share for pair in catalogue.report().confusions if pair.first == "a")
 

@@ -33,7 +33,7 @@ from handful.banks import FeatureBank
 from handful.catalogue.labels import distinct, places_of, same_kind
 from handful.catalogue.parts import ClassMeans, ClassNames, Examples, joined, merged
 from handful.catalogue.record import Record
-from handful.catalogue.report import CatalogueReport, report_on
+from handful.catalogue.report import CatalogueReport, confused_pairs, report_on
 from handful.catalogue.rows import ROW_TRANSFORMS, transform_rows
 from handful.engine.head import LinearHead, fit_head, update_head
 from handful.engine.model import BatchItems, Context, JointAnswer, Reference, label_batch
@@ -312,7 +312,8 @@ class Catalogue:
         array of two Axes
             The axes.
         """
-        return plots.plot_catalogue(self, ax)
+        left_out = self.head.left_out
+        return plots.plot_catalogue(self, confused_pairs(left_out, self.labelled_points[1][left_out.rows]), ax)
 
     def _repr_html_(self) -> str:
         return html.of_catalogue(self)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from handful.catalogue.labels import places_of
 from handful.catalogue.parts import ClassMeans, Examples
@@ -76,6 +77,7 @@ class CatalogueReport:
     Examples
     --------
     >>> import numpy as np
+    import numpy.typing as npt
     >>> from handful.catalogue import Catalogue
     >>> rng = np.random.default_rng(0)
     >>> centres = rng.normal(size=(20, 16))
@@ -115,26 +117,29 @@ def report_on(
 ) -> CatalogueReport:
     """Say what was found about the examples that were left out."""
     names, shots = known.classes.tolist(), known.shots
-    rows, right, _, rival, lead = left_out[:5]
+    rows, right, rival = left_out.rows, left_out.right, left_out.rival
     own = places_of(examples.labels[rows], known.classes)
     suspects = [
         Suspect(int(examples.positions[rows[i]]), names[own[i]], names[rival[i]], float(1 - right[i]))
         for i in np.argsort(right, kind="stable")
         if right[i] < 0.5
     ]
-    pairs = np.sort(np.stack([own, rival], -1)[lead > 0], -1)
-    n_checked = np.bincount(own, minlength=len(names))
-    shares = [
-        (n / (n_checked[j] + n_checked[k]), j, k)
-        for (j, k), n in zip(*(found.tolist() for found in np.unique(pairs, axis=0, return_counts=True)), strict=True)
-    ]
-    confusions = [
-        Confusion(names[j], names[k], float(share))
-        for share, j, k in sorted(shares, reverse=True)
-        if share >= CONFUSED_SHARE
-    ]
+    pairs = sorted(((n / of, j, k) for j, k, n, of in confused_pairs(left_out, own)), reverse=True)
+    confusions = [Confusion(names[j], names[k], share) for share, j, k in pairs if share >= CONFUSED_SHARE]
     single, only_named = known.classes[shots == 1].tolist(), known.classes[shots == 0].tolist()
     return CatalogueReport(len(names), int(shots.sum()), single, only_named, confusions, suspects, similar, len(rows))
+
+
+def confused_pairs(left_out: LeftOutExamples, own: npt.NDArray[np.int64]) -> list[tuple[int, int, int, int]]:
+    """Return pairs of classes, how many of their left-out examples fit the other one better, and of how many."""
+    checked = np.bincount(own, minlength=int(max(own.max(initial=0), left_out.rival.max(initial=0))) + 1)
+    pairs = np.sort(np.stack([own, left_out.rival], -1)[left_out.lead > 0], -1)
+    found, counts = np.unique(pairs, axis=0, return_counts=True)
+    rows = [
+        (int(j), int(k), int(n), int(checked[j] + checked[k]))
+        for (j, k), n in zip(found.tolist(), counts.tolist(), strict=True)
+    ]
+    return sorted(rows, key=lambda row: (-row[2] / row[3], -row[2]))
 
 
 def _listed(labels: list[Any]) -> str:

@@ -47,28 +47,14 @@ def reliability(left_out: LeftOutExamples) -> Reliability:
     return Reliability(np.array([top[some].mean() for some in bins]), right, middle - half, middle + half)
 
 
-def confused_pairs(left_out: LeftOutExamples, own: npt.NDArray[np.int64]) -> list[tuple[int, int, int, int]]:
-    """Return pairs of classes, how many of their left-out examples fit the other one better, and of how many."""
-    checked = np.bincount(own, minlength=int(max(own.max(initial=0), left_out.rival.max(initial=0))) + 1)
-    pairs = np.sort(np.stack([own, left_out.rival], -1)[left_out.lead > 0], -1)
-    found, counts = np.unique(pairs, axis=0, return_counts=True)
-    rows = [
-        (int(j), int(k), int(n), int(checked[j] + checked[k]))
-        for (j, k), n in zip(found.tolist(), counts.tolist(), strict=True)
-    ]
-    return sorted(rows, key=lambda row: (-row[2] / row[3], -row[2]))
-
-
-def plot_catalogue(catalogue: Catalogue, ax: Any = None) -> Any:
-    """Draw confused classes and the reliability of probabilities; see `Catalogue.plot`."""
-    left_out = catalogue.head.left_out
-    pairs = confused_pairs(left_out, catalogue.labelled_points[1][left_out.rows])
+def plot_catalogue(catalogue: Catalogue, pairs: list[tuple[int, int, int, int]], ax: Any = None) -> Any:
+    """Draw confused classes and the reliability of probabilities; see `Catalogue.plot` and `confused_pairs`."""
     if ax is None:
         pyplot = import_extra("matplotlib.pyplot", "plots")
         height = max(3.4, 1.2 + 0.3 * min(len(pairs), MOST_PAIRS))
         ax = pyplot.subplots(1, 2, figsize=(10, height), layout="constrained", width_ratios=(3, 2))[1]
     _draw_pairs(ax[0], catalogue, pairs)
-    _draw_reliability(ax[1], left_out)
+    _draw_reliability(ax[1], catalogue.head.left_out)
     return ax
 
 
