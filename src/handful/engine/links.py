@@ -9,10 +9,12 @@ neither more evidence nor a group with less noise.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 from scipy.special import expit, logit
 
 from handful.shapes import PerBatch
@@ -39,8 +41,10 @@ class Links(NamedTuple):
 
     def means(self, of_anchors: Floats, of_items: Floats) -> Floats:
         """`Σ_m w_nm x_m` of values [..., anchor, number] and [..., item, number]."""
-        near = gathered(of_anchors, self.anchors)
-        return np.asarray((self.weights[..., None, :] @ near)[..., 0, :] + self.own[..., None] * of_items)
+        numbers, values = _within_stack(self.anchors, of_anchors)
+        ends = np.arange(0, numbers.size + 1, numbers.shape[-1])
+        weights = sparse.csr_array((self.weights.ravel(), numbers.ravel(), ends), (len(ends) - 1, len(values)))
+        return np.asarray((weights @ values).reshape(of_items.shape) + self.own[..., None] * of_items)
 
 
 class Anchors(NamedTuple):
@@ -104,12 +108,10 @@ class Anchors(NamedTuple):
         # By odds: many chances are equal to one. Its own link is the strongest.
         own_links = (..., each[is_anchor], anchor_of[is_anchor])
         odds[own_links] = -np.inf
-        with_unknown, with_known = (
-            expit(np.where((self.fixed_unknown == kind)[..., None, :], odds, -np.inf).max(-1)) for kind in (1, 0)
-        )
+        with_unknown, with_known = (self._with_kind(odds, kind) for kind in (1, 0))
         odds[own_links] = np.inf
         n_links = min(LINKS + 1, odds.shape[-1])
-        strongest = np.argpartition(-odds, n_links - 1, axis=-1)[..., :n_links]
+        strongest = np.argpartition(odds, -n_links, axis=-1)[..., -n_links:]
         weights = expit(np.take_along_axis(odds, strongest, -1))
         if n_links > LINKS:  # an item that is no anchor has its own link beside these
             weakest = weights.argmin(-1)[..., None]
@@ -118,10 +120,12 @@ class Anchors(NamedTuple):
         total = weights.sum(-1) + own
         weights, own = weights / total[..., None], own / total
         # |Σ_m w_nm z_m|², and Σ_m w_nm² where copies count as one item.
-        beside, near = np.take_along_axis(products, strongest, -1), gathered(self.products, strongest)
-        near = np.take_along_axis(near, np.broadcast_to(strongest[..., None, :], (*strongest.shape, n_links)), -1)
+        beside, n_anchors = np.take_along_axis(products, strongest, -1), self.lengths.shape[-1]
+        pairs = n_anchors * strongest[..., None] + strongest[..., None, :]
+        near = _taken(self.products.reshape(*self.products.shape[:-2], -1), pairs.reshape(*pairs.shape[:-2], -1))
+        near = near.reshape(pairs.shape)
         squares = _square(weights, near) + own * (2 * (weights * beside).sum(-1) + own * lengths**2)
-        copy_of = gathered(self.copy_of[..., None], strongest)[..., 0]
+        copy_of = _taken(self.copy_of, strongest)
         copied = copy_of[..., None] == copy_of[..., None, :]
         equal = self._equal(away, beside, lengths, strongest) & ~is_anchor[:, None]
         counted = _square(weights, copied) + own * (2 * (weights * equal).sum(-1) + own)
@@ -129,9 +133,16 @@ class Anchors(NamedTuple):
             strongest, weights, own, np.maximum(1 / counted.astype(np.float64), 1), squares, with_unknown, with_known
         )
 
+    def _with_kind(self, odds: Floats, kind: int) -> Floats:
+        """Chance to share a class with an anchor that has none (1) or one (0), [..., item]."""
+        some = self.fixed_unknown == kind
+        if not some.any():
+            return np.zeros(odds.shape[:-1], odds.dtype)
+        return np.asarray(expit(np.where(some[..., None, :], odds, -np.inf).max(-1)))
+
     def _equal(self, away: Floats, products: Floats, lengths: Floats, strongest: Ints) -> npt.NDArray[np.bool_]:
         """Which of the strongest are copies of the item, [..., item, near]."""
-        others = gathered(self.lengths[..., None], strongest)[..., 0]
+        others = _taken(self.lengths, strongest)
         # All numbers are compared only where the directions are nearly equal.
         equal = np.asarray(products >= 0.999 * lengths[..., None] * others)
         some = np.nonzero(equal)
@@ -149,23 +160,29 @@ class NewGroup(NamedTuple):
     nearest: int  # the known class that describes them best
 
 
-def gathered(values: npt.NDArray[Any], numbers: Ints) -> npt.NDArray[Any]:
-    """Return rows [..., item, near, number] of values [..., anchor, number]."""
-    if values.ndim == 2:
-        return np.asarray(values[numbers])
+def _taken(values: npt.NDArray[Any], numbers: Ints) -> npt.NDArray[Any]:
+    """Return values [..., anchor] of numbers [..., item, near]."""
+    numbers, values = _within_stack(numbers, values[..., None])
+    return values[:, 0].take(numbers)
+
+
+def _within_stack(numbers: Ints, values: npt.NDArray[Any]) -> tuple[Ints, npt.NDArray[Any]]:
+    """Return values [anchor, number] of all batches one after the other, and numbers [..., item, near] among these."""
     n_anchors, lead = values.shape[-2], values.shape[:-2]
-    starts = n_anchors * np.arange(int(np.prod(lead))).reshape(*lead, 1, 1)
-    return np.asarray(values.reshape(-1, values.shape[-1])[numbers + starts])
+    starts = n_anchors * np.arange(math.prod(lead)).reshape(*lead, 1, 1)
+    return numbers + starts, values.reshape(-1, values.shape[-1])
 
 
 def find_copies(points: Floats) -> tuple[npt.NDArray[np.intp], Floats]:
     """Return for each row the first row of its batch that is equal, and how often it occurs, [..., item] each."""
-    rows, n_items = np.ascontiguousarray(points + 0.0), points.shape[-2]
-    firsts = []
-    for batch in rows.reshape(-1, n_items, rows.shape[-1]):
+    n_items = points.shape[-2]
+    rows = points.reshape(-1, n_items, points.shape[-1])
+    copy_of = np.tile(np.arange(n_items), (len(rows), 1))
+    sums = np.sort(rows.sum(-1), -1)
+    for batch in np.flatnonzero((sums[:, 1:] == sums[:, :-1]).any(-1)):  # those of equal rows are equal
         first: dict[bytes, int] = {}
-        firsts.append([first.setdefault(row.tobytes(), row_number) for row_number, row in enumerate(batch)])
-    copy_of = np.array(firsts, np.intp)
+        contents = np.ascontiguousarray(rows[batch] + 0.0)  # minus zero is zero
+        copy_of[batch] = [first.setdefault(row.tobytes(), row_number) for row_number, row in enumerate(contents)]
     flat = copy_of + n_items * np.arange(len(copy_of))[:, None]
     copies = np.bincount(flat.ravel(), minlength=flat.size)[flat].astype(np.float64)
     return copy_of.reshape(points.shape[:-1]), copies.reshape(points.shape[:-1])
@@ -202,17 +219,20 @@ def new_groups(
 
 def _pair_log_odds(odds: Floats) -> Floats:
     """Log-odds that two items of a batch share a class, [...]: the most likely ones; the likelihood is concave."""
-    more, each = np.expm1(np.minimum(odds.astype(np.float64), 30.0)), np.arange(odds.shape[-1])
+    more, each = np.expm1(np.minimum(odds, 30)), np.arange(odds.shape[-1])
     more[..., each, each] = 0  # every pair is there twice, and no item with itself
     more = more.reshape(*odds.shape[:-2], -1)
     chance = np.full(odds.shape[:-2], 0.1)
     for _ in range(12 if len(each) > 1 else 0):
-        ratio = more / (1 + chance[..., None] * more)
-        step = ratio.sum(-1) / np.maximum(np.einsum("...i,...i->...", ratio, ratio), np.finfo(np.float64).tiny)
+        ratio = more * chance[..., None].astype(more.dtype)
+        ratio += 1
+        np.divide(more, ratio, out=ratio)
+        curvature = (ratio[..., None, :] @ ratio[..., None])[..., 0, 0]
+        step = ratio.sum(-1, dtype=np.float64) / np.maximum(curvature, np.finfo(more.dtype).tiny)
         # At most half of the way to either end, so that no step leaves the interval.
         least, most = np.maximum(chance / 2, 1e-4), np.minimum((1 + chance) / 2, 0.9)
         before, chance = chance, np.minimum(np.maximum(chance + step, least), most)
-        if (np.abs(chance - before) <= 1e-9 * chance).all():
+        if (np.abs(chance - before) <= 1e-5 * chance).all():
             break
     return np.asarray(logit(chance))
 

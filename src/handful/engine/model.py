@@ -500,11 +500,12 @@ class Decision:
         assert model is not None
         mine, lengths = self.linked_values(items, joint, dots), self.reference.lengths[self.samples.columns]
         links, others = linked or (items.links, mine.rows(items.anchor_rows))
-        along, scores, dots = (links.means(of, at) for of, at in zip(others, mine, strict=True))
+        means = links.means(*(np.concatenate(values, -1) for values in (others, mine)))
+        along, scores, dots = means[..., 0], means[..., 1], means[..., 2:]
         # |Σ_m w_nm z_m - d|², and from there the squared distance from the class.
-        away = links.squares + 2 * along[..., 0] + ((self.reference.centre - self.offset) ** 2).sum(-1)[..., None]
+        away = links.squares + 2 * along + ((self.reference.centre - self.offset) ** 2).sum(-1)[..., None]
         away = away + (self._shares(joint) * (lengths[..., None, :] - 2 * dots)).sum(-1)
-        t, sizes = model.statistic(away + (spread - spread / links.sizes), scores[..., 0]), links.sizes
+        t, sizes = model.statistic(away + (spread - spread / links.sizes), scores), links.sizes
         weights = 1 / sizes
         if items.context.fixed_labels is not None and (labelled := items.context.fixed_labels >= 0).any():
             t, sizes, weights = t.copy(), np.where(labelled, 1, sizes), np.where(labelled, 1, weights)
