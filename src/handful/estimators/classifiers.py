@@ -23,12 +23,11 @@ from handful.engine.questions import Question
 from handful.errors import LabelError, OptionError, SimilarNamesWarning, TaskError
 from handful.estimators.answer import Answer
 from handful.estimators.batches import Batches, predict_codes
-from handful.estimators.checks import checked_features, checked_labels, checked_rows
+from handful.estimators.checks import checked_features, checked_labels, checked_rows, rows_of_names
 from handful.estimators.containers import frame_of, labels_of
 from handful.estimators.context import Known, checked
 from handful.estimators.diagnostics import warnings_of
 from handful.estimators.items import CatalogueItems
-from handful.estimators.names import rows_of_names
 from handful.estimators.why import Explanation, explained, questions_of
 from handful.machine.extras import import_extra
 from handful.reading.class_names import plain_label, similar_summary

@@ -14,7 +14,7 @@ from handful.engine.model import Context
 from handful.engine.tilt import Prior
 from handful.errors import LabelError, OptionError
 from handful.estimators.coarse import coarse_names
-from handful.estimators.columns import column_of
+from handful.estimators.containers import column_of
 from handful.estimators.pooling import Siblings, siblings_of
 from handful.estimators.prior_weights import prior_of, weights_of
 from handful.estimators.sequences import allowed_for_all, given_to_all, sequences_of

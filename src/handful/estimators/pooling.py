@@ -13,7 +13,7 @@ from handful.catalogue.labels import distinct, objects
 from handful.engine.pooling import FOLLOW, pooled
 from handful.engine.tilt import CONCENTRATION, Prior
 from handful.errors import OptionError, TaskError
-from handful.estimators.columns import column_of, column_values, gaps_in, places_in
+from handful.estimators.containers import column_of, column_values, gaps_in, places_in
 from handful.shapes import Float, Int
 
 ALL = "all"

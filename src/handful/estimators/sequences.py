@@ -16,7 +16,7 @@ from handful.engine.links import NewGroup
 from handful.engine.model import JointAnswer
 from handful.engine.unknown import known_probability, rejection_limit
 from handful.errors import OptionError
-from handful.estimators.columns import column_values, gaps_in, places_in
+from handful.estimators.containers import column_values, gaps_in, places_in
 from handful.shapes import Bool, Float, Int
 
 

@@ -35,11 +35,9 @@ from handful.estimators.diagnostics import diagnose
 from handful.estimators.given import rows_given
 from handful.estimators.prior_weights import class_places, prior_of, weights_of
 from handful.estimators.unknown_share import shares_of
-from handful.large.answers import FOLDER, read_answers
-from handful.large.decided import NOTHING_GIVEN, DecidedRun, GivenRows, unpacked
 from handful.large.inputs import Input, read_input
-from handful.large.shard import SUMS, Work
-from handful.large.solution import LargeSolution
+from handful.large.shard import NOTHING_GIVEN, SUMS, DecidedRun, GivenRows, Work, unpacked
+from handful.large.solution import FOLDER, LargeSolution, read_answers
 from handful.machine.folders import Folder, folder_at
 from handful.machine.outputs import is_remote, refuse_overwriting
 from handful.machine.threads import one_thread

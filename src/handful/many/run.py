@@ -34,8 +34,7 @@ from handful.machine.extras import import_pyarrow
 from handful.machine.folders import LocalFolder
 from handful.machine.outputs import refuse_overwriting
 from handful.machine.threads import available_cores, one_thread
-from handful.many.portions import Portion, label, most_rows, portions
-from handful.many.sorting import MOST_PARTS, in_order
+from handful.many.portions import MOST_PARTS, Portion, in_order, label, most_rows, portions
 from handful.many.source import BATCH_NUMBERS, Source, spread
 from handful.many.write import GROUPS, ITEMS, InOrder, Layout, Written, write_file
 from handful.runs import Progress, in_process

@@ -5,8 +5,7 @@ People call these as methods: `Answer.plot`, `Answer.plot_map`, `Answer.plot_ite
 """
 
 from handful.plots.catalogues import plot_catalogue
-from handful.plots.classes import plot_classes
-from handful.plots.groups import plot_groups
+from handful.plots.classes import plot_classes, plot_groups
 from handful.plots.maps import plot_map
 from handful.plots.sheets import plot_pictures, plot_texts
 
