@@ -12,7 +12,7 @@ from handful.classification import classify, label
 from handful.classification.batch import extracted
 from handful.classification.building import add_to_catalogue, build_catalogue
 from handful.classification.page import write_page
-from handful.errors import BankError, LabelError, OptionError
+from handful.errors import BankError, LabelError, OptionError, SkippedRowsWarning
 from tests.catalogue.test_changes import clouds
 from tests.classification.test_label import pictures as pictures  # a fixture
 
@@ -153,3 +153,28 @@ def test_only_pictures_that_were_named_are_embedded(pictures):
     assert (added.n_added, added.new_classes, seen[-1].total) == (1, ("mauve",), 1)
     assert added.catalogue.record.sources[max(added.catalogue.record.sources)].item == name
     assert relative_to(pictures / "c.handful", pictures / "batch") == "batch"
+
+
+def test_missing_numbers_are_filled_with_the_mean_of_their_column(vectors):
+    folder = vectors[0]
+    columns = ["label", *(f"e{k}" for k in range(load_catalogue(folder / "c.handful").dim))]
+    whole = [["a", *range(1, len(columns))], ["a", *range(3, len(columns) + 2)], ["b", *range(5, len(columns) + 4)]]
+    gap = [row[:] for row in whole]
+    gap[1][2] = ""  # the mean of 2 and 6 is 4, as it was
+    one, two = (labels_table(folder / f"{k}.csv", rows, columns) for k, rows in enumerate((whole, gap)))
+    with pytest.warns(SkippedRowsWarning, match="must have a number in column 'e1'"):
+        build_catalogue(two, folder / "x.handful")
+    made = [build_catalogue(path, folder / "x.handful", missing="mean").examples.points for path in (one, two)]
+    np.testing.assert_array_equal(*made)
+    assert add_to_catalogue(folder / "c.handful", two, missing="mean").n_added == 3
+    with pytest.raises(OptionError, match="missing must be 'mean', got 'zero'"):
+        build_catalogue(two, folder / "x.handful", missing="zero")
+    (folder / "texts.csv").write_text("text,label\nhello,a\n")
+    with pytest.raises(OptionError, match=r"has no vectors.*leave missing out"):
+        build_catalogue(folder / "texts.csv", folder / "x.handful", missing="mean")
+
+
+def test_measurements_are_refused_before_a_catalogue_is_written(tmp_path):
+    (tmp_path / "m.csv").write_text("height,width,label\n1,2,a\n5,6,b\n")
+    with pytest.raises(BankError, match=r"measurements in the columns height, width, .* the table itself"):
+        build_catalogue(tmp_path / "m.csv", tmp_path / "m.handful")

@@ -2,7 +2,8 @@
 
 import pytest
 
-from handful.errors import BankError, TableWarning
+from handful.classification import classify
+from handful.errors import BankError, OptionError, TableWarning
 from handful.reading import read, read_bank
 
 ROWS = [["e0", "e1", "label"], ["1", "2", "a"], ["3", "4", "b"]]
@@ -66,7 +67,7 @@ def test_data_on_another_sheet_are_found_and_said(tmp_path):
     assert read_bank(xlsx(tmp_path / "y.xlsx", Daten=ROWS, Info=notes)).class_names == ("a", "b")
     with pytest.raises(BankError, match=r"has no sheet 'Data'; it has Daten, Info"):
         read(tmp_path / "y.xlsx" / "Data")
-    with pytest.raises(BankError, match=r"That is the sheet 'A'; .*z\.xlsx/B is another"):
+    with pytest.raises(BankError, match=r"That is the sheet 'A'; 'B' is another"):
         read(xlsx(tmp_path / "z.xlsx", A=notes, B=notes))
 
 
@@ -155,3 +156,49 @@ def test_usual_columns_name_the_items(tmp_path):
     assert list_items(path, labelled=False).names == ("row 0", "row 1")
     path = csv(tmp_path / "z.csv", [["Id", "e0", "e1"], ["T1", "1", "2"], ["T2", "1", "2"]])
     assert read(path).item_names() == ("T1", "T2")
+
+
+# -- named by the caller -----------------------------------------------------------------------------------------------
+
+# Found by itself, the names would be in line 1: it has several values.
+BELOW = [["Survey", "2024"], ["", ""], ["e0", "e1", "label"], ["1", "2", "a"], ["3", "4", "b"]]
+
+
+@pytest.mark.parametrize("ending", ["csv", "xlsx", "txt"])
+def test_the_line_of_the_names_can_be_named(tmp_path, ending):
+    path = tmp_path / f"x.{ending}"
+    path = xlsx(path, A=BELOW) if ending == "xlsx" else csv(path, BELOW, ";")
+    table = read(path, header_row=3)
+    assert (table.vectors.tolist(), table.values("label")) == ([[1, 2], [3, 4]], ["a", "b"])
+    assert table.row_name(0) == "line 4"
+    with pytest.raises(BankError, match="no names of columns in line 2; count the lines from 1"):
+        read(path, header_row=2)
+    with pytest.raises(BankError, match="no names of columns in line 90"):
+        read(path, header_row=90)
+    with pytest.raises(OptionError, match="counted from 1, so header_row cannot be 0"):
+        read(path, header_row=0)
+
+
+def test_the_line_that_is_found_can_be_overruled(tmp_path):
+    path = csv(tmp_path / "x.csv", [["Survey"], ["note", "more"], ["e0", "e1"], ["1", "2"], ["3", "4"]])
+    assert read(path, header_row=3).vectors.tolist() == [[1, 2], [3, 4]]
+
+
+def test_the_sheet_can_be_named(tmp_path):
+    book = xlsx(tmp_path / "x.xlsx", Old=ROWS, Neu=[*ROWS, ["5", "6", "c"]])
+    assert (read(book).n_rows, read(book, sheet="Neu").n_rows, read(book / "Neu").n_rows) == (2, 3, 3)
+    with pytest.raises(BankError, match="no sheet 'neu'; it has Old, Neu"):
+        read(book, sheet="neu")
+    for other in (book / "Neu", csv(tmp_path / "x.csv", ROWS), [[1.0, 2.0]]):
+        with pytest.raises(OptionError, match=r"a sheet is for an \.xlsx file whose path names none.*leave sheet out"):
+            read(other, sheet="Neu")
+    with pytest.raises(OptionError, match=r"header_row is for .csv.*got what is in hand: leave it out"):
+        read([[1.0, 2.0]], header_row=1)
+
+
+def test_sheet_and_line_are_for_those_inputs_that_have_them(tmp_path):
+    book = xlsx(tmp_path / "x.xlsx", Notes=[["a", "b"], ["c", "d"]], Daten=BELOW)
+    found = classify(book, [[1.0, 2.0], [3.0, 4.0]], sheet="Daten", header_row=3)
+    assert found.class_names == ("a", "b")
+    with pytest.raises(OptionError, match="leave sheet out"):
+        classify(([[1.0, 2.0]], ["a"]), [[1.0, 2.0]], sheet="Daten")

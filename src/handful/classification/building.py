@@ -18,6 +18,7 @@ from typing import Any, TypeAlias, TypedDict, Unpack
 
 import numpy as np
 
+from handful.arguments import some_of
 from handful.banks import FeatureBank
 from handful.catalogue import (
     Added,
@@ -34,9 +35,10 @@ from handful.catalogue.record import Kind, shown_rows
 from handful.classification.batch import Batch, extracted
 from handful.classification.corrections import read_corrections
 from handful.classification.labelled import NONE
+from handful.classification.measured import checked_missing, filled
 from handful.classification.page_data import SMALL, pictures
 from handful.classification.task import EXTRAS, USUAL_BACKBONES, without_empty_classes
-from handful.errors import LabelError, OptionError
+from handful.errors import BankError, LabelError, OptionError
 from handful.extraction.extract import skipped_items
 from handful.extraction.items import list_items
 from handful.machine.extras import import_extra
@@ -46,7 +48,7 @@ from handful.reading.class_names import is_missing, plain_label
 from handful.reading.contents import pick
 from handful.reading.header import find_column
 from handful.reading.labels import label_column, labelled, missing_labels
-from handful.reading.read import read, read_input
+from handful.reading.read import read, read_input, refuse_useless
 from handful.reading.table import Columns, Skipped, Table, warn_of_skipped
 from handful.runs import Progress
 from handful.runs.lock import only_changer
@@ -73,6 +75,10 @@ class Reading(TypedDict, total=False):
         What embeds images and sentences, and where it runs.
     features, labels, text, id_column : str
         Names of columns.
+    missing : {"mean"}
+        Fill missing numbers of vectors with the mean of their column in the table.
+    sheet, header_row : str and int
+        Sheet, and line of the names of columns, see `handful.read`.
     trust_pickle, skip_bad : bool
         Whether to open pickles, and to leave out any number of rows that cannot be read.
     """
@@ -83,6 +89,9 @@ class Reading(TypedDict, total=False):
     labels: str | None
     text: str | None
     id_column: str | None
+    missing: str | None
+    sheet: str | None
+    header_row: int | None
     trust_pickle: bool
     skip_bad: bool
 
@@ -371,9 +380,17 @@ def _labelled_of(path: Path, said: Said, on_progress: Listener | None, reading: 
 
 
 def _read(path: Path, reading: Reading) -> Table:
-    names = ("features", "text", "trust_pickle", "skip_bad")
+    names = ("features", "text", "trust_pickle", "skip_bad", "sheet", "header_row")
     options: Any = {name: reading[name] for name in names if name in reading}  # type: ignore[literal-required]
-    return read_input(path, **options)
+    missing = reading.get("missing")
+    refuse_useless([path], reading.get("sheet"), reading.get("header_row"))
+    table = read_input(path, **options, gaps=checked_missing(missing) is not None)
+    if table.measured:
+        raise BankError(
+            f"{path} has measurements in the columns {some_of(table.measured)}, which are scaled anew for every batch; "
+            "a catalogue file has vectors of a model: give `handful classify --catalogue` the table itself"
+        )
+    return table if missing is None else filled(table)
 
 
 def _embed(whole: Batch, path: Path, reading: Reading, on_progress: Listener | None) -> tuple[FeatureBank, Batch]:

@@ -137,6 +137,8 @@ def classify(
     text: str | None = None,
     id_column: str | None = None,
     missing: str | None = None,
+    sheet: str | None = None,
+    header_row: int | None = None,
     method: str | None = None,
     unknown: str | None = None,
     trust_pickle: bool = False,
@@ -181,6 +183,9 @@ def classify(
     missing : {"mean"}, optional
         Fill missing numbers of vectors with the mean of the examples' column. By default they are refused, or their
         rows are left out and listed.
+    sheet, header_row : str and int, optional
+        Sheet of `.xlsx` files, and line of the names of columns, of catalogue and batch, see `handful.read`. A path
+        such as `book.xlsx/sheet` names a sheet of one of them.
     method : str, optional
         A method of `handful.fewshot` that labels the batch instead of the default, such as `paddle`. It has examples
         and no groups, is labelled in memory, and tells neither the chance that a class is present nor unknown items.
@@ -236,6 +241,8 @@ def classify(
         labels=labels,
         text=text,
         missing=missing,
+        sheet=sheet,
+        header_row=header_row,
         trust_pickle=trust_pickle,
         skip_bad=skip_bad,
     )

@@ -537,7 +537,7 @@
     byId("map-box").hidden = !data.map;
     if (!data.map) return;
     byId("map-box").open = innerWidth >= 720;
-    const ofFilter = (item) => (filter.proposal === null ? hasLabel(item) : data.proposal[item] - 1 === filter.proposal);
+    const ofFilter = (item) => (filter.proposal !== null ? data.proposal[item] - 1 === filter.proposal : filter.show === "map" && picked.size ? picked.has(item) : hasLabel(item));
     map = makeMap(byId("map"), data.map, {
       order: () => byDoubt.filter((item) => inGroup(item) && hasWords(item)),
       hidden: isHidden,

@@ -16,7 +16,7 @@ from handful.catalogue.files import is_catalogue
 from handful.classification.batch import Batch
 from handful.classification.files import asked_columns, paths_read
 from handful.classification.known import KnownFiles, coarse_column, columns_named, new_labels, read_known
-from handful.classification.measured import MEAN, scaled
+from handful.classification.measured import checked_missing, scaled
 from handful.classification.names import NamedClasses, read_names
 from handful.classification.spectra import by_precursor
 from handful.classification.voices import with_segments
@@ -29,7 +29,7 @@ from handful.machine.extras import import_extra
 from handful.reading.cells import is_h5ad
 from handful.reading.in_hand import in_hand
 from handful.reading.labels import labelled, with_labels, without_labels
-from handful.reading.read import has_columns, may_have_bad_rows, may_hold_pickles, read_input
+from handful.reading.read import has_columns, may_have_bad_rows, may_hold_pickles, read_input, refuse_useless
 from handful.reading.table import Skipped, Table
 
 # Default backbones, if neither the caller nor a bank names one: both come inside packages and download nothing.
@@ -150,12 +150,13 @@ def read_inputs(
     missing: str | None = None,
     trust_pickle: bool = False,
     skip_bad: bool = False,
+    sheet: str | None = None,
+    header_row: int | None = None,
 ) -> Inputs:
     """Read the files; the arguments are those of `classify`."""
     if catalogue is None and names is None:
         raise OptionError("give a catalogue of examples, names of the classes, or both; got neither")
-    if missing not in (None, MEAN):
-        raise OptionError(f"missing must be {MEAN!r}, got {missing!r}; leave it out to refuse missing numbers")
+    checked_missing(missing)
     paths = paths_read({}, catalogue=catalogue, batch=batch, names=names, segments=segments)
     if skip_bad and not any(map(may_have_bad_rows, paths.values())):
         raise OptionError("no input is a table, so none has rows that cannot be read; leave skip_bad out")
@@ -174,7 +175,8 @@ def read_inputs(
         )
 
     options: dict[str, Any] = {"features": features, "text": text, "trust_pickle": trust_pickle, "skip_bad": skip_bad}
-    options["gaps"] = missing is not None
+    options |= {"gaps": missing is not None, "sheet": sheet, "header_row": header_row}
+    refuse_useless([one for one in (catalogue, batch) if not isinstance(one, Catalogue | None)], sheet, header_row)
     examples: Table | Catalogue | None
     if catalogue is None or isinstance(catalogue, Catalogue):
         examples = catalogue

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from handful.cli.options import SkipBad, Trust
+from handful.cli.options import HeaderRow, Missing, Sheet, SkipBad, Trust
 from handful.cli.terminal import data, waiting
 
 if TYPE_CHECKING:
@@ -45,6 +45,9 @@ def build(
     labels: Column = None,
     text: Column = None,
     id_column: Column = None,
+    missing: Missing = None,
+    sheet: Sheet = None,
+    header_row: HeaderRow = None,
     trust_pickle: Trust = False,
     skip_bad: SkipBad = False,
     device: Device = "cpu",
@@ -71,6 +74,9 @@ def build(
         "labels": labels,
         "text": text,
         "id_column": id_column,
+        "missing": missing,
+        "sheet": sheet,
+        "header_row": header_row,
         "trust_pickle": trust_pickle,
         "skip_bad": skip_bad,
         "device": device,
@@ -176,6 +182,9 @@ def add(
     labels: Column = None,
     text: Column = None,
     id_column: Column = None,
+    missing: Missing = None,
+    sheet: Sheet = None,
+    header_row: HeaderRow = None,
     trust_pickle: Trust = False,
     skip_bad: SkipBad = False,
     device: Device = "cpu",
@@ -199,6 +208,9 @@ def add(
         "labels": labels,
         "text": text,
         "id_column": id_column,
+        "missing": missing,
+        "sheet": sheet,
+        "header_row": header_row,
         "trust_pickle": trust_pickle,
         "skip_bad": skip_bad,
         "device": device,

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from handful.cli.options import HERE, On, SkipBad, Trust, executor_at, refuse
+from handful.cli.options import HERE, HeaderRow, Missing, On, Sheet, SkipBad, Trust, executor_at, refuse
 
 # Options that do not apply, and why.
 BY_SCORES = "with --scores labels come from the scores alone, without examples and vectors, and no item is unknown"
@@ -24,6 +24,8 @@ NOT_BY_SCORES = (
         "--text",
         "--id-column",
         "--missing",
+        "--sheet",
+        "--header-row",
         "--tasks",
         "--method",
         "--unknown",
@@ -221,13 +223,9 @@ def classify_command(
     id_column: Annotated[
         str | None, typer.Option(help="Column of the batch that identifies an item, for example a ticket.")
     ] = None,
-    missing: Annotated[
-        str | None,
-        typer.Option(
-            metavar="mean",
-            help="Fill missing numbers of vectors with the mean of the examples' column; by default they are refused.",
-        ),
-    ] = None,
+    missing: Missing = None,
+    sheet: Sheet = None,
+    header_row: HeaderRow = None,
     given: Annotated[
         Path | None,
         typer.Option(help="Corrections saved on the page of this batch, or an export of Label Studio: .json."),
@@ -382,6 +380,8 @@ def classify_command(
                 text=text,
                 id_column=id_column,
                 missing=missing,
+                sheet=sheet,
+                header_row=header_row,
                 trust_pickle=trust_pickle,
                 skip_bad=skip_bad,
                 method=method,

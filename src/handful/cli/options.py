@@ -27,6 +27,29 @@ SkipBad = Annotated[
 ]
 
 
+Missing = Annotated[
+    str | None,
+    typer.Option(
+        metavar="mean",
+        help="Fill missing numbers of vectors with the mean of the examples' column; by default they are refused.",
+    ),
+]
+
+
+Sheet = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Sheet of .xlsx files; by default the first with a table. Or: book.xlsx/NAME."),
+]
+
+
+HeaderRow = Annotated[
+    int | None,
+    typer.Option(
+        metavar="LINE", help="Line of tables with the names of their columns, counted from 1, if there is more above."
+    ),
+]
+
+
 def given_options(context: typer.Context) -> list[str]:
     """Return the options on the command line, in the order of the help."""
     sources = {one.opts[0]: context.get_parameter_source(one.name or "") for one in context.command.params}

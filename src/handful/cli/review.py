@@ -17,9 +17,10 @@ from handful.cli.terminal import Interrupted, data
 FROM_CLASSIFY = (
     *("names", "segments", "precursor", "sequence", "pool", "order", "coarse", "candidates", "prior", "unknown"),
     *("expect_unknown", "report", "group_by", "backbone", "features", "labels", "text", "id_column", "missing"),
+    *("sheet", "header_row"),
     *("given", "new_class", "tasks", "trust_pickle", "skip_bad", "device"),
 )
-READ = ("names", "segments", "features", "labels", "text", "missing", "trust_pickle", "skip_bad")
+READ = ("names", "segments", "features", "labels", "text", "missing", "sheet", "header_row", "trust_pickle", "skip_bad")
 KNOWN = ("candidates", "prior", "given", "sequence", "pool", "order", "coarse", "precursor")
 
 

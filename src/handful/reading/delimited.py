@@ -35,6 +35,7 @@ from handful.reading.header import (
     holds_items,
     is_blank,
     is_clear_comma,
+    no_header,
     not_a_number,
     refuse_equal_names,
     refuse_unnamed,
@@ -130,15 +131,21 @@ def _header(
     path: Path, encoding: str, delimiters: Sequence[str], asked: Asked
 ) -> tuple[tuple[int, list[str]], list[list[str]], str]:
     """Return the columns with their line, some rows below, and the delimiter that gives most columns."""
-    found = []
+    found, start = [], asked.header_row or 0
     for delimiter in delimiters:
         with io.TextIOWrapper(opened_bytes(path), encoding=encoding, newline="") as text, _long_values():
             reader = csv.reader(text, delimiter=delimiter)
             filled = ((reader.line_num, row) for row in reader if not all(map(is_blank, row)))
-            found.append((list(islice(filled, LOOKED_AT + 1)), delimiter))
+            found.append((list(islice((one for one in filled if one[0] >= start), LOOKED_AT + 1)), delimiter))
     if not any(rows for rows, _ in found):
+        if start:
+            raise no_header(start, str(path))
         raise BankError(f"{path} has no rows; expected a header, and one row per item")
-    (first, *below), delimiter = max(found, key=lambda one: sum(not is_blank(cell) for cell in one[0][0][1]))
+    (first, *below), delimiter = max(
+        ((rows, by) for rows, by in found if rows), key=lambda one: sum(not is_blank(cell) for cell in one[0][0][1])
+    )
+    if start and first[0] != start:
+        raise no_header(start, str(path))
     # A header has several names, in the places of the values below it.
     if sum(not is_blank(cell) for cell in first[1]) < 2 or not any(len(row) >= len(first[1]) for _, row in below):
         below_title = [(place, by, rows) for rows, by in found if (place := header_place(rows, asked))]

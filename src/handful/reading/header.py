@@ -40,15 +40,18 @@ THOUSANDS = re.compile(r"\s*[-+]?[0-9]{1,3}(?:[.' \xa0][0-9]{3})+(?:,[0-9]+)?\s*
 
 
 class Asked(NamedTuple):
-    """What the caller named: columns of vectors and of texts, whether pickles are trusted, and how gaps are read.
+    """What the caller named: columns of vectors and of texts, whether pickles are trusted, and where the table is.
 
     With `gaps`, missing numbers of a vector are read as NaN, unless all are missing; otherwise the row is left out.
+    `sheet` is one of a spreadsheet, and `header_row` the line with the names of the columns, counted from 1.
     """
 
     features: str | None = None
     text: str | None = None
     trust_pickle: bool = False
     gaps: bool = False
+    sheet: str | None = None
+    header_row: int | None = None
 
 
 def find_column(columns: Iterable[str], asked: str | None, likely: Sequence[str], role: str, where: str) -> str:
@@ -164,8 +167,10 @@ def header_place(rows: Sequence[tuple[int, Sequence[Any]]], asked: Asked) -> int
     """Return which of the rows has the names of the columns: the first, or one below a title.
 
     A title has one value, where most rows below have several. `rows` are the first ones that are not blank, each with
-    its line.
+    its line. If the caller named the line, it is the first.
     """
+    if asked.header_row is not None:
+        return 0
     filled = [[cell for cell in row if not is_blank(cell)] for _, row in rows[: LOOKED_AT + 1]]
     if len(filled) < 2 or len(filled[0]) != 1 or median(map(len, filled[1:])) < 2:
         return 0
@@ -181,7 +186,12 @@ def warn_of_title(rows: Sequence[tuple[int, Sequence[Any]]], place: int, where: 
     said = (
         f"{where}: line {rows[0][0]} is taken for a title, {title!r:.60}, and line {rows[place][0]} for the names of "
     )
-    warnings.warn(TableWarning(f"{said}the columns; delete what is above these if that is wrong"), stacklevel=2)
+    warnings.warn(TableWarning(f"{said}the columns; `header_row` (--header-row) names another"), stacklevel=2)
+
+
+def no_header(line: int, where: str) -> BankError:
+    """Return the error for a line that should have the names of the columns, and is blank or not there."""
+    return BankError(f"{where} has no names of columns in line {line}; count the lines from 1, blank ones too")
 
 
 def refuse_equal_names(names: Sequence[str], where: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -10,7 +10,7 @@ from typing import Any
 
 from handful.banks import store
 from handful.banks.bank import FeatureBank
-from handful.errors import BankError
+from handful.errors import BankError, OptionError
 from handful.machine.untrusted import refuse_irregular
 from handful.reading.cells import read_cells
 from handful.reading.contents import IMAGE_SUFFIXES, NOT_READ, FolderFiles
@@ -53,6 +53,8 @@ HINTS = {
 PACKED = (".csv", ".tsv", ".jsonl")
 # Files of which single rows can be unreadable.
 WITH_ROWS = (".csv", ".tsv", ".txt", ".jsonl", ".xlsx", ".parquet", ".pq", ".mgf", ".msp", ".mzml")
+# Files with the names of columns in one of their lines.
+WITH_HEADER = (".csv", ".tsv", ".txt", ".xlsx")
 # Files of which vectors are no column: they are made from something else, or stand alone.
 NO_COLUMNS = (".npy", ".mgf", ".msp", ".mzml")
 
@@ -64,6 +66,8 @@ def read(
     text: str | None = None,
     trust_pickle: bool = False,
     skip_bad: bool = False,
+    sheet: str | None = None,
+    header_row: int | None = None,
 ) -> Table:
     r"""Read vectors, texts or images, and their columns, from any supported file or folder, or from what is in hand.
 
@@ -95,6 +99,11 @@ def read(
         it: use this only for files whose author you trust.
     skip_bad : bool
         Whether to leave out rows that cannot be read however many they are.
+    sheet : str, optional
+        Sheet of an `.xlsx` file; by default the first with a table.
+    header_row : int, optional
+        Line of a `.csv`, `.tsv`, `.txt` or `.xlsx` file with the names of the columns, counted from 1; by default the
+        first, or the first below a title.
 
     Returns
     -------
@@ -110,7 +119,9 @@ def read(
     >>> table.n_rows, table.text, list(table.columns)
     (2, 'text', ['ticket', 'text'])
     """
-    return _read_checked(path, Asked(features, text, trust_pickle), skip_bad)
+    asked = Asked(features, text, trust_pickle, sheet=sheet, header_row=header_row)
+    refuse_useless([path], sheet, header_row)
+    return _read_checked(path, asked, skip_bad)
 
 
 def _read_checked(path: Any, asked: Asked, skip_bad: bool) -> Table:
@@ -132,6 +143,8 @@ def read_input(
     trust_pickle: bool = False,
     skip_bad: bool = False,
     gaps: bool = False,
+    sheet: str | None = None,
+    header_row: int | None = None,
 ) -> Table:
     """Read one of several inputs: arguments that its kind of file cannot have are meant for the others.
 
@@ -140,7 +153,8 @@ def read_input(
     if not has_columns(path):
         features = text = None
     bad = skip_bad and not in_hand(path) and may_have_bad_rows(Path(path))
-    return _read_checked(path, Asked(features, text, trust_pickle, gaps), bad)
+    sheet, header_row = sheet if takes_sheet(path) else None, header_row if has_header(path) else None
+    return _read_checked(path, Asked(features, text, trust_pickle, gaps, sheet, header_row), bad)
 
 
 def has_columns(path: Any) -> bool:
@@ -150,6 +164,27 @@ def has_columns(path: Any) -> bool:
     path = Path(path)
     ending = _ending(path)
     return bool(parquet_files(path)) if ending is None else ending not in NO_COLUMNS
+
+
+def refuse_useless(inputs: Sequence[Any], sheet: str | None, header_row: int | None) -> None:
+    """Refuse a sheet, or a line of names, that no input has."""
+    called = " and ".join("what is in hand" if in_hand(one) else str(one) for one in inputs)
+    if sheet is not None and not any(map(takes_sheet, inputs)):
+        raise OptionError(f"a sheet is for an .xlsx file whose path names none; got {called}: leave sheet out")
+    if header_row is not None and not any(map(has_header, inputs)):
+        raise OptionError(f"header_row is for {', '.join(WITH_HEADER)} files; got {called}: leave it out")
+    if header_row is not None and header_row < 1:
+        raise OptionError(f"lines are counted from 1, so header_row cannot be {header_row}; it is that of the names")
+
+
+def takes_sheet(path: Any) -> bool:
+    """Tell whether a sheet can be named: of a spreadsheet whose path names none."""
+    return not in_hand(path) and book_above(Path(path)) == Path(path)
+
+
+def has_header(path: Any) -> bool:
+    """Tell whether the names of columns are in a line of a file."""
+    return not in_hand(path) and _ending(Path(path)) in WITH_HEADER
 
 
 def may_hold_pickles(path: Path) -> bool:

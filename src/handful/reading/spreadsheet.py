@@ -24,6 +24,7 @@ from handful.reading.header import (
     find_column,
     header_place,
     is_blank,
+    no_header,
     no_items,
     refuse_equal_names,
     warn_of_title,
@@ -52,7 +53,7 @@ def read_spreadsheet(path: Path, asked: Asked) -> Table:
     file = book_above(path)
     assert file is not None
     refuse_irregular(file, BankError)
-    named = None if file == path else path.relative_to(file).as_posix()
+    named = asked.sheet if file == path else path.relative_to(file).as_posix()
     sheets = _sheets(file, named)
     first, failed = next(iter(sheets)), list[BankError]()
     for name, (rows, lines, budget) in sheets.items():
@@ -63,11 +64,13 @@ def read_spreadsheet(path: Path, asked: Asked) -> Table:
             continue
         if name != first:
             said = f"{path}: the table is on the sheet {name!r}, because {first!r} has none that can be read"
-            warnings.warn(TableWarning(f"{said}; {path}/{name} names it"), stacklevel=2)
+            warnings.warn(TableWarning(f"{said}; `sheet` (--sheet) or {path}/{name} names it"), stacklevel=2)
         return table
     others = [name for name in sheets if name != first]
     raise BankError(
-        f"{failed[0]}. That is the sheet {first!r}; {file}/{others[0]} is another" if others else str(failed[0])
+        f"{failed[0]}. That is the sheet {first!r}; {others[0]!r} is another, see `sheet` (--sheet)"
+        if others
+        else str(failed[0])
     ) from failed[0]
 
 
@@ -140,6 +143,11 @@ def _column(letters: str) -> int:
 def _table(rows: list[Any], lines: array[int], budget: Budget, asked: Asked, where: str) -> Table:
     if len(lines) < 2:
         raise BankError(f"{where} has no rows; expected a header, and one row per item")
+    if asked.header_row is not None:
+        if asked.header_row not in lines[:-1]:
+            raise no_header(asked.header_row, where)
+        start = lines.index(asked.header_row)
+        rows, lines = rows[start:], lines[start:]
     looked = list(zip(lines, rows[: LOOKED_AT + 1], strict=False))
     if index := header_place(looked, asked):
         warn_of_title(looked, index, where)
