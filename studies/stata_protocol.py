@@ -43,8 +43,7 @@ from handful.extraction.backbones import load_backbone
 from handful.fewshot import Draw, FixedSupport, TaskBatch, TaskSpec, UniformOverPool
 from handful.fewshot.reports.summary import Estimate
 from handful.fewshot.reports.tables import markdown_table
-from handful.fewshot.tasks.query import Picks, round_to_sum
-from handful.fewshot.tasks.randomness import generator, uniforms
+from handful.fewshot.tasks.rules import Picks, generator, round_to_sum, uniforms
 from pages import Page, dots, keep, kept
 
 RESULTS = Path(__file__).parent / "results" / "stata_protocol"

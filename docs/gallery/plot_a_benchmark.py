@@ -35,7 +35,7 @@ for column in columns:
     print(f"{column.title}: {100 * difference.mean:+.1f} ± {100 * difference.half_width:.1f} points")
 
 # %%
-# Means with 95 % intervals. ``handful report`` draws the same, with tables, ranks and hashes, on one page.
+# Means with 95 % intervals. ``handful report`` draws the same, with tables and hashes, on one page.
 
 figure, axis = plt.subplots(figsize=(5, 3.4), layout="constrained")
 for k, mark in enumerate("^os"):

@@ -304,7 +304,7 @@ def test_any_magnitude_is_answered_with_numbers_or_refused_with_a_sentence(name)
     for exponent, dtype in (*magnitudes, (-5, torch.float64), (6, torch.float64)):
         solution, refused = answer_or_sentence(name, scaled(random_task(5, dtype=dtype), 10.0**exponent))
         if solution is None:
-            assert "first, or multiply all features" in refused or "multiply them by a large number" in refused
+            assert "first, or multiply all features" in refused
             assert dtype == torch.float32
             assert not -3 < exponent < 7
             continue
@@ -318,7 +318,7 @@ def test_after_its_transform_a_method_does_not_see_the_scale(name):
     kind = method_of(name).transform
     ready = partial(fewshot.transform, "l2" if kind in ("cl2n", "raw") else kind)
     task = random_task(4, dtype=torch.float32)
-    near, *others = (solve(name, ready(scaled(task, 2.0**exponent))) for exponent in (0, -120, 120))
+    near, *others = (solve(name, ready(scaled(task, 2.0**exponent))) for exponent in (0, -40, 20))
     # The offset of PT-MAP's transform is small beside features near one, and nothing beside larger ones.
     atol = SINGLE_ROUNDING.get(name, 1e-2 if name.startswith("pt_map") else 1e-4)
     for far in others:

@@ -91,7 +91,7 @@ def test_pt_maps_chain_has_the_distances_of_the_published_one():
 @pytest.mark.parametrize(
     "name", ["l2", "range_scale", "range_scale_public_code", "pt_map_preprocess", "cl2n", "found_scale"]
 )
-@pytest.mark.parametrize("exponent", [-125, -40, 40, 120])
+@pytest.mark.parametrize("exponent", [-40, 20])
 def test_features_of_any_scale_give_the_same_but_for_a_constant(name, exponent):
     task = random_task(3, dtype=torch.float32)
     base = torch.linspace(-1, 1, task.dim)
@@ -108,13 +108,13 @@ def test_features_of_any_scale_give_the_same_but_for_a_constant(name, exponent):
         torch.testing.assert_close(one, other + offset, rtol=0, atol=1e-3 if name.startswith("pt_map") else 1e-5)
 
 
-def test_features_that_have_lost_digits_are_refused():
+def test_features_beyond_the_range_of_their_type_are_refused():
     task = random_task(3, dtype=torch.float32)
-    lost = task.with_features(task.support * 1e-42, task.query * 1e-42)
-    with pytest.raises(
-        TaskError, match=r"features of task 0 are at most .*e-4.*multiply them by a large number before"
-    ):
-        fewshot.transform("l2", lost)
+    for factor in (1e-42, 1e20):
+        with pytest.raises(
+            TaskError, match=r"features of task 0 are .*; multiply all features by a number that brings"
+        ):
+            fewshot.transform("l2", task.with_features(task.support * factor, task.query * factor))
 
 
 def test_the_mean_of_a_task_is_over_support_and_query():

@@ -26,8 +26,7 @@ from handful.fewshot.numerics.geometry import (
     masked,
     soft_moments,
 )
-from handful.fewshot.numerics.simplex import SoftLabels, entropy
-from handful.fewshot.numerics.vectors import half_squared_distances
+from handful.fewshot.numerics.vectors import SoftLabels, entropy, half_squared_distances
 from handful.fewshot.solution import DescriptionLength, Solution
 from handful.fewshot.task import TaskBatch
 from handful.shapes import Bool, Float, Int

@@ -13,7 +13,6 @@ from torch import Tensor
 
 from handful.arguments import whole
 from handful.errors import TaskError
-from handful.fewshot.numerics.vectors import magnitudes
 from handful.shapes import Bool, Float, Int
 
 Array: TypeAlias = Tensor | npt.NDArray[Any]
@@ -167,13 +166,8 @@ class TaskBatch:
 
     @cached_property
     def magnitude(self) -> Float[Tensor, "task"]:
-        """Length of the longest vector of each task, over support and query, without padding.
-
-        If squares do not fit the dtype, it is the largest absolute value in the vector, so it is never infinite.
-        """
-        of_support, of_query = (
-            magnitudes(getattr(self, name)).where(self.present(name), 0).amax(-1) for name in ("support", "query")
-        )
+        """Largest absolute value of each task, over support and query, without padding."""
+        of_support, of_query = (self.zeroed(name).abs().amax((-2, -1)) for name in ("support", "query"))
         return torch.maximum(of_support, of_query)
 
     def present(self, name: str) -> Bool[Tensor, "#task row"]:

@@ -2,10 +2,8 @@
 
 No method transforms features by itself. `METHODS[...].transform` names the transform that published results used.
 
-All but `raw` give the same result for features of any scale. If the longest vector of a task is far from one, features
-are first multiplied by a power of two, which changes no digit. Otherwise squares would overflow or underflow, and
-constants (the offset of `pt_map_preprocess`, the minimum that `range_scale_public_code` subtracts) would outweigh the
-rest.
+Features that are far from one are multiplied by a power of two first, which changes no digit, if a transform has a
+constant: the offset of `pt_map_preprocess`, or the minimum that `range_scale_public_code` subtracts.
 """
 
 from __future__ import annotations
@@ -21,14 +19,16 @@ from handful.errors import TaskError, TransformError, UnknownNameError
 from handful.fewshot.numerics.fixed_point import concatenated
 from handful.fewshot.numerics.geometry import labelled_moments
 from handful.fewshot.numerics.scale import found_factor
-from handful.fewshot.numerics.vectors import magnitudes, to_near_one, unit
+from handful.fewshot.numerics.vectors import unit
 from handful.fewshot.task import Array, TaskBatch
 from handful.shapes import Float
 
 # Exponent and offset of PT-MAP's power transform, as its authors published them.
 POWER, POWER_OFFSET = 0.5, 1e-6
-# A task whose longest vector is in this range is not rescaled.
+# A task whose largest number is in this range is not rescaled.
 SMALLEST, LARGEST = 2.0**-12, 2.0**12
+# Room for temperatures and for sums over points and dimensions when features are raised to their fourth power.
+HEADROOM = 100
 # Numbers in the points and distances of the tasks whose scale is found together: 64 MB of float32.
 FOUND_SCALE_NUMBERS = 16_000_000
 
@@ -50,7 +50,6 @@ def l2_times(task: TaskBatch, *, factor: float) -> TaskBatch:
 
 def range_scale(task: TaskBatch) -> TaskBatch:
     """`z_j ← (z_j - min_Q z_j) / (max_Q z_j - min_Q z_j)`: scale each dimension by its range over the task's query."""
-    task = _near_one(task)
     low, width = _query_range(task)
     # The second step is done in place: allocating memory for a large support costs more than the arithmetic.
     return task.with_features((task.support - low).div_(width), (task.query - low).div_(width))
@@ -81,16 +80,11 @@ def cl2n(task: TaskBatch, *, base_mean: Array | Sequence[float]) -> TaskBatch:
             f"base_mean must have one number per dimension, shape ({task.dim},), got shape {tuple(origin.shape)}; "
             "give the mean feature of the base classes"
         )
-    largest = torch.maximum(task.magnitude.max(), magnitudes(origin))
-    if not SMALLEST <= float(largest) <= LARGEST:
-        factor = to_near_one(largest)
-        task, origin = task.with_features(task.support * factor, task.query * factor), origin * factor
     return task.with_features(unit(task.support - origin), unit(task.query - origin))
 
 
 def task_cl2n(task: TaskBatch) -> TaskBatch:
     """`z ← (z - z̄) / ‖z - z̄‖`, with z̄ the mean over support and query of the task (Boudiaf et al., CVPR 2023)."""
-    task = _near_one(task)
     sums = [task.zeroed(name).sum(-2, keepdim=True) for name in ("support", "query")]
     counts = [task.present(name).sum(-1)[:, None, None] for name in ("support", "query")]
     mean = (sums[0] + sums[1]) / (counts[0] + counts[1])
@@ -169,8 +163,8 @@ def transform(name: str, task: TaskBatch, **parameters: object) -> TaskBatch:
             f"transform {name!r} takes {_listed(wanted)} in addition to the task, got {_listed(tuple(parameters))}; "
             f"call transform({', '.join([repr(name), 'task', *(f'{p}=...' for p in wanted)])})"
         )
-    if name != "raw":
-        refuse_lost_digits(task)
+    if name != "raw":  # squares must not underflow
+        refuse_magnitudes(task, torch.finfo(task.dtype).tiny ** 0.5, "multiply all features by a number")
     return TRANSFORMS[name](task, **parameters)
 
 
@@ -185,24 +179,25 @@ def _listed(names: tuple[str, ...]) -> str:
     return ", ".join(names) or "nothing"
 
 
-def refuse_lost_digits(task: TaskBatch) -> None:
-    """Refuse tasks whose features are all so small that their dtype has lost digits."""
-    lost = (task.magnitude > 0) & (task.magnitude < torch.finfo(task.dtype).tiny)
-    if bool(lost.any()):
-        t = int(lost.nonzero()[0])
+def refuse_magnitudes(task: TaskBatch, least: float, advice: str) -> None:
+    """Refuse features that are too small, or whose fourth powers might overflow; `advice` says what to do."""
+    most = torch.finfo(task.dtype).max ** 0.25 / HEADROOM
+    wrong = (task.magnitude > most) | ((task.magnitude < least) & (task.magnitude > 0))
+    if bool(wrong.any()):
+        t = int(wrong.nonzero()[0])
         raise TaskError(
-            f"the features of task {t} are at most {float(task.magnitude[t]):.2g}, so small that {task.dtype} has lost "
-            "digits of them; multiply them by a large number before converting them to that dtype"
+            f"the features of task {t} are numbers of up to {float(task.magnitude[t]):.2g}, but numbers between "
+            f"{least:.2g} and {most:.2g} are needed to compute in {task.dtype}; {advice} that brings them near one"
         )
 
 
 def _near_one(task: TaskBatch) -> TaskBatch:
     """Multiply features far from one by a power of two per task, or by a single one if tasks share a support."""
     largest = task.magnitude.amax(0, keepdim=True) if len(task.support) == 1 else task.magnitude
-    ordinary = (largest >= SMALLEST) & (largest <= LARGEST) | (largest == 0)
-    if bool(ordinary.all()):
+    far = (largest < SMALLEST) | (largest > LARGEST)
+    if not bool(far.any()):
         return task
-    factor = to_near_one(largest).where(~ordinary, 1).reshape(-1, 1, 1)
+    factor = torch.ldexp(torch.ones_like(largest), -torch.frexp(largest).exponent).where(far, 1).reshape(-1, 1, 1)
     return task.with_features(task.support * factor, task.query * factor)
 
 

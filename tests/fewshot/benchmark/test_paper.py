@@ -1,19 +1,20 @@
+"""Plans of the paper, and the numbers it printed."""
+
+import json
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
 from handful import FeatureBank
 from handful.errors import PlanError
-from handful.fewshot.benchmark.paper import (
-    PAPER_PLANS,
-    TABLE_1_METHODS,
-    accuracy_against_k_eff,
-    table1,
-    table2,
-)
-from handful.fewshot.benchmark.plan import bound_plan
+from handful.fewshot import Balanced, FixedSupport, ShotsPerClass, TaskSpec, UniformOverPool, UnknownClasses
+from handful.fewshot.benchmark import paper
+from handful.fewshot.benchmark.paper import TABLE_1_METHODS, published_accuracy, table1, table2, why_unpublished
+from handful.fewshot.benchmark.plan import Cell, bound_plan
 from handful.fewshot.benchmark.run import Material, run_range
 from tests.banks_at_hand import random_bank
+from tests.conftest import SHARED
 
 
 @pytest.fixture(scope="module")
@@ -46,9 +47,9 @@ def test_values_of_the_public_configurations(banks):
     assert by["mini", "paddle"].options == {}
 
 
-@pytest.mark.parametrize("name", list(PAPER_PLANS))
+@pytest.mark.parametrize("name", list(paper.PAPER_PLANS))
 def test_every_plan_can_be_run(banks, name):
-    plan = bound_plan(PAPER_PLANS[name](banks, n_tasks=1), banks)
+    plan = bound_plan(paper.PAPER_PLANS[name](banks, n_tasks=1), banks)
     quick = [cell for cell in plan if cell.method in ("paddle", "soft_kmeans", "laplacian_shot", "bd_cspn")]
     assert quick
     # Ten of a grid's cells, spread over it.
@@ -66,7 +67,7 @@ def test_table_2_has_a_fixed_support_from_a_bank_of_its_own(banks):
 
 
 def test_accuracy_against_k_eff_has_the_axis_of_the_stored_results(banks):
-    plan = accuracy_against_k_eff(banks)
+    plan = paper.accuracy_against_k_eff(banks)
     axes = {}
     for cell in plan:
         axes.setdefault((cell.bank, cell.spec.support, cell.method), []).append(cell.spec.query.k_eff)
@@ -80,3 +81,69 @@ def test_missing_banks_are_named(banks):
         table1({})
     with pytest.raises(PlanError, match="named 'inat_support'"):
         table2({"inat": banks["inat"]})
+
+
+PAPER = TaskSpec(ShotsPerClass(10), UniformOverPool(5))
+CELL = Cell("tiered", PAPER, "paddle", split="test", bank_shape=(160, 512))
+
+
+def test_numbers_stand_beside_the_cells_they_belong_to():
+    assert published_accuracy(CELL) == 62.5
+    assert published_accuracy(replace(CELL, method="soft_kmeans", transform="")) == 35.8
+    assert published_accuracy(replace(CELL, method="ici", transform="")) is None  # intractable, says the paper
+    fixed = replace(PAPER, support=FixedSupport.whole([0, 1, 2, 3, 4]))
+    inat = Cell("inat", fixed, "paddle", support_bank="inat_support", bank_shape=(227, 512))
+    assert published_accuracy(inat) == 84.3
+    assert why_unpublished(inat) == ""
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"bank": "clinc150"},
+        {"method": "tim_adm"},
+        {"options": {"complexity_weight": 10.0}},
+        {"spec": replace(PAPER, query=UniformOverPool(2))},
+        {"spec": replace(PAPER, query=Balanced(5))},
+        {"spec": replace(PAPER, n_query=50)},
+        {"spec": replace(PAPER, support=ShotsPerClass(7))},
+        {"spec": replace(PAPER, n_classes=20)},
+        {"spec": replace(PAPER, unknown=UnknownClasses(2, 0.1))},
+    ],
+)
+def test_other_protocols_have_none(change):
+    other = replace(CELL, **change)
+    assert published_accuracy(other) is None
+    assert why_unpublished(other) == ""
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"bank_shape": (150, 512)}, "has 150 classes in its split 'test' and 512 dimensions, but the test split of"),
+        ({"bank_shape": (160, 384)}, "has 160 classes in its split 'test' and 384 dimensions, but the test split of"),
+        ({"bank_shape": (150, 384), "split": ""}, "has 150 classes and 384 dimensions, but the test split of"),
+        ({"split": "validation"}, "in its split 'validation'"),
+        ({"bank_shape": (0, 0)}, "has 0 classes"),  # a cell that is not bound to a bank
+    ],
+)
+def test_other_classes_and_other_networks_have_none_and_it_is_said_why(change, why):
+    other = replace(CELL, **change)
+    assert published_accuracy(other) is None
+    assert why in why_unpublished(other)
+    assert why_unpublished(other).endswith("of tiered-ImageNet has 160, with 512 from ResNet-18")
+
+
+def test_all_of_table_1_is_here():
+    file = SHARED / "paper_results.json"
+    if not file.is_file():
+        pytest.skip("the paper's tables are not here: expected shared/paper_results.json beside the repository")
+    rows = json.loads(file.read_text())["table1_benchmark"]
+    banks = {pair: name for name, pair in paper.PAPER_BANKS.items()}
+    methods = {name: key for key, name in paper.PAPER_METHODS.items()}
+    for row in rows:
+        spec = TaskSpec(ShotsPerClass(row["shots"]), UniformOverPool(5))
+        shape = row["K"], paper.DIMENSIONS[row["backbone"]]
+        cell = Cell(banks[row["dataset"], row["backbone"]], spec, methods[row["method"]], bank_shape=shape)
+        assert published_accuracy(cell) == row["accuracy"]
+    assert "NeurIPS 2022" in paper.source_of_numbers()

@@ -5,7 +5,8 @@ import torch
 
 from handful import fewshot
 from handful.fewshot.frame import Frame
-from handful.fewshot.methods.tim import InformationProblem, TimAdmOptions, TimOptions, probabilities
+from handful.fewshot.methods.tim import InformationProblem, TimAdmOptions, TimOptions, probabilities, tsallis_slope
+from handful.fewshot.numerics.vectors import entropy
 from tests.tasks_at_hand import random_task
 
 
@@ -96,3 +97,16 @@ def test_blocks_change_nothing(method, monkeypatch):
     cut = fewshot.solve(method, task, max_iter=5, temperature=0.5)
     torch.testing.assert_close(whole.log_assignments, cut.log_assignments)
     torch.testing.assert_close(whole.prototypes, cut.prototypes)
+
+
+@pytest.mark.parametrize("order", [0.5, 1.0, 1.0 + 1e-9, 2.0, 5.0])
+def test_tsallis_slope_is_the_derivative_along_the_simplex(order):
+    p = torch.tensor([0.2, 0.5, 0.3], dtype=torch.float64)
+    slope = tsallis_slope(p.log(), order)
+    along, h = torch.tensor([1.0, -3.0, 2.0], dtype=torch.float64), 1e-5
+
+    def tsallis(p: torch.Tensor) -> torch.Tensor:
+        return entropy(p) if abs(order - 1) < 1e-6 else (1 - (p**order).sum(-1)) / (order - 1)
+
+    change = (tsallis(p + h * along) - tsallis(p - h * along)) / (2 * h)
+    torch.testing.assert_close((slope * along).sum(), change, atol=1e-7, rtol=1e-7)

@@ -1,4 +1,6 @@
-"""Vectors: magnitudes at the ends of what floats hold, distances, neighbours."""
+"""Vectors: distances, cosines, neighbours; softmax without denormals, projection onto the simplex, entropies."""
+
+import math
 
 import pytest
 import torch
@@ -9,32 +11,12 @@ from sklearn.neighbors import NearestNeighbors
 from handful.fewshot.numerics.vectors import (
     cosines,
     half_squared_distances,
-    magnitudes,
+    lowest_log,
     neighbour_affinities,
-    to_near_one,
+    project_to_simplex,
+    softmax,
     unit,
 )
-
-DTYPES = [torch.float32, torch.float64]
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_magnitudes_are_finite_where_lengths_are_not(dtype):
-    limits = torch.finfo(dtype)
-    vectors = torch.tensor([[3.0, 4.0], [limits.max, -limits.max], [limits.tiny, 0.0], [0.0, 0.0]], dtype=dtype)
-    assert magnitudes(vectors).tolist() == [5.0, limits.max, limits.tiny, 0.0]
-    assert magnitudes(vectors[0]).tolist() == 5.0
-    assert magnitudes(vectors[1]).tolist() == limits.max
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_a_power_of_two_brings_any_number_near_one_without_losing_a_digit(dtype):
-    limits = torch.finfo(dtype)
-    sizes = torch.tensor([limits.max, 1e20, 3.0, 1.0, 1e-20, limits.tiny], dtype=dtype)
-    factors = to_near_one(sizes)
-    assert ((sizes * factors >= 2) & (sizes * factors < 4)).all()
-    assert torch.equal(sizes * factors / factors, sizes)
-    assert (torch.frexp(factors).mantissa == 0.5).all()
 
 
 def test_definition():
@@ -61,19 +43,6 @@ def test_cosines_are_torchs_and_zero_for_a_zero_vector():
     torch.testing.assert_close(unit(x).norm(dim=-1), torch.ones(2, 4, dtype=torch.float64))
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_unit_vectors_have_unit_length_whatever_the_magnitude(dtype):
-    generator = torch.Generator().manual_seed(0)
-    vectors = torch.randn(5, 7, dtype=dtype, generator=generator)
-    limits = torch.finfo(dtype)
-    for factor in (limits.max / 8, limits.max**0.6, 1.0, limits.tiny**0.6, limits.tiny * 8):
-        found = unit(vectors * factor)
-        torch.testing.assert_close(found, unit(vectors), rtol=8 * limits.eps, atol=limits.eps)
-    mixed = torch.cat([vectors * (limits.max / 8), vectors, 0 * vectors])
-    assert torch.equal(unit(mixed)[10:], 0 * vectors)
-    torch.testing.assert_close(unit(mixed)[:5], unit(mixed)[5:10])
-
-
 @given(seed=st.integers(0, 1000), n_neighbours=st.integers(1, 6))
 def test_it_is_scikit_learns_graph(seed, n_neighbours):
     points = torch.randn(3, 12, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
@@ -87,3 +56,42 @@ def test_padding_is_nobodys_neighbour_and_few_points_have_few():
     points = torch.tensor([[[0.0], [0.1], [5.0]]])
     mask = torch.tensor([[True, False, True]])
     assert neighbour_affinities(points, mask, 2)[0].tolist() == [[0, 0, 1], [0, 0, 0], [1, 0, 0]]
+
+
+@given(seed=st.integers(0, 1000), scale=st.sampled_from([0.1, 10.0, 1e4]))
+def test_softmax_is_torchs(seed, scale):
+    logits = scale * torch.randn(4, 7, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    soft = softmax(logits)
+    torch.testing.assert_close(soft.log(), logits.log_softmax(-1))
+    torch.testing.assert_close(soft.weights, logits.softmax(-1))
+
+
+def test_minus_infinity_stays_and_arguments_too():
+    logits = torch.tensor([[0.0, -math.inf, 1.0]])
+    before = logits.clone()
+    soft = softmax(logits)
+    assert torch.equal(logits, before)
+    assert soft.log()[0, 1] == -math.inf
+    assert soft.weights[0, 1] == 0
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_no_weight_is_denormal(dtype):
+    logits = torch.linspace(0, 3 * math.log(torch.finfo(dtype).tiny), 2000, dtype=dtype)
+    weights, logs = softmax(logits).weights, logits.log_softmax(-1)
+    assert (weights[weights > 0] > torch.finfo(dtype).tiny).all()
+    kept = logits > lowest_log(dtype) + 0.01
+    torch.testing.assert_close(weights[kept], logs[kept].exp())
+    assert (weights[logits < lowest_log(dtype)] == 0).all()
+
+
+@given(seed=st.integers(0, 1000), scale=st.sampled_from([0.01, 1.0, 100.0]))
+def test_projection_is_the_nearest_point(seed, scale):
+    generator = torch.Generator().manual_seed(seed)
+    points = scale * torch.randn(5, 6, generator=generator, dtype=torch.float64)
+    projected = project_to_simplex(points)
+    torch.testing.assert_close(projected.sum(-1), torch.ones(5, dtype=torch.float64))
+    assert (projected >= 0).all()
+    # Variational characterisation: ⟨x - p, q - p⟩ ≤ 0 for every q of the simplex; its vertices suffice.
+    for vertex in torch.eye(6, dtype=torch.float64):
+        assert (((points - projected) * (vertex - projected)).sum(-1) <= 1e-9 * (1 + scale)).all()

@@ -9,7 +9,6 @@ from handful.fewshot.benchmark.journal import Journal
 from handful.fewshot.benchmark.plan import Cell, bound_plan
 from handful.fewshot.reports.page import write_report
 from tests.banks_at_hand import random_bank
-from tests.fewshot.reports.runs_at_hand import made_up_run, noisy
 from tests.plans_at_hand import SPEC, small_banks
 
 pytest.importorskip("matplotlib")
@@ -66,13 +65,6 @@ def test_ablations_bring_a_table_of_convergence(ablation, journal, tmp_path):
     assert "| method | transform | time to convergence, s | converged |" in (tmp_path / "a/convergence.md").read_text()
     write_report(journal, tmp_path / "b")
     assert not (tmp_path / "b/convergence.md").exists()
-
-
-def test_no_method_is_called_the_best_on_few_tasks(journal, tmp_path):
-    assert "right most often" not in write_report(journal, tmp_path / "few").read_text()
-    many = made_up_run(tmp_path / "run", journal.plan[:2], [noisy(0.5, 40), noisy(0.6, 60)])
-    text = write_report(many, tmp_path / "many").read_text()
-    assert "nearest_prototype is right most often, on " in text
 
 
 def figures_of(journal, out, find_bank=None):

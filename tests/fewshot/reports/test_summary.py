@@ -9,7 +9,6 @@ from handful.fewshot.reports.summary import (
     Estimate,
     columns_of,
     made_with,
-    mean_ranks,
     paired_difference,
     remarks,
     results,
@@ -86,9 +85,7 @@ def test_results_on_the_same_tasks_are_one_column_and_ties_share_first_place(tmp
     assert [r.label for r in first.results] == ["paddle", "soft_kmeans", "paddle (complexity_weight=2)"]
     assert {r.label for r in first.best()} == {"paddle", "paddle (complexity_weight=2)"}
     assert first.title == "toy, 2-shot, K_eff=2, balanced, |Q|=6"
-    assert first.ranks()["soft_kmeans"] == 3.0
-    assert second.ranks() == {"paddle": 1.0}
-    assert mean_ranks([first])["soft_kmeans"] == (3.0, 1)
+    assert [r.label for r in second.results] == ["paddle"]
 
 
 def test_labels_name_the_transform_only_if_it_tells_results_apart(tmp_path):
@@ -133,10 +130,3 @@ def test_what_a_reader_must_know_is_said(tmp_path):
     rows = journal.table().to_pylist()
     journal.append([{**row, "task": row["task"] + 2, "versions": "handful 9"} for row in rows])
     assert remarks(journal) == [f"Rows were made with different versions: {versions_text()} (2); handful 9 (2)."]
-
-
-def test_ranks_need_as_many_tasks_as_a_win(tmp_path):
-    for n, ranks in ((29, {}), (30, {"paddle": 2.0, "soft_kmeans": 1.0})):
-        journal = made_up_run(tmp_path / str(n), (PADDLE, KMEANS), [noisy(0.5, n), noisy(0.9, n)])
-        (column,) = columns_of(results(journal))
-        assert column.ranks() == ranks

@@ -1,4 +1,4 @@
-"""Plans for every table and figure of the paper, as functions of the available banks.
+"""Plans for every table and figure of the paper, as functions of the available banks; and the numbers it printed.
 
 Banks have the names in `PAPER_BANKS`; a plan has the columns of the banks that are given. If a bank has a split `test`,
 tasks are drawn from it, and its split `base` centres the features of methods that ask for it. Every row follows what
@@ -8,14 +8,17 @@ that is from each method's own paper.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
+from functools import cache
+from importlib import resources
 from types import MappingProxyType
 from typing import Any
 
 from handful.errors import PlanError
 from handful.fewshot.benchmark.plan import Banks, Cell, Plan, named_bank
 from handful.fewshot.tasks import FixedSupport, ShotsPerClass, TaskSpec, UniformOverPool
-from handful.fewshot.tasks.support import SupportRule
+from handful.fewshot.tasks.rules import SupportRule
 
 # Names of banks, and what the paper's tables call them: data set and network.
 PAPER_BANKS: Mapping[str, tuple[str, str]] = MappingProxyType(
@@ -180,3 +183,72 @@ def _columns(banks: Banks, wanted: tuple[str, ...]) -> list[tuple[str, SupportRu
 def _inat_support(banks: Banks) -> FixedSupport:
     other = named_bank(banks, INAT_SUPPORT)
     return FixedSupport.whole((other.split("test") if "test" in named_bank(banks, INAT).splits else other).labels)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The paper's numbers, and which cell of a plan each belongs to.
+
+# What the paper calls the methods whose numbers it prints.
+PAPER_METHODS: Mapping[str, str] = MappingProxyType(
+    {
+        "baseline": "Baseline",
+        "ici": "LR+ICI",
+        "bd_cspn": "BD-CSPN",
+        "pt_map": "PT-MAP",
+        "laplacian_shot": "LaplacianShot",
+        "tim": "TIM",
+        "alpha_tim": "alpha-TIM",
+        "paddle": "PADDLE",
+        "soft_kmeans": "K-means",
+    }
+)
+
+
+@cache
+def _content() -> Any:
+    return json.loads(
+        resources.files("handful.fewshot.benchmark").joinpath("published.json").read_text(encoding="utf-8")
+    )
+
+
+def source_of_numbers() -> str:
+    """Where the numbers come from."""
+    return str(_content()["source"])
+
+
+def published_accuracy(cell: Cell) -> float | None:
+    """Accuracy in percent that the paper printed for a cell's column and method; None where it printed none.
+
+    The column is recognised by the name of the bank, by the shots and by the protocol. The bank must have the classes
+    and the dimension of the paper's, see `why_unpublished`. PADDLE with a λ other than the paper's has no published
+    number.
+    """
+    return None if why_unpublished(cell) else _printed(cell)
+
+
+def why_unpublished(cell: Cell) -> str:
+    """Return why the number that the paper printed for a cell of this name is not that of its bank; empty if it is."""
+    if _printed(cell) is None:
+        return ""
+    dataset, backbone = PAPER_BANKS[cell.bank]
+    classes, dimensions = TEST_CLASSES[dataset], DIMENSIONS[backbone]
+    if cell.split in ("", "test") and cell.bank_shape == (classes, dimensions):
+        return ""
+    split = f" in its split {cell.split!r}" if cell.split else ""
+    return (
+        f"has {cell.bank_shape[0]} classes{split} and {cell.bank_shape[1]} dimensions, but the test split of {dataset} "
+        f"has {classes}, with {dimensions} from {backbone}"
+    )
+
+
+def _printed(cell: Cell) -> float | None:
+    """Return what the paper printed for a column of this name, whatever the bank is."""
+    spec = cell.spec
+    known = cell.bank in PAPER_BANKS and cell.method in PAPER_METHODS and "complexity_weight" not in cell.options
+    protocol = (UniformOverPool(K_EFF), N_QUERY, None, None)
+    if not known or (spec.query, spec.n_query, spec.n_classes, spec.unknown) != protocol:
+        return None
+    dataset, backbone = PAPER_BANKS[cell.bank]
+    shots = spec.support.shots if isinstance(spec.support, ShotsPerClass) else None
+    key = [backbone, dataset, shots, PAPER_METHODS[cell.method]]
+    return next((accuracy for *row, accuracy in _content()["rows"] if row == key), None)

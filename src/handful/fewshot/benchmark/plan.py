@@ -31,8 +31,7 @@ from handful.fewshot.tasks import (
     UniformOverPool,
     UnknownClasses,
 )
-from handful.fewshot.tasks.query import QueryRule
-from handful.fewshot.tasks.support import SupportRule
+from handful.fewshot.tasks.rules import QueryRule, SupportRule
 from handful.fewshot.transforms import parameters_of
 from handful.machine.untrusted import read_text
 

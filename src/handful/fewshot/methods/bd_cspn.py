@@ -23,8 +23,7 @@ from torch import Tensor
 from handful.fewshot.frame import Frame
 from handful.fewshot.methods.method import Method, Options, at_least
 from handful.fewshot.numerics.geometry import labelled_moments
-from handful.fewshot.numerics.simplex import softmax
-from handful.fewshot.numerics.vectors import cosines, half_squared_distances
+from handful.fewshot.numerics.vectors import cosines, half_squared_distances, softmax
 from handful.fewshot.solution import Solution
 from handful.fewshot.task import TaskBatch
 from handful.shapes import Bool, Float, Int

@@ -39,8 +39,7 @@ from handful.fewshot.frame import Frame
 from handful.fewshot.methods.method import Method, Options, above, at_least
 from handful.fewshot.numerics.fixed_point import concatenated, fixed_point
 from handful.fewshot.numerics.geometry import masked
-from handful.fewshot.numerics.simplex import SoftLabels, softmax
-from handful.fewshot.numerics.vectors import cosines, unit
+from handful.fewshot.numerics.vectors import SoftLabels, cosines, softmax, unit
 from handful.fewshot.solution import Solution
 from handful.fewshot.task import TaskBatch
 from handful.shapes import Float

@@ -46,7 +46,6 @@ from torch import Tensor
 
 from handful.fewshot.frame import OneAnswer, OneTask, first_of_each_class, solve_each
 from handful.fewshot.methods.method import Method, Options, above, among, at_least
-from handful.fewshot.numerics.vectors import to_near_one
 from handful.fewshot.solution import Solution
 from handful.fewshot.task import TaskBatch
 from handful.shapes import Bool, Float, Int
@@ -183,8 +182,8 @@ def solve_one(task: OneTask, options: IciOptions) -> OneAnswer:
         return query.new_zeros(len(query), 1), 0, True
     n_support = len(support)
     coordinates, basis = principal_coordinates(torch.cat([support, query]), options.n_components)
-    largest = coordinates.abs().max()
-    factor = 1.0 if SMALLEST <= float(largest) <= LARGEST else float(to_near_one(largest))
+    largest = float(coordinates.abs().max())
+    factor = 1.0 if largest == 0 or SMALLEST <= largest <= LARGEST else 2.0 ** -math.floor(math.log2(largest))
     points = (coordinates * factor).numpy()
     trusted = torch.arange(len(points)) < n_support
     classifier = Classifier(options.inverse_penalty, factor)

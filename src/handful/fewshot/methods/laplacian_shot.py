@@ -23,8 +23,7 @@ from torch import Tensor
 from handful.fewshot.frame import Frame, iterate
 from handful.fewshot.methods.method import Method, Options, at_least
 from handful.fewshot.numerics.geometry import masked
-from handful.fewshot.numerics.simplex import SoftLabels, entropy, softmax
-from handful.fewshot.numerics.vectors import half_squared_distances, neighbour_affinities
+from handful.fewshot.numerics.vectors import SoftLabels, entropy, half_squared_distances, neighbour_affinities, softmax
 from handful.fewshot.solution import Solution
 from handful.fewshot.task import TaskBatch
 from handful.shapes import Bool, Float

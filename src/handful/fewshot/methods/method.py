@@ -32,8 +32,6 @@ class Method:
         Paper and venue.
     support_arrays : int
         Number of arrays of shape [support, class] in memory at the same time; zero if the support is summed once.
-    degree : int
-        Highest power of a feature that the method computes; `solve` refuses features whose power would overflow.
     rejects : bool
         Whether the method says of each query how sure it is that none of the classes fits, in `Solution.unknown`.
 
@@ -51,7 +49,6 @@ class Method:
     solve: Callable[[TaskBatch, Any], Solution]
     citation: str
     support_arrays: int = 0
-    degree: int = 2
     rejects: bool = False
 
     def make_options(self, **values: object) -> Any:

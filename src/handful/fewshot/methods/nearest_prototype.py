@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from handful.fewshot.frame import Frame
 from handful.fewshot.methods.method import Method, Options
 from handful.fewshot.numerics.geometry import FeatureSpace
-from handful.fewshot.numerics.simplex import softmax
+from handful.fewshot.numerics.vectors import softmax
 from handful.fewshot.solution import Solution
 from handful.fewshot.task import TaskBatch
 

@@ -43,8 +43,7 @@ from torch import Tensor
 from handful.fewshot.frame import Frame
 from handful.fewshot.methods.method import Method, Options, above, at_least, limited
 from handful.fewshot.numerics.adam import minimised
-from handful.fewshot.numerics.simplex import softmax
-from handful.fewshot.numerics.vectors import unit
+from handful.fewshot.numerics.vectors import softmax, unit
 from handful.fewshot.solution import Solution
 from handful.fewshot.task import TaskBatch
 from handful.shapes import Float

@@ -29,7 +29,7 @@ from torch import Tensor
 from handful.fewshot.frame import GEOMETRIES, Frame, data_length, iterate
 from handful.fewshot.methods.method import Method, Options, among, at_least
 from handful.fewshot.numerics.geometry import Space
-from handful.fewshot.numerics.simplex import SoftLabels, entropy, softmax
+from handful.fewshot.numerics.vectors import SoftLabels, entropy, softmax
 from handful.fewshot.solution import DescriptionLength, Solution
 from handful.fewshot.task import TaskBatch
 from handful.shapes import Float

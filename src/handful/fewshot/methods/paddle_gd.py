@@ -24,8 +24,7 @@ from handful.fewshot.methods.method import Method, Options, above, at_least
 from handful.fewshot.numerics.adam import AdamState, adam_step
 from handful.fewshot.numerics.fixed_point import fixed_point
 from handful.fewshot.numerics.geometry import Moments, masked, soft_moments
-from handful.fewshot.numerics.simplex import entropy, project_to_simplex, softmax
-from handful.fewshot.numerics.vectors import half_squared_distances
+from handful.fewshot.numerics.vectors import entropy, half_squared_distances, project_to_simplex, softmax
 from handful.fewshot.solution import DescriptionLength, Solution
 from handful.fewshot.task import TaskBatch
 from handful.shapes import Bool, Float
@@ -136,12 +135,10 @@ def solve(task: TaskBatch, options: PaddleGDOptions) -> Solution:
     )
 
 
-# Adam squares the gradient of U, which is a squared distance
 METHOD = Method(
     "paddle_gd",
     PaddleGDOptions,
     "range_scale_public_code",
     solve,
     "Martin et al., NeurIPS 2022, ablation by projected gradient descent.",
-    degree=4,
 )

@@ -19,8 +19,7 @@ from torch import Tensor
 from handful.fewshot.frame import Frame, iterate
 from handful.fewshot.methods.method import Method, Options, at_least
 from handful.fewshot.numerics.geometry import masked
-from handful.fewshot.numerics.simplex import SoftLabels, softmax
-from handful.fewshot.numerics.vectors import half_squared_distances
+from handful.fewshot.numerics.vectors import SoftLabels, half_squared_distances, softmax
 from handful.fewshot.solution import Solution
 from handful.fewshot.task import TaskBatch
 from handful.shapes import Bool, Float

@@ -30,9 +30,8 @@ from torch import Tensor
 from handful.fewshot.frame import Frame
 from handful.fewshot.methods.method import Method, Options, above, at_least, limited
 from handful.fewshot.numerics.geometry import masked, soft_moments
-from handful.fewshot.numerics.simplex import SoftLabels, softmax
 from handful.fewshot.numerics.transport import sinkhorn
-from handful.fewshot.numerics.vectors import half_squared_distances, unit
+from handful.fewshot.numerics.vectors import SoftLabels, half_squared_distances, softmax, unit
 from handful.fewshot.solution import Solution
 from handful.fewshot.task import TaskBatch
 from handful.shapes import Float

@@ -22,9 +22,8 @@ import torch
 from handful.fewshot.frame import Frame
 from handful.fewshot.methods.method import Method, Options, above, at_least, limited
 from handful.fewshot.numerics.geometry import soft_moments
-from handful.fewshot.numerics.simplex import softmax
 from handful.fewshot.numerics.transport import sinkhorn
-from handful.fewshot.numerics.vectors import half_squared_distances
+from handful.fewshot.numerics.vectors import half_squared_distances, softmax
 from handful.fewshot.solution import Solution
 from handful.fewshot.task import TaskBatch
 

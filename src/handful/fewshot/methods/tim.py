@@ -47,8 +47,7 @@ from torch import Tensor
 from handful.fewshot.frame import Frame
 from handful.fewshot.methods.method import Method, Options, above, at_least
 from handful.fewshot.numerics.adam import minimised
-from handful.fewshot.numerics.simplex import lowest_log, softmax, tsallis_slope
-from handful.fewshot.numerics.vectors import half_squared_distances
+from handful.fewshot.numerics.vectors import half_squared_distances, lowest_log, softmax
 from handful.fewshot.solution import Solution
 from handful.fewshot.task import TaskBatch
 from handful.shapes import Float
@@ -128,6 +127,17 @@ def probabilities(
     logits.sub_(logits.amax(1, keepdim=True)).clamp_(min=lowest_log(logits.dtype))
     p = logits.exp()
     return p.div_(p.sum(1, keepdim=True)), logits
+
+
+def tsallis_slope(log_probabilities: Tensor, order: float) -> Tensor:
+    """`∂H_α/∂p_k = -α (p_k^{α-1} - 1) / (α - 1)`, element by element, of `H_α(p) = (1 - Σ_k p_k^α) / (α - 1)`.
+
+    A constant that is the same for all classes is left out: it has no effect on derivatives along the simplex. At α = 1
+    this is `-ln p_k`; `expm1` keeps the quotient accurate when the order is close to one.
+    """
+    if order == 1:
+        return -log_probabilities
+    return torch.expm1((order - 1) * log_probabilities).mul_(-order / (order - 1))
 
 
 def information_slope(

@@ -46,8 +46,7 @@ from handful.fewshot.frame import Frame
 from handful.fewshot.methods.method import Method, Options, above, at_least
 from handful.fewshot.numerics.fixed_point import concatenated
 from handful.fewshot.numerics.geometry import Moments, masked, soft_moments
-from handful.fewshot.numerics.simplex import SoftLabels, softmax
-from handful.fewshot.numerics.vectors import neighbour_affinities, unit
+from handful.fewshot.numerics.vectors import SoftLabels, neighbour_affinities, softmax, unit
 from handful.fewshot.solution import Solution
 from handful.fewshot.task import TaskBatch
 from handful.shapes import Bool, Float

@@ -26,7 +26,7 @@ import torch
 
 from handful.fewshot.frame import Frame
 from handful.fewshot.methods.method import Method, Options, above, at_least
-from handful.fewshot.numerics.simplex import softmax
+from handful.fewshot.numerics.vectors import softmax
 from handful.fewshot.solution import Solution
 from handful.fewshot.task import TaskBatch
 

@@ -32,8 +32,7 @@ from torch import Tensor
 
 from handful.fewshot.numerics.fixed_point import fixed_point
 from handful.fewshot.numerics.geometry import GramSpace, Moments, masked
-from handful.fewshot.numerics.simplex import softmax
-from handful.fewshot.numerics.vectors import half_squared_distances, unit
+from handful.fewshot.numerics.vectors import half_squared_distances, softmax, unit
 from handful.shapes import Bool, Float, Int
 
 # D/√R and m. On three data sets of sentences, birds and letters the likelihood of five examples per class alone gives

@@ -1,65 +1,29 @@
-"""Vectors: their lengths at any scale, unit vectors, squared distances, cosines, nearest neighbours.
+"""Vectors: unit length, distances, cosines, neighbours; and points on the simplex: softmax, projection, entropies.
 
-Multiplying by a power of two changes no digit of a float, so results that do not depend on scale stay the same.
+Denormal floats (below 1e-38 in float32) make a product up to a hundred times slower on most processors, and a
+sharply converged assignment matrix is full of them. So logarithms are clamped at `lowest_log` before they are
+exponentiated, and probabilities below `exp(lowest_log)` are exactly zero. The clamp also removes -inf, whose
+exponential takes far longer than that of a finite number (docs/measured/performance.md).
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from handful.shapes import Bool, Float
 
-
-def largest_of(vectors: Float[Tensor, "*batch dim"]) -> Float[Tensor, "*batch"]:
-    """`max_j |z_j|` of each vector."""
-    return torch.maximum(vectors.amax(-1), -vectors.amin(-1))
-
-
-def magnitudes(vectors: Float[Tensor, "*batch dim"]) -> Float[Tensor, "*batch"]:
-    """`‖z‖` of each vector, or `max_j |z_j|` where squares do not fit: finite, and right up to a factor of √d.
-
-    Lengths take half the time of maxima. They are wrong only for a few vectors, for which the maximum is computed.
-    """
-    lengths: Tensor = torch.linalg.vector_norm(vectors, dim=-1)
-    least, _ = squares_fit(vectors.dtype)
-    odd = ~((lengths > least) & (lengths < torch.inf))
-    if bool(odd.any()):
-        lengths[odd] = largest_of(vectors[odd])
-    return lengths
-
-
-def to_near_one(sizes: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
-    """Powers of two that bring these numbers to 2 … 4; one where a number is zero.
-
-    The range starts at two so that the power for the largest floats is a normal number. For the smallest floats, which
-    have fewer digits, the power is capped at the largest power of two.
-    """
-    values = sizes.cpu().numpy()
-    _, exponents = np.frexp(values)
-    least = 3 - np.finfo(values.dtype).maxexp
-    powers = np.ldexp(np.ones_like(values), 2 - np.maximum(exponents, least))
-    return torch.from_numpy(np.where(values > 0, powers, 1).astype(values.dtype)).to(sizes.device)
-
-
-def squares_fit(dtype: torch.dtype) -> tuple[float, float]:
-    """Bounds between which the square of a number keeps all its digits and does not overflow."""
-    limits = torch.finfo(dtype)
-    return math.sqrt(limits.tiny / limits.eps), math.sqrt(limits.max)
+# Clamped values are recognised by their exponential, which is exact up to rounding.
+ABOVE_LOWEST = 1.0001
 
 
 def unit(vectors: Float[Tensor, "*batch dim"]) -> Float[Tensor, "*batch dim"]:
-    """`z / ‖z‖` for vectors of any magnitude; a zero vector stays zero."""
+    """`z / ‖z‖`; a zero vector stays zero, and so does one whose squares underflow."""
     lengths: Tensor = torch.linalg.vector_norm(vectors, dim=-1, keepdim=True)
-    least, _ = squares_fit(vectors.dtype)
-    if not bool(((lengths > least) & (lengths < torch.inf)).all()):
-        # Some squares overflow or underflow, or a vector is zero: scale every vector to a length near one first.
-        vectors = vectors * to_near_one(largest_of(vectors)).unsqueeze(-1)
-        lengths = torch.linalg.vector_norm(vectors, dim=-1, keepdim=True)
-    return vectors / lengths.clamp_(min=torch.finfo(vectors.dtype).tiny)
+    return (vectors / lengths).where(lengths > 0, 0)
 
 
 def half_squared_distances(
@@ -99,3 +63,49 @@ def neighbour_affinities(
         distances = distances.masked_fill(~(mask.unsqueeze(-1) & mask.unsqueeze(-2)), torch.inf)
     nearest = distances.topk(min(n_neighbours, n_points), dim=-1, largest=False)
     return torch.zeros_like(distances).scatter_(-1, nearest.indices, nearest.values.isfinite().to(points.dtype))
+
+
+def lowest_log(dtype: torch.dtype) -> float:
+    """Logarithm below which a probability counts as zero: 0.8 ln(smallest normal), -69.9 for float32.
+
+    The factor 0.8 keeps the product with a small feature normal as well.
+    """
+    return 0.8 * math.log(torch.finfo(dtype).tiny)
+
+
+@dataclass(frozen=True)
+class SoftLabels:
+    """Points on the simplex, `u_nk`: as weights for products, and as logarithms for everything else."""
+
+    weights: Float[Tensor, "*batch class"]
+    logits: Float[Tensor, "*batch class"]
+    largest: Float[Tensor, "*batch 1"]  # of each row of logits
+    log_total: Float[Tensor, "*batch 1"]  # ln Σ exp(logits - largest)
+
+    def log(self) -> Float[Tensor, "*batch class"]:
+        """`ln u_nk`, exact where the weight itself counts as zero."""
+        return (self.logits - self.largest).sub_(self.log_total)
+
+
+def softmax(logits: Float[Tensor, "*batch class"]) -> SoftLabels:
+    """`u_k = exp(logits_k) / Σ_j exp(logits_j)` over the last axis; a row may contain -inf, but not only -inf."""
+    lowest = lowest_log(logits.dtype)
+    largest = logits.amax(-1, keepdim=True)
+    weights = torch.threshold_((logits - largest).clamp_(min=lowest).exp_(), ABOVE_LOWEST * math.exp(lowest), 0.0)
+    total = weights.sum(-1, keepdim=True)
+    return SoftLabels(weights.div_(total), logits, largest, total.log())
+
+
+def project_to_simplex(points: Float[Tensor, "*batch class"]) -> Float[Tensor, "*batch class"]:
+    """`argmin_p ‖p - x‖²` over the simplex: `p = max(x - θ, 0)`, with θ from the sorted cumulative sums."""
+    descending = points.sort(-1, descending=True).values
+    excess = descending.cumsum(-1) - 1
+    rank = torch.arange(1, points.shape[-1] + 1, dtype=points.dtype, device=points.device)
+    n_positive = (descending * rank > excess).sum(-1, keepdim=True)
+    threshold = excess.gather(-1, n_positive - 1) / n_positive
+    return (points - threshold).clamp_(min=0)
+
+
+def entropy(probabilities: Float[Tensor, "*batch class"]) -> Float[Tensor, "*batch"]:
+    """`-Σ_k p_k ln p_k` over the last axis."""
+    return -torch.xlogy(probabilities, probabilities).sum(-1)

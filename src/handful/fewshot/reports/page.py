@@ -1,4 +1,4 @@
-"""One page about a run: tables, differences, ranks, figures, the plan, versions and hashes."""
+"""One page about a run: tables, differences, figures, the plan, versions and hashes."""
 
 from __future__ import annotations
 
@@ -8,41 +8,13 @@ from html import escape
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from handful.banks import FeatureBank
 from handful.fewshot.benchmark.journal import Journal, banks_at
+from handful.fewshot.benchmark.paper import source_of_numbers
 from handful.fewshot.benchmark.run import Material, trace_of
 from handful.fewshot.numerics.fixed_point import Trace
-from handful.fewshot.reports import plots
-from handful.fewshot.reports.published import source
-from handful.fewshot.reports.summary import (
-    LEAST_TASKS,
-    METRICS,
-    Column,
-    Estimate,
-    Result,
-    columns_of,
-    common_means,
-    made_with,
-    mean_ranks,
-    remarks,
-    results,
-    verdict,
-)
-from handful.fewshot.reports.tables import (
-    CONVERGENCE_HEAD,
-    OPTIMISERS,
-    UNKNOWN_HEAD,
-    accuracy_html,
-    accuracy_latex,
-    accuracy_markdown,
-    accuracy_notes,
-    convergence_rows,
-    differences_table,
-    tables_markdown,
-    unknown_rows,
-)
+from handful.fewshot.reports import plots, summary, tables
+from handful.fewshot.reports.summary import LEAST_TASKS, Column, Estimate, Result
 from handful.machine.outputs import refuse_overwriting, written_whole
 
 FindBank: TypeAlias = Callable[[str], FeatureBank | None]
@@ -82,15 +54,15 @@ MORE_TABLES: Mapping[str, tuple[str, str, Sequence[str], Callable[[Column], list
         "Some classes of these tasks have no examples; accuracy is that on the items of the other classes. All in "
         "percent, mean ± 95 % interval. Unknown items are ranked by what the method says; if it cannot reject, by one "
         "minus its highest probability.",
-        UNKNOWN_HEAD,
-        unknown_rows,
+        tables.UNKNOWN_HEAD,
+        tables.unknown_rows,
     ),
     "convergence": (
         "Time to convergence",
         "Seconds of the method per task, on one thread, over the tasks on which it converged (for paddle and "
         "paddle_gd: prototypes moved by at most 10⁻⁶). Methods without such a criterion never do.",
-        CONVERGENCE_HEAD,
-        convergence_rows,
+        tables.CONVERGENCE_HEAD,
+        tables.convergence_rows,
     ),
 }
 
@@ -115,11 +87,11 @@ def write_report(journal: Journal, out: str | os.PathLike[str], find_bank: FindB
     """
     folder = Path(out)
     refuse_overwriting({"run": journal.folder, **banks_at(journal.bank_places)}, {"report": folder})
-    outcomes = results(journal)
-    columns = columns_of(outcomes)
-    texts = {"accuracy.md": accuracy_markdown(columns), "accuracy.tex": accuracy_latex(columns)}
+    outcomes = summary.results(journal)
+    columns = summary.columns_of(outcomes)
+    texts = {"accuracy.md": tables.accuracy_markdown(columns), "accuracy.tex": tables.accuracy_latex(columns)}
     for name, (_, _, head, rows_of) in MORE_TABLES.items():
-        if text := tables_markdown(columns, head, rows_of):
+        if text := tables.tables_markdown(columns, head, rows_of):
             texts[f"{name}.md"] = text
     figures = _figures(columns, find_bank)
     for name, (figure, _) in figures.items():
@@ -154,7 +126,7 @@ LABEL_COST = (
 def _figures(columns: Sequence[Column], find_bank: FindBank | None) -> dict[str, tuple[Any, str]]:
     """Draw the figures of the paper for which this run has the cells; by name, with their captions."""
     figures = {draw.__name__: (draw(columns), caption) for draw, caption in CAPTIONS.items()}
-    traces = {} if find_bank is None else _traces(_first_with(columns, OPTIMISERS), find_bank)
+    traces = {} if find_bank is None else _traces(_first_with(columns, tables.OPTIMISERS), find_bank)
     if traces:
         figures["convergence"] = plots.convergence(traces), CONVERGENCE
     if _first_with(columns, ("soft_kmeans", "paddle")):
@@ -187,21 +159,20 @@ def _traces(members: Sequence[Result], find_bank: FindBank) -> dict[str, Trace]:
 def _page(
     journal: Journal, outcomes: Sequence[Result], columns: Sequence[Column], figures: Mapping[str, tuple[Any, str]]
 ) -> str:
-    table = accuracy_html(columns)
+    table = tables.accuracy_html(columns)
     n_rows, n_failed = sum(len(result.tasks) for result in outcomes), sum(result.n_failed for result in outcomes)
     explained = (
         "Accuracy in percent, mean over n tasks ± 95 % interval (Student's t); one task has none. "
         f"Blue: no other entry in its column is ahead by more than an interval, on at least {LEAST_TASKS} tasks that "
         "both have."
     )
-    paper = f" In red, the paper's numbers: {source()}" if "class='paper'" in table else ""
+    paper = f" In red, the paper's numbers: {source_of_numbers()}" if "class='paper'" in table else ""
     parts = [
         f"<h1>{escape(journal.folder.name)}</h1>",
-        f"<p>{escape(_plainly(columns))}</p>",
         f"<p class='quiet'>{len(outcomes)} cells, {n_rows:,} tasks solved, {n_failed:,} failed</p>",
         f"<h2>Accuracy</h2><p>{escape(explained + paper)}</p>",
         _wide(table),
-        *(f"<p class='quiet'>{escape(note)}</p>" for note in accuracy_notes(columns)),
+        *(f"<p class='quiet'>{escape(note)}</p>" for note in tables.accuracy_notes(columns)),
         *(_more_tables(columns, *parts) for parts in MORE_TABLES.values()),
         "<div class='figures'>",
         *(
@@ -213,13 +184,14 @@ def _page(
         "<p>The best method minus each other, in percentage points. An interval that contains zero is a tie, and "
         f"fewer than {LEAST_TASKS} common tasks are too few to tell.</p>",
         *(_differences(column) for column in columns if len(column.results) > 1),
-        _ranks(columns),
         "<h2>Every measure</h2>",
         _wide(_measures(outcomes)),
         _failures(outcomes),
         "<h2>How this was made</h2>",
-        _wide(_rows(("made with", "tasks solved"), [(text, f"{n:,}") for text, n in made_with(journal).items()])),
-        *(f"<p class='quiet'>{escape(sentence)}</p>" for sentence in remarks(journal)),
+        _wide(
+            _rows(("made with", "tasks solved"), [(text, f"{n:,}") for text, n in summary.made_with(journal).items()])
+        ),
+        *(f"<p class='quiet'>{escape(sentence)}</p>" for sentence in summary.remarks(journal)),
         "<details><summary>Plan and hashes</summary>",
         _wide(_plan(outcomes)),
         "</details>",
@@ -228,24 +200,6 @@ def _page(
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
         "<meta name='viewport' content='width=device-width, initial-scale=1'>"
         f"<title>{escape(journal.folder.name)}</title><style>{STYLE}</style></head><body>{''.join(parts)}</body></html>"
-    )
-
-
-def _plainly(columns: Sequence[Column]) -> str:
-    """Say what was compared and what came out, without a symbol."""
-    setting = (
-        "A task has a few labelled examples of each class, and a batch of new items in which only some of the classes "
-        "occur. A method labels all of them; accuracy is the share of items that it labels right."
-    )
-    shared = set.intersection(*({r.label for r in column.results if len(r.tasks)} for column in columns))
-    found = [common_means([r for r in column.results if r.label in shared]) for column in columns]
-    if len(shared) < 2 or not all(found):
-        return setting
-    means = {label: float(np.mean([of_labels[label] for of_labels in found])) for label in shared}
-    best, worst = max(means, key=means.__getitem__), min(means, key=means.__getitem__)
-    return (
-        f"{setting} Of {len(means)} methods, {best} is right most often, on {means[best]:.1%} of the items, and "
-        f"{worst} least often, on {means[worst]:.1%}."
     )
 
 
@@ -268,8 +222,8 @@ def _row(texts: Sequence[str]) -> str:
 
 
 def _differences(column: Column) -> str:
-    rows = differences_table(column)
-    body = [(label, e.text(sign="+"), verdict(e, "ahead", "behind"), f"{e.n:,}") for label, e in rows]
+    rows = tables.differences_table(column)
+    body = [(label, e.text(sign="+"), summary.verdict(e, "ahead", "behind"), f"{e.n:,}") for label, e in rows]
     if not body:
         return f"<p class='quiet'>{escape(column.title)}: too few tasks to tell which method is best.</p>"
     table = _rows(("difference", "points", "", "tasks"), body)
@@ -290,22 +244,14 @@ def _more_tables(
     return f"<h2>{title}</h2><p>{escape(explained)}</p>{''.join(tables)}" if tables else ""
 
 
-def _ranks(columns: Sequence[Column]) -> str:
-    ranks = mean_ranks([column for column in columns if len(column.results) > 1])
-    if not ranks:
-        return ""
-    body = [(label, f"{rank:.2f}", str(n)) for label, (rank, n) in ranks.items()]
-    return "<h2>Mean ranks</h2>" + _wide(_rows(("method", "mean rank", "columns"), body))
-
-
 def _measures(outcomes: Sequence[Result]) -> str:
-    head = ("method", "tasks", *(metric.replace("_", " ") for metric in METRICS), "transform")
+    head = ("method", "tasks", *(metric.replace("_", " ") for metric in summary.METRICS), "transform")
     body = []
-    for column in columns_of(outcomes):
+    for column in summary.columns_of(outcomes):
         body.append(f"<tr class='group'><th colspan='{len(head)}'><span>{escape(column.title)}</span></th></tr>")
         for result in column.results:
             n = len(result.tasks)
-            values = [_measure(result.estimate(metric), n) for metric in METRICS]
+            values = [_measure(result.estimate(metric), n) for metric in summary.METRICS]
             body.append(_row((result.label, f"{n:,}", *values, result.transform)))
     return _table(head, body)
 

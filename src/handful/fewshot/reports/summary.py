@@ -1,4 +1,4 @@
-"""Summaries of rows: means with 95 % intervals, differences on the same tasks, ranks.
+"""Summaries of rows: means with 95 % intervals, differences on the same tasks.
 
 Accuracy varies widely between tasks, and methods find the same tasks hard. So two methods are compared by the mean of
 their differences, task by task, and tie if its interval contains zero. On fewer than `LEAST_TASKS` common tasks nobody
@@ -189,14 +189,6 @@ class Column:
         level = list(filter(first, judged))
         return tuple(sorted(level, key=lambda one: -sum(paired_difference(one, other).mean for other in level)))
 
-    def ranks(self) -> dict[str, float]:
-        """Rank of each label by mean accuracy on the tasks all have, 1 being the best; equal means share a rank."""
-        of_labels = common_means(self.results)
-        means = np.array(list(of_labels.values()))
-        above = (means[None] > means[:, None]).sum(1)
-        level = (means[None] == means[:, None]).sum(1)
-        return {label: float(rank) for label, rank in zip(of_labels, above + (level + 1) / 2, strict=True)}
-
 
 def results(journal: Journal) -> list[Result]:
     """Rows of every cell of the plan, in its order.
@@ -293,16 +285,6 @@ def student_t(degrees: int) -> float:
     from scipy.special import stdtrit  # comes with scikit-learn; imported here, since it takes a while
 
     return float(stdtrit(degrees, (1 + CONFIDENCE) / 2))
-
-
-def mean_ranks(columns: Sequence[Column]) -> dict[str, tuple[float, int]]:
-    """Mean rank of each label over its columns, and the number of columns; the best first."""
-    ranks: dict[str, list[float]] = {}
-    for column in columns:
-        for label, rank in column.ranks().items():
-            ranks.setdefault(label, []).append(rank)
-    means = {label: (float(np.mean(values)), len(values)) for label, values in ranks.items()}
-    return dict(sorted(means.items(), key=lambda item: item[1][0]))
 
 
 def common_means(members: Sequence[Result], least: int = LEAST_TASKS) -> dict[str, float]:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from handful.fewshot.reports.published import published_accuracy, why_unpublished
+from handful.fewshot.benchmark.paper import published_accuracy, why_unpublished
 from handful.fewshot.reports.summary import Column, Estimate, Result, paired_difference
 
 # Columns of the table of unknown items and where their numbers are; all are shares, shown in percent.

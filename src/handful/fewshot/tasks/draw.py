@@ -14,9 +14,18 @@ import numpy as np
 
 from handful.arguments import whole
 from handful.errors import TaskError
-from handful.fewshot.tasks.query import UNKNOWN, Balanced, QueryRule, UnknownClasses
-from handful.fewshot.tasks.randomness import Stream, distinct, uniforms
-from handful.fewshot.tasks.support import ClassRows, FixedSupport, SupportRule
+from handful.fewshot.tasks.rules import (
+    UNKNOWN,
+    Balanced,
+    ClassRows,
+    FixedSupport,
+    QueryRule,
+    Stream,
+    SupportRule,
+    UnknownClasses,
+    distinct,
+    uniforms,
+)
 from handful.shapes import Bool, Int
 
 
@@ -141,10 +150,10 @@ def draw(labels: Any, spec: TaskSpec, seed: int, indices: Iterable[int]) -> Draw
     >>> from handful.fewshot import ShotsPerClass, UniformOverPool
     >>> spec = TaskSpec(ShotsPerClass(1), UniformOverPool(k_eff=2), n_query=4)
     >>> tasks = draw([0, 0, 0, 1, 1, 1, 2, 2, 2], spec, seed=0, indices=range(100))
-    >>> tasks.support.shape, tasks.query.shape
+    >>> tasks.rules.shape, tasks.rules.shape
     ((100, 3), (100, 4))
     >>> alone = draw([0, 0, 0, 1, 1, 1, 2, 2, 2], spec, seed=0, indices=[42])
-    >>> bool((alone.query[0] == tasks.query[42]).all())
+    >>> bool((alone.query[0] == tasks.rules[42]).all())
     True
     """
     tasks, classes_of_rows = _checked_indices(seed, indices), _checked_labels(labels)
