@@ -17,7 +17,7 @@ NOTEBOOKS = sorted(run_notebooks.FOLDER.glob("*.ipynb"))
 
 
 def test_there_are_seven():
-    names = ["cells", "first_batch", "photographs", "shelf", "spectra", "voices", "your_own_table"]
+    names = ["cells", "first_batch", "letters", "shelf", "spectra", "voices", "your_own_table"]
     assert [path.stem for path in NOTEBOOKS] == names
 
 

@@ -151,6 +151,9 @@ class Classified:
         """Go through the items, or the names of the groups, as `Answer` does."""
         return iter(self.answer)
 
+    def __repr__(self) -> str:
+        return repr(self.answer).replace("Answer", "Classified", 1)
+
     def _repr_html_(self) -> str:
         return html.of_answer(self.answer, self.how, self.messages())
 

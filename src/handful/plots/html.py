@@ -24,13 +24,14 @@ if TYPE_CHECKING:
 MOST_ROWS, LONGEST = 12, 60
 # Columns of text beside the first.
 TEXTS = ("class", "classes present")
+# Rules of cells name the table too: those of JupyterLab, which aligns all cells right, must not win.
 STYLE = """<style>
 .handful { color: inherit; max-width: 46em; overflow-x: auto }
 .handful table { border-collapse: collapse; margin: .4em 0; color: inherit; background: none }
-.handful th, .handful td { text-align: left; padding: .15em .8em .15em 0; border: 0; background: none; color: inherit;
-  font-weight: normal }
-.handful thead th { opacity: .7; border-bottom: 1px solid rgba(128, 128, 128, .5) }
-.handful .number { text-align: right; font-variant-numeric: tabular-nums }
+.handful .found th, .handful .found td { text-align: left; padding: .15em .8em .15em 0; border: 0; background: none;
+  color: inherit; font-weight: normal }
+.handful .found thead th { opacity: .7; border-bottom: 1px solid rgba(128, 128, 128, .5) }
+.handful .found tr .number { text-align: right; font-variant-numeric: tabular-nums }
 .handful .bar { min-width: 5em; width: 9em }
 .handful .bar span { display: inline-block; height: .8em; background: #3b8ec2; vertical-align: middle }
 .handful .bar .doubt { background: repeating-linear-gradient(135deg, #3b8ec2 0 2px, transparent 2px 5px) }
@@ -61,7 +62,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     body = "".join(
         f"<tr>{''.join(cell('td', name, markup) for name, markup in zip(head, row, strict=True))}</tr>" for row in rows
     )
-    return f"<table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>"
+    return f"<table class='found'><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def bar(share: float, doubt: float = 0.0) -> str:
