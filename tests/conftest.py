@@ -5,8 +5,11 @@ so `make test` does it for `tests/contract` only, where every method passes thro
 """
 
 import os
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 if os.environ.get("HANDFUL_CHECK_SHAPES"):
     from jaxtyping import install_import_hook
@@ -54,3 +57,18 @@ def ray(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     found: ModuleType = pytest.importorskip("ray")
     return found
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Chromium, if it and Playwright are installed."""
+    api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+    path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if path is None:
+        pytest.skip("Chromium is not installed")
+    # A page needs neither a sandbox, which root cannot have, nor a graphics card, nor the network.
+    flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+    with api.sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=path, args=flags)
+        yield started
+        started.close()

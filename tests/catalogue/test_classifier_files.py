@@ -8,7 +8,7 @@ import pytest
 from safetensors import safe_open
 from safetensors.numpy import save_file
 
-from handful.catalogue.labels import decode_labels, encode_labels
+from handful.catalogue.labels import decode_labels, encode_labels, objects
 from handful.errors import FileFormatError, LabelError
 from handful.estimators import BatchClassifier
 from handful.machine.safetensors_format import read_tensors, write_tensors
@@ -18,12 +18,6 @@ X = RNG.standard_normal((12, 5)) + np.repeat(3 * RNG.standard_normal((4, 5)), 3,
 Y = np.repeat(["ant", "bee", "cat", "dog"], 3)
 BATCH = RNG.standard_normal((6, 5))
 pytestmark = pytest.mark.filterwarnings("ignore::handful.errors.HandfulWarning")
-
-
-def objects(*values: object) -> np.ndarray:
-    array = np.empty(len(values), dtype=object)
-    array[:] = values
-    return array
 
 
 def test_a_classifier_comes_back_whole(tmp_path):
@@ -64,8 +58,8 @@ def test_the_safetensors_package_reads_it(tmp_path):
         np.array([False, True]),
         np.array(["2026-01-01", "2026-02-03"], dtype="datetime64[D]"),
         np.array([5, 60], dtype="timedelta64[s]"),
-        objects("a", "b"),
-        objects(("a", 1), ("a", (2, True))),
+        objects(["a", "b"]),
+        objects([("a", 1), ("a", (2, True))]),
     ],
     ids=str,
 )
@@ -75,7 +69,7 @@ def test_labels_survive_json(labels):
     assert again.tolist() == labels.tolist()
 
 
-@pytest.mark.parametrize("labels", [objects(datetime.date(2026, 1, 1)), np.array([b"a"])])
+@pytest.mark.parametrize("labels", [objects([datetime.date(2026, 1, 1)]), np.array([b"a"])])
 def test_labels_that_json_cannot_hold_are_refused(labels):
     with pytest.raises(LabelError, match="cannot be saved"):
         encode_labels(labels)
@@ -86,54 +80,6 @@ def test_saving_replaces_the_older_file(tmp_path):
         BatchClassifier().fit(X[:n], Y[:n]).save(tmp_path / "c")
     assert len(BatchClassifier.load(tmp_path / "c").classes_) == 4
     assert [file.name for file in tmp_path.iterdir()] == ["c"]
-
-
-def changed(about=lambda a: a, **tensors):
-    """A saved file with some of it replaced."""
-
-    def make(path):
-        BatchClassifier().fit(X, Y).save(path)
-        held, metadata = read_tensors(path)
-        write_tensors(path, held | tensors, {"handful": json.dumps(about(json.loads(metadata["handful"])))})
-
-    return make
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda path: write_tensors(path, {"features": np.zeros((2, 2))}),
-        changed(lambda a: a | {"format_version": 99}),
-        changed(lambda a: []),
-        changed(lambda a: a | {"classes": {"dtype": "object", "values": 3}}),
-        changed(lambda a: a | {"classes": {"dtype": "V8", "values": [1, 2, 3, 4]}}),
-        changed(lambda a: {name: value for name, value in a.items() if name != "record"}),
-        changed(lambda a: a | {"classes": {"dtype": "<U3", "values": ["bee", "ant", "cat", "dog"]}}),
-        changed(lambda a: a | {"head": {}}),
-        changed(lambda a: a | {"format_version": 2}),
-        changed(lambda a: a | {"transform": "range_scale"}),
-        changed(codes=np.arange(12)),
-        changed(codes=np.full(12, -1)),
-        changed(means=np.full((4, 5), np.nan)),
-        changed(points=np.zeros((12, 5), np.int64)),
-        changed(shots=np.zeros(4)),
-        changed(origin=np.zeros(4)),
-        changed(codes=np.array([0, 1, 2, 3] * 2 + [2**33, 2**62, 0, 0])),
-        changed(codes=np.zeros(12)),
-        changed(lambda a: a | {"classes": {"dtype": "<U300000000", "values": ["a", "b", "c", "d"]}}),
-        changed(lambda a: a | {"classes": {"dtype": "<U2", "values": [1, 2, 3, 4]}}),
-        changed(lambda a: a | {"classes": {"dtype": "<U2", "values": ["a", "a", "c", "d"]}}),
-        changed(lambda a: a | {"classes": {"dtype": "object", "values": [{"a": 1}, 2, 3, 4]}}),
-        changed(lambda a: a | {"record": a["record"] | {"feature_names": ["a"]}}),
-        changed(lambda a: a | {"record": a["record"] | {"feature_names": 7}}),
-        changed(lambda a: a | {"record": a["record"] | {"feature_names": [1, 2, 3, 4, 5]}}),
-        lambda path: write_tensors(path, {"features": np.zeros((2, 2))}, {"handful": "[" * 200_000}),
-    ],
-)
-def test_files_that_do_not_hold_together_are_refused(tmp_path, make):
-    make(tmp_path / "c")
-    with pytest.raises(FileFormatError, match="is not a catalogue that this handful can read"):
-        BatchClassifier.load(tmp_path / "c")
 
 
 def test_no_flipped_bit_changes_an_answer(tmp_path):
@@ -185,6 +131,7 @@ def test_files_of_earlier_versions_say_to_fit_and_save_again(tmp_path):
     save_file(held, tmp_path / "c", metadata)  # as before there were checksums
     with pytest.raises(FileFormatError, match="earlier version of handful wrote it; fit and save"):
         BatchClassifier.load(tmp_path / "c")
-    changed(lambda a: a | {"format_version": 5})(tmp_path / "c")
+    about = json.loads(metadata["handful"]) | {"format_version": 5}
+    write_tensors(tmp_path / "c", held, {"handful": json.dumps(about)})
     with pytest.raises(FileFormatError, match=r"version 5\); fit and save it again"):
         BatchClassifier.load(tmp_path / "c")

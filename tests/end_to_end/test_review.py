@@ -10,12 +10,6 @@ import pytest
 from handful.cli.main import main
 from tests.exchange.tool_files import DEER, MOOSE
 
-api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="Chromium is not installed")
-
-# A page needs neither a sandbox, which root cannot have, nor a graphics card, nor the network.
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 SHOTS, EACH, KNOWN, PRESENT, GONE = 4, 24, 40, 8, 2
 
 
@@ -36,14 +30,6 @@ def folder(tmp_path_factory):
     np.savez(place / "today.npz", features=batch[order], id=[f"<i>{row}</i>" for row in order], site=site)
     (place / "truth.json").write_text(json.dumps(names[truth[order]].tolist()))
     return place
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with api.sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=BROWSER, args=FLAGS)
-        yield started
-        started.close()
 
 
 def classify(folder, *options: str) -> list[dict[str, str]]:

@@ -103,18 +103,6 @@ def test_groups_are_batches_of_their_own_that_share_a_scale():
     np.testing.assert_allclose(found["a"].expected_counts, alone.expected_counts, atol=1.5)
 
 
-def test_siblings_help_one_another():
-    rng = np.random.default_rng(0)
-    visit = np.arange(30).repeat(3)
-    truth = rng.choice([3, 7, 8], 90)
-    logits = rng.normal(size=(90, N_CLASSES))
-    logits[np.arange(90), truth] += 2.0
-    alone = handful.infer_scores(logits, kind="logits", groups=visit)
-    pooled = handful.infer_scores(logits, kind="logits", groups=visit, pool=True)
-    assert pooled.pooling.used.all()
-    assert (pooled.labels == truth).mean() > (alone.labels == truth).mean() + 0.1
-
-
 @pytest.mark.parametrize("family", ["numpy", "torch", "pandas", "polars", "pyarrow"])
 def test_scores_of_every_container_have_the_same_answer(family):
     logits, _truth = made_up((3, 7), 20)
@@ -170,10 +158,6 @@ def test_the_classes_a_model_prefers():
     expected = handful.infer_scores(logits, kind="logits").probabilities
     found = handful.infer_scores(softmax(logits + np.log(weights)), kind="probabilities", model_prior=weights)
     np.testing.assert_allclose(found.probabilities, expected, atol=1e-6)
-    with pytest.raises(OptionError, match="similarities"):
-        handful.infer_scores(logits, kind="similarities", model_prior=weights)
-    with pytest.raises(OptionError, match="positive"):
-        handful.infer_scores(logits, kind="logits", model_prior=np.arange(N_CLASSES))
 
 
 def test_labelled_items_set_the_scale_and_keep_their_label():
@@ -186,12 +170,6 @@ def test_labelled_items_set_the_scale_and_keep_their_label():
     few = handful.infer_scores(sharp, kind="logits")
     many = handful.infer_scores(sharp, kind="logits", given=dict(enumerate(truth[:20].tolist())))
     assert many.probabilities[20:].max(1).mean() > few.probabilities[20:].max(1).mean()
-    with pytest.raises(LabelError, match="not in the catalogue"):
-        handful.infer_scores(logits, kind="logits", given={0: 999})
-    with pytest.raises(LabelError, match="row 40, but the batch has rows 0 to 39"):
-        handful.infer_scores(logits, kind="logits", given={40: 3})
-    with pytest.raises(LabelError, match="row 0 was given 3, a class that prior or candidates exclude"):
-        handful.infer_scores(logits, kind="logits", given={0: 3}, candidates=[7, 8])
 
 
 @pytest.mark.filterwarnings("ignore::handful.errors.OverturnedScoresWarning")
@@ -299,7 +277,10 @@ def test_several_classes_in_groups():
         (np.ones((2, 3)), "logits", {"classes": ["a", "b", "a"]}, LabelError, "distinct"),
         (np.ones((2, 3)), "logits", {"several": True}, OptionError, "sigmoid"),
         (np.ones((2, 3)), "sigmoid", {"several": True, "given": {0: 1}}, OptionError, "no given labels"),
-        (np.ones((2, 3)), "logits", {"pool": True}, OptionError, "groups"),
+        (np.ones((2, 3)), "logits", {"given": {0: 999}}, LabelError, "not in the catalogue"),
+        (np.ones((2, 3)), "logits", {"given": {2: 1}}, LabelError, "row 2, but the batch has rows 0 to 1"),
+        (np.ones((2, 3)), "logits", {"model_prior": [0, 1, 2]}, OptionError, "positive"),
+        (np.ones((2, 3)), "similarities", {"model_prior": [1, 1, 2]}, OptionError, "similarities"),
         (np.ones((2, 3)), "logits", {"groups": [1]}, TaskError, "one entry per row"),
         (handful.TopScores([["a"]], [[0.5, 0.1]]), "sigmoid", {}, TaskError, "differ in length"),
         (handful.TopScores([["a", "a"]], [[0.5, 0.1]]), "sigmoid", {}, TaskError, "twice"),

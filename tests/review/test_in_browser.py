@@ -4,7 +4,6 @@ import csv
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -12,10 +11,6 @@ import sys
 import numpy as np
 import pytest
 
-api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="Chromium is not installed")
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 KNOWN, PRESENT, EACH, DIM = 40, 7, 20, 24
 
 
@@ -33,14 +28,6 @@ def folder(tmp_path_factory):
     np.savez(place / "today.npz", features=batch, id=items)
     (place / "truth.json").write_text(json.dumps(dict(zip(items, names[truth].tolist(), strict=True))))
     return place
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with api.sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=BROWSER, args=FLAGS)
-        yield started
-        started.close()
 
 
 class Server:
