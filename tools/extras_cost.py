@@ -34,6 +34,7 @@ FOR = {
     "text": "sentences: MiniLM with its weights",
     "parquet": "Parquet files",
     "xlsx": "`.xlsx` files",
+    "heic": "photographs in HEIC",
     "review": "the page of `handful review`",
     "plots": "figures of reports",
     "anndata": "`.h5ad` files",

@@ -1,5 +1,6 @@
 import io
 import struct
+import sys
 import zlib
 
 import numpy as np
@@ -124,3 +125,41 @@ def test_formats_that_are_not_listed_are_refused(kind):
 @pytest.mark.parametrize("kind", FORMATS)
 def test_listed_formats_are_read(kind):
     assert decode_image(saved(Image.new("RGB", (8, 8)), kind)).size == (8, 8)
+
+
+# -- HEIC --------------------------------------------------------------------------------------------------------------
+
+
+def heic(size=(60, 40), **about):
+    """A photograph with a red left half, as a telephone writes it."""
+    extra = pytest.importorskip("pillow_heif", reason="pillow-heif is not installed: pip install '.[heic]'")
+    image, stream = Image.new("RGB", size, "blue"), io.BytesIO()
+    image.paste("red", (0, 0, size[0] // 2, size[1]))
+    extra.from_pillow(image).save(stream, quality=90, **about)
+    return stream.getvalue()
+
+
+def test_heic_is_read_upright():
+    image = decode_image(heic())
+    assert image.size == (60, 40)
+    pixels = np.asarray(image).astype(int)
+    assert np.abs(pixels[20, 5] - [255, 0, 0]).max() < 40
+    assert np.abs(pixels[20, 55] - [0, 0, 255]).max() < 40
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    assert decode_image(heic(exif=exif.tobytes())).size == (40, 60)
+
+
+def test_broken_heic_is_unreadable(monkeypatch):
+    data = heic()
+    for broken in (data[:40], data[: len(data) // 2], data[:12] + b"\0" * 400):
+        assert isinstance(decode_image(broken), Unreadable)
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 1000)
+    assert "DecompressionBomb" in decode_image(data).reason
+
+
+def test_heic_without_the_extra_names_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pillow_heif", None)
+    found = decode_image(b"\0\0\0\x18ftypheic" + bytes(40))
+    assert "needs the package 'pillow_heif'" in found.reason
+    assert "[heic]" in found.reason

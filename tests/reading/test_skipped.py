@@ -1,6 +1,8 @@
 """What was left out is counted in one way: by kind, with names and reasons, whatever the file."""
 
 import json
+import re
+import sys
 
 import numpy as np
 import pytest
@@ -63,7 +65,8 @@ def test_blank_texts_are_left_out_and_counted_and_never_too_many(tmp_path):
     assert skipped_counts(table.skipped) == {"blank": 3}
 
 
-def test_heic_is_unsupported_by_name(tmp_path):
+def test_heic_without_its_extra_is_unsupported_by_name(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pillow_heif", None)
     folder = image_folder(tmp_path / "images", 2, 2)
     (folder / "class0" / "00.HEIC").write_bytes(b"x")
     (folder / "class1" / "film.mp4").write_bytes(b"x")
@@ -74,20 +77,31 @@ def test_heic_is_unsupported_by_name(tmp_path):
             ("class0/00.HEIC", "unsupported"),
             ("class1/film.mp4", "unsupported"),
         ]
-        assert table.skipped[0].reason == "HEIC is not read; convert it to JPEG"
+        assert re.fullmatch(r"HEIC is not read; convert it to JPEG, or run: pip .*\[heic\]'?", table.skipped[0].reason)
+        assert table.skipped[1].reason == "a video is not read; convert it to JPEG"
         assert sorted([*table.rows, *(one.row for one in table.skipped)]) == list(range(6))
         with pytest.warns(SkippedRowsWarning, match="2 of 6 items are left out: 2 of an unsupported kind"):
             assert len(list_items(place)) == 4
 
 
-def test_a_folder_of_heic_alone_says_so(tmp_path):
+def test_a_folder_of_heic_alone_says_so(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pillow_heif", None)
     (tmp_path / "cat").mkdir()
     for name in ("1.heic", "2.HEIF"):
         (tmp_path / "cat" / name).write_bytes(b"x")
-    with pytest.raises(BankError, match="it has 2 × HEIC, which is not read: convert photographs to JPEG"):
+    with pytest.raises(BankError, match="it has 2 × HEIC, which is not read: convert it to JPEG, or run: pip"):
         read(tmp_path)
     with pytest.raises(BankError, match="a single image; give the folder that it is in"):
         read(tmp_path / "cat" / "1.heic")
+
+
+def test_heic_is_an_image_with_its_extra(tmp_path):
+    extra = pytest.importorskip("pillow_heif", reason="pillow-heif is not installed: pip install '.[heic]'")
+    folder = image_folder(tmp_path / "images", 2, 2)
+    extra.from_bytes("RGB", (8, 8), bytes(192)).save(folder / "class0" / "00.HEIC")
+    table = read(folder)
+    assert (table.n_rows, table.skipped) == (5, ())
+    assert [len(one) > 100 for one in table.images] == [True] * 5
 
 
 def test_rows_without_a_label_and_rows_that_cannot_be_read_are_on_the_page_and_in_python(tmp_path):

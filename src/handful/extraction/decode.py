@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from handful.errors import BankError
+from handful.errors import BankError, MissingExtraError
 from handful.machine.extras import import_extra
 from handful.machine.untrusted import refuse_irregular
 from handful.reading.contents import FORMATS, Unreadable
@@ -27,6 +27,8 @@ SAMPLE_FORMAT = 339
 # Resizing the shorter side multiplies the longer one too: a strip of 1 × 80,000,000 pixels passes every check of its
 # size and then asks for terabytes.
 MAX_ASPECT_RATIO = 200
+# What a HEIC file says about itself after its first eight bytes.
+HEIC_BRANDS = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1")
 
 
 def decode_image(data: bytes) -> Image | Unreadable:
@@ -44,7 +46,7 @@ def decode_image(data: bytes) -> Image | Unreadable:
         # Hostile bytes make decoders raise nearly anything (OSError, SyntaxError, struct.error, zlib.error, …), and
         # all of it means the same here. The bytes are in memory, so no fault of disk or network is hidden.
         try:
-            with image_module.open(io.BytesIO(data), formats=tuple(FORMATS)) as image:
+            with image_module.open(io.BytesIO(data), formats=_formats(data)) as image:
                 short, long = sorted(image.size)
                 if long > MAX_ASPECT_RATIO * short:
                     return Unreadable(f"{image.width} × {image.height} pixels are too long and thin for a photograph")
@@ -53,9 +55,19 @@ def decode_image(data: bytes) -> Image | Unreadable:
                 if isinstance(eight_bits, Unreadable):
                     return eight_bits
                 return _upright(image_module, eight_bits.convert("RGB"), image)  # type: ignore[no-any-return]
+        except MissingExtraError as error:
+            return Unreadable(str(error))
         except Exception as error:
             # Pillow names the object it read from, with an address that differs from run to run.
             return Unreadable(re.sub(r" <[^<>]* at 0x[0-9a-fA-F]+>", "", f"{type(error).__name__}: {error}"))
+
+
+def _formats(data: bytes) -> tuple[str, ...]:
+    """Return the formats that Pillow tries: those that are read, or HEIC, which the extra `heic` adds to it."""
+    if data[4:8] != b"ftyp" or data[8:12] not in HEIC_BRANDS:
+        return tuple(FORMATS)
+    import_extra("pillow_heif", "heic").register_heif_opener()
+    return ("HEIF",)
 
 
 def picture_of(image: Any) -> Any:

@@ -10,10 +10,12 @@ import zipfile
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from handful.errors import BankError, FileFormatError
-from handful.reading.contents import DAMAGED_ENTRY, IMAGE_SUFFIXES, NOT_READ, FolderFiles, ZipFiles
+from handful.machine.extras import install_command
+from handful.reading.contents import DAMAGED_ENTRY, HEIC, IMAGE_SUFFIXES, NOT_READ, FolderFiles, ZipFiles
 from handful.reading.table import Table
 
 # The column of the folder that a file lies in.
@@ -114,15 +116,17 @@ def _ending(name: str) -> str:
 
 def _table(names: tuple[str, ...], images: FolderFiles | ZipFiles, where: str) -> Table:
     """Return the images; those of kinds that are not read are left out and listed."""
-    unread = {row: NOT_READ[_ending(name)] for row, name in enumerate(names) if _ending(name) in NOT_READ}
+    kinds = NOT_READ if find_spec("pillow_heif") else {**NOT_READ, **dict.fromkeys(HEIC, "HEIC")}
+    unread = {row: kinds[_ending(name)] for row, name in enumerate(names) if _ending(name) in kinds}
+    instead = dict.fromkeys(unread.values(), "convert it to JPEG")
+    if "HEIC" in instead:
+        instead["HEIC"] += f", or run: {install_command('heic')}"
     if len(unread) == len(names):
         counts = ", ".join(f"{n:,} × {kind}" for kind, n in Counter(unread.values()).items())
-        why = f"it has {counts}, which is not read: convert photographs to JPEG" if unread else "check the path"
+        why = f"it has {counts}, which is not read: {max(instead.values(), key=len)}" if unread else "check the path"
         raise BankError(f"{where} contains no image that is read ({', '.join(sorted(IMAGE_SUFFIXES))}); {why}")
     folders = [name.rpartition("/")[0] for name in names]
     table = Table(
         where, len(names), images=images, names=names, columns={FOLDER: folders}, classes=folders, no_label=()
     )
-    return table.without(
-        {row: f"{kind} is not read; convert it to JPEG" for row, kind in unread.items()}, "unsupported"
-    )
+    return table.without({row: f"{kind} is not read; {instead[kind]}" for row, kind in unread.items()}, "unsupported")
