@@ -80,8 +80,7 @@ def tune(
     from handful.cli.banks import open_bank
     from handful.fewshot.benchmark.journal import Journal
     from handful.fewshot.benchmark.plan import bound_plan
-    from handful.fewshot.benchmark.tuning import tuning_plan
-    from handful.fewshot.reports.tuning import choices, choices_markdown, write_tuned_plan
+    from handful.fewshot.reports.tuning import choices, choices_markdown, tuning_plan, write_tuned_plan
 
     own = resume and not method
     if own:

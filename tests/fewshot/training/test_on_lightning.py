@@ -8,7 +8,7 @@ from torch.nn import functional
 from handful.errors import CheckpointError
 from handful.fewshot.networks.checkpoint import Checkpoint
 from handful.fewshot.training import Recipe
-from handful.fewshot.training.pictures import Pictures
+from handful.fewshot.training.batches import Pictures
 from handful.fewshot.training.run import STATE
 from handful.runs.parts import append_checksum
 from tests.trainings_at_hand import RECIPE, small_split

@@ -12,8 +12,7 @@ import numpy as np
 
 from handful.errors import HandfulWarning, PlanError
 from handful.fewshot.benchmark.journal import Journal, remaining
-from handful.fewshot.benchmark.method_file import refuse_another_file
-from handful.fewshot.benchmark.plan import Banks, Cell, Plan
+from handful.fewshot.benchmark.plan import Banks, Cell, Plan, refuse_another_file
 from handful.fewshot.benchmark.run import Material, Row, lost_range, run_range, versions_text
 from handful.runs.executors import Executor, Shared, in_process
 from handful.shapes import Int
@@ -108,7 +107,7 @@ def complete(
     --------
     >>> import tempfile
     >>> from handful.fewshot import ShotsPerClass, TaskSpec, UniformOverPool
-    >>> from handful.fewshot.benchmark.plan import bound_plan
+    >>> from handful.fewshot.benchmark.plan import bound_plan, refuse_another_file
     >>> from handful.datasets import load_clinc150
     >>> banks = {"clinc150": load_clinc150()}
     >>> cell = Cell("clinc150", TaskSpec(ShotsPerClass(5), UniformOverPool(k_eff=5)), "nearest_prototype", n_tasks=3)

@@ -27,8 +27,7 @@ import torch
 
 import handful
 from handful.banks import FeatureBank
-from handful.fewshot.benchmark.method_file import refuse_another_file
-from handful.fewshot.benchmark.plan import Banks, Cell, named_bank
+from handful.fewshot.benchmark.plan import Banks, Cell, named_bank, refuse_another_file
 from handful.fewshot.benchmark.score import Scores, score
 from handful.fewshot.dispatch import solve
 from handful.fewshot.gathering import gather

@@ -27,8 +27,7 @@ from handful.errors import CheckpointError, FileFormatError
 from handful.extraction.items import Items
 from handful.fewshot.networks import architecture
 from handful.fewshot.networks.checkpoint import Checkpoint
-from handful.fewshot.training.batches import CentreViews, EpochBatches, RandomViews
-from handful.fewshot.training.pictures import Pictures
+from handful.fewshot.training.batches import CentreViews, EpochBatches, Pictures, RandomViews
 from handful.fewshot.training.recipe import Recipe
 from handful.fewshot.training.run import STATE
 from handful.fewshot.training.validation import REALISTIC, few_shot_accuracies

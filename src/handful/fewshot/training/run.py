@@ -20,7 +20,7 @@ import numpy as np
 
 from handful.errors import OptionError, TrainingError
 from handful.fewshot.networks.checkpoint import Checkpoint
-from handful.fewshot.training.pictures import Pictures
+from handful.fewshot.training.batches import Pictures
 from handful.fewshot.training.recipe import Recipe
 from handful.fewshot.training.splits import BaseSplit, check_disjoint
 from handful.fewshot.training.validation import check_validation
