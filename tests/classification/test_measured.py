@@ -10,6 +10,7 @@ from handful import classify
 from handful.classification.measured import MEAN, scaled
 from handful.cli.main import main
 from handful.errors import BankError, OptionError
+from handful.reading.header import Asked
 from handful.reading.read import read_input
 from handful.reading.table import Table
 
@@ -96,14 +97,14 @@ def test_a_row_without_any_number_is_left_out(tmp_path):
     frame["width"] = frame["width"].astype(float)
     for name, write in WRITTEN.items():
         path = write(frame, tmp_path / name)
-        table = read_input(path, features="height,width", gaps=True)
+        table = read_input(path, Asked("height,width", gaps=True))
         assert ([one.row for one in table.skipped], table.n_rows) == ([0], 1), name
         np.testing.assert_array_equal(table.vectors, [[2, np.nan]])
 
 
 def test_words_are_not_filled(tmp_path):
     (tmp_path / "b.csv").write_text("id,height,width\np,1,2\nq,x,3\n")
-    table = read_input(tmp_path / "b.csv", features="height,width", gaps=True)
+    table = read_input(tmp_path / "b.csv", Asked("height,width", gaps=True))
     assert str(table.skipped[0]) == "line 3: it must have a number in column 'height', got 'x'"
 
 

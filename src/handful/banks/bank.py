@@ -242,6 +242,10 @@ class FeatureBank:
         rows = kept if self.rows is None else self.rows[kept]
         return FeatureBank(self.stored, labels[kept], names, self.provenance, MappingProxyType({}), rows)
 
+    def without_empty_classes(self) -> FeatureBank:
+        """Leave out classes without rows."""
+        return self.classes(np.flatnonzero(self.class_sizes)) if 0 in self.class_sizes else self
+
     def split(self, name: str) -> FeatureBank:
         """Restrict to the classes of a split."""
         if name not in self.splits:

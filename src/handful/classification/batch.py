@@ -7,20 +7,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 import numpy.typing as npt
 
 from handful.banks.bank import FeatureBank
-from handful.errors import BankError, TaskError
-from handful.exchange.mgf import is_mgf
+from handful.errors import BankError, OptionError, TaskError
 from handful.extraction.extract import extract, skipped_items
-from handful.extraction.items import Items, list_items
+from handful.extraction.items import Items, Kind, list_items
+from handful.machine.extras import import_extra
 from handful.machine.threads import available_cores
-from handful.reading.cells import is_h5ad
 from handful.reading.contents import Source, pick
-from handful.reading.header import TEXT_NAMES, find_column
+from handful.reading.header import TEXT_NAMES, Asked, find_column
 from handful.reading.images import FOLDER, is_folder, with_folders
 from handful.reading.table import Columns, Skipped, Table
 from handful.runs import Progress, in_process
@@ -28,6 +27,70 @@ from handful.shapes import Float, Int
 
 # Items that the fingerprint of a batch is made from, and digits of the hash of an item's content.
 MOST_HASHED, HASH_DIGITS = 4096, 16
+
+
+# What missing numbers can be filled with.
+MEAN = "mean"
+# Kinds of files of which a copy can hold the answers.
+COPIED = (CELLS, SPECTRA) = (".h5ad", ".mgf")
+# Default backbones, if neither the caller nor a bank names one: both come inside packages and download nothing.
+USUAL_BACKBONES: dict[Kind, str] = {"image": "efficientnet-lite0", "text": "minilm"}
+EXTRAS: dict[Kind, str] = {"image": "images", "text": "text"}
+
+
+class Reading(TypedDict, total=False):
+    """How catalogue and batch are read and embedded.
+
+    Attributes
+    ----------
+    features, labels : str
+        Names of the columns of vectors and labels, if they cannot be detected. For one column per dimension, `features`
+        is the prefix of their names.
+    text : str
+        Column of the sentences, by default `text`. With `features`, it is what a page shows.
+    id_column : str
+        Column that identifies an item; by default one with a usual name, such as `id`.
+    backbone : str
+        A name as in `load_backbone`. By default the one that made the features of the other side; if neither side has
+        features, `efficientnet-lite0` for images and `minilm` for sentences.
+    device : str
+        Where the backbone runs, by default `cpu`.
+    missing : {"mean"}
+        Fill missing numbers of vectors with the mean of the examples' column. By default they are refused, or their
+        rows are left out and listed.
+    sheet, header_row : str and int
+        Sheet of `.xlsx` files, and line of the names of columns, of catalogue and batch, see `handful.read`. A path
+        such as `book.xlsx/sheet` names a sheet of one of them.
+    trust_pickle, skip_bad : bool
+        Whether to open pickles, and to leave out any number of rows that cannot be read, see `handful.read`.
+    """
+
+    features: str | None
+    labels: str | None
+    text: str | None
+    id_column: str | None
+    backbone: str | None
+    device: str
+    missing: str | None
+    sheet: str | None
+    header_row: int | None
+    trust_pickle: bool
+    skip_bad: bool
+
+
+def asked_of(reading: Reading) -> Asked:
+    """Return what a reader of files needs of it."""
+    missing = reading.get("missing")
+    if missing not in (None, MEAN):
+        raise OptionError(f"missing must be {MEAN!r}, got {missing!r}; leave it out to refuse missing numbers")
+    given = {name: reading[name] for name in Asked._fields if name in reading}  # type: ignore[literal-required]
+    return Asked(**given, gaps=missing is not None)
+
+
+def load_network(kind: Kind, name: str | None, device: str) -> Any:
+    """Load the backbone of this name, or the usual one for this kind of items."""
+    backbones = import_extra("handful.extraction.backbones", EXTRAS[kind])  # with torch, which vectors do not need
+    return backbones.load_backbone(name or USUAL_BACKBONES[kind], device=device)
 
 
 class Groups(NamedTuple):
@@ -134,7 +197,8 @@ class Batch:
         in_folders = table.vectors is None and table.classes is not None
         if in_folders:
             _check_folders(table, named)
-        names = table.item_names(None if in_folders else id_column)  # images in folders have no such column
+        # Images in folders have no such column.
+        rows, names = table.rows, table.item_names(None if in_folders else id_column)
         table = with_folders(table, named, table.names or names)
         _check_columns(table, named)
         groups = Groups.of({name: table.values(name) for name in group_by}, table.where) if group_by else None
@@ -151,12 +215,12 @@ class Batch:
             return hashlib.sha256(data).hexdigest()[:HASH_DIGITS]
 
         return cls(
-            table.rows,
+            rows,
             names,
             texts,
             table.skipped,
             beside,
-            source=path if is_h5ad(path) or is_mgf(path) else None,
+            source=path if path.suffix.lower() in COPIED else None,
             content=content,
             points=vectors,
             backbone=table.provenance.backbone,
@@ -191,6 +255,7 @@ class Batch:
             self.columns.of_items(items),
             content=lambda i: self.content(items[i]),
             points=None if self.points is None else self.points[np.asarray(items, np.int64)],
+            items=None if self.items is None else self.items.take(items),
             backbone=self.backbone,
         )
 
@@ -204,7 +269,8 @@ class Batch:
                 f"{bank.n_rows} vectors for {len(kept)} of {len(self.rows)} items; extract their features again"
             )
         skipped = (*self.skipped, *(replace(item, row=self.rows[item.row]) for item in unread))
-        return replace(self.take(kept), skipped=skipped, points=bank.features, backbone=bank.provenance.backbone), kept
+        about: dict[str, Any] = {"points": bank.features, "items": None, "backbone": bank.provenance.backbone}
+        return replace(self.take(kept), skipped=skipped, **about), kept
 
 
 def extracted(items: Items, network: Any, folder: Path, on_progress: Callable[[Progress], None] | None) -> FeatureBank:

@@ -7,14 +7,13 @@ What only the model said about an item is never added, unless that is asked for.
 from __future__ import annotations
 
 import base64
-import hashlib
 import math
 import os
 import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias, TypedDict, Unpack
+from typing import Any, TypeAlias, Unpack
 
 import numpy as np
 
@@ -32,20 +31,17 @@ from handful.catalogue import (
 from handful.catalogue import record as records
 from handful.catalogue.changes import relative_to
 from handful.catalogue.record import Kind, shown_rows
-from handful.classification.batch import Batch, extracted
+from handful.classification.batch import Batch, Reading, asked_of, extracted, load_network
 from handful.classification.corrections import read_corrections
 from handful.classification.labelled import NONE
-from handful.classification.measured import checked_missing, filled
+from handful.classification.measured import filled
 from handful.classification.page_data import SMALL, pictures
-from handful.classification.task import EXTRAS, USUAL_BACKBONES, without_empty_classes
 from handful.errors import BankError, LabelError, OptionError
 from handful.extraction.extract import skipped_items
 from handful.extraction.items import list_items
-from handful.machine.extras import import_extra
 from handful.machine.outputs import refuse_overwriting
 from handful.machine.untrusted import finite
 from handful.reading.class_names import is_missing, plain_label
-from handful.reading.contents import pick
 from handful.reading.header import find_column
 from handful.reading.labels import label_column, labelled, missing_labels
 from handful.reading.read import read, read_input, refuse_useless
@@ -64,36 +60,6 @@ NO_CLASS = (NONE, "bad item", "passed")
 BY_MODEL = "labelled by the model"
 # Letters of the values of other columns that are kept.
 MOST_LETTERS = 200
-
-
-class Reading(TypedDict, total=False):
-    """How examples are read and embedded; all are arguments of `classify`.
-
-    Attributes
-    ----------
-    backbone, device : str
-        What embeds images and sentences, and where it runs.
-    features, labels, text, id_column : str
-        Names of columns.
-    missing : {"mean"}
-        Fill missing numbers of vectors with the mean of their column in the table.
-    sheet, header_row : str and int
-        Sheet, and line of the names of columns, see `handful.read`.
-    trust_pickle, skip_bad : bool
-        Whether to open pickles, and to leave out any number of rows that cannot be read.
-    """
-
-    backbone: str | None
-    device: str
-    features: str | None
-    labels: str | None
-    text: str | None
-    id_column: str | None
-    missing: str | None
-    sheet: str | None
-    header_row: int | None
-    trust_pickle: bool
-    skip_bad: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,7 +163,7 @@ def embedded_examples(
             beside = table.row_columns().of_items([row_at[position] for position in items.rows])
         bank, batch = _embed(replace(Batch.of_items(items), columns=beside), path, reading, on_progress)
         used = {label_column(table, labels), table.text}
-        return EmbeddedExamples(without_empty_classes(bank), _without(batch, used), items.kind, batch.backbone)
+        return EmbeddedExamples(bank.without_empty_classes(), _without(batch, used), items.kind, batch.backbone)
     if reading.get("backbone") is not None:
         raise OptionError(f"a backbone is for images and sentences, but {path} has features; leave it out")
     bank = labelled(table, labels)
@@ -210,7 +176,7 @@ def embedded_examples(
     whole = Batch.of(table, id_column=reading.get("id_column"))
     batch = _without(whole, {column, table.text})
     kind: Kind = "text" if batch.contents else ""
-    return EmbeddedExamples(without_empty_classes(bank), batch, kind, bank.provenance.backbone)
+    return EmbeddedExamples(bank.without_empty_classes(), batch, kind, bank.provenance.backbone)
 
 
 def add_to_catalogue(
@@ -356,50 +322,35 @@ def _in_table(file: Path, by_model: float | None) -> Said:
 def _labelled_of(path: Path, said: Said, on_progress: Listener | None, reading: Reading) -> EmbeddedExamples:
     """Embed the items of a batch that were given a label, and these alone."""
     whole = Batch.of(_read(path, reading), id_column=reading.get("id_column"))
-    labels, items = said(whole), whole.items
-    rows = sorted(labels)
-    if items is None:
-        some = whole.take(rows)
+    labels = said(whole)
+    some = whole.take(sorted(labels))
+    if some.items is None:
         assert some.points is not None
         kind: Kind = "text" if some.contents else ""
-        return EmbeddedExamples(_bank(some.points, [labels[row] for row in rows]), some, kind, some.backbone)
-    chosen = replace(
-        items,
-        names=tuple(items.names[row] for row in rows),
-        labels=items.labels[rows],
-        source=pick(items.source, rows),
-        data_hash=hashlib.sha256(f"{items.data_hash} {rows}".encode()).hexdigest(),
-        rows=[items.rows[row] for row in rows],
-        hashes=tuple(items.hashes[row] for row in rows),
-    )
-    batch = replace(Batch.of_items(chosen), columns=whole.columns.of_items(rows))
-    embedded, batch = _embed(batch, path, reading, on_progress)
-    lost = {one.row for one in batch.skipped}
-    bank = _bank(embedded.features, [labels[row] for row in rows if items.rows[row] not in lost])
-    return EmbeddedExamples(bank, batch, items.kind, batch.backbone)
+        return EmbeddedExamples(_bank(some.points, [labels[row] for row in sorted(labels)]), some, kind, some.backbone)
+    position = {row: item for item, row in enumerate(whole.rows)}
+    embedded, batch = _embed(some, path, reading, on_progress)
+    bank = _bank(embedded.features, [labels[position[row]] for row in batch.rows])
+    return EmbeddedExamples(bank, batch, some.items.kind, batch.backbone)
 
 
 def _read(path: Path, reading: Reading) -> Table:
-    names = ("features", "text", "trust_pickle", "skip_bad", "sheet", "header_row")
-    options: Any = {name: reading[name] for name in names if name in reading}  # type: ignore[literal-required]
-    missing = reading.get("missing")
-    refuse_useless([path], reading.get("sheet"), reading.get("header_row"))
-    table = read_input(path, **options, gaps=checked_missing(missing) is not None)
+    asked = asked_of(reading)
+    refuse_useless([path], asked)
+    table = read_input(path, asked)
     if table.measured:
         raise BankError(
             f"{path} has measurements in the columns {some_of(table.measured)}, which are scaled anew for every batch; "
             "a catalogue file has vectors of a model: give `handful classify --catalogue` the table itself"
         )
-    return table if missing is None else filled(table)
+    return filled(table) if asked.gaps else table
 
 
 def _embed(whole: Batch, path: Path, reading: Reading, on_progress: Listener | None) -> tuple[FeatureBank, Batch]:
     """Return vectors, in memory, and the items that have one."""
     items = whole.items
     assert items is not None
-    backbones = import_extra("handful.extraction.backbones", EXTRAS[items.kind])
-    name = reading.get("backbone") or USUAL_BACKBONES[items.kind]
-    network = backbones.load_backbone(name, device=reading.get("device", "cpu"))
+    network = load_network(items.kind, reading.get("backbone"), reading.get("device", "cpu"))
     with tempfile.TemporaryDirectory(prefix="handful-") as work:
         bank = extracted(items, network, Path(work) / "examples", on_progress)
         batch, _ = whole.embedded(bank)

@@ -18,20 +18,19 @@ from typing import Any
 import numpy as np
 
 from handful import __version__
+from handful.classification.batch import CELLS, COPIED
 from handful.classification.known import KnownFiles
 from handful.classification.labelled import COARSE_TYPES, GROUP_TYPES, PREDICTION_TYPES, Classified, in_front
-from handful.classification.spectra import write_spectra
-from handful.classification.voices import is_rttm, write_voices
+from handful.classification.voices import write_voices
 from handful.errors import OptionError
 from handful.exchange.cells import write_labelled_cells
-from handful.exchange.mgf import is_mgf
+from handful.exchange.mgf import Compound, write_mgf
 from handful.exchange.rttm import ENDING
 from handful.exchange.sites import package_of, site_files
 from handful.extraction.extract import checkpoint_of
 from handful.machine.extras import import_extra, import_pyarrow
 from handful.machine.outputs import refuse_overwriting, written_whole
 from handful.machine.untrusted import writable
-from handful.reading.cells import is_h5ad
 from handful.reading.contents import FolderFiles
 from handful.reading.table import Columns
 
@@ -53,7 +52,7 @@ def paths_read(known: KnownFiles, *, sites: Any = None, backbone: str | None = N
     files["earlier predictions"] = known.get("expect_unknown")
     found = {
         **named,
-        "backbone": checkpoint_of(backbone),
+        "backbone": None if backbone is None else checkpoint_of(backbone),
         **files,
         **({} if sites is None else site_files(Path(sites))),
     }
@@ -88,7 +87,7 @@ def replaceable(
     copied = dict[str, str]()
     if predictions is not None and scores is not None and writes_back(scores, predictions):
         copied["predictions"] = "scores"
-    elif predictions is not None and scores is None and (is_h5ad(predictions) or is_mgf(predictions)):
+    elif predictions is not None and scores is None and predictions.suffix.lower() in COPIED:
         copied["predictions"] = "batch"
     if sites is not None and (sites.is_dir() or sites.suffix.lower() == ".json"):
         copied["annotations"] = "sites" if package_of(sites) is None else "observations"
@@ -141,20 +140,20 @@ def asked_columns(group_by: str | Sequence[str]) -> tuple[str, ...]:
 
 def check_ending(path: Path, source: Path | None = None) -> None:
     """Refuse a path that `write_predictions` would refuse for a batch from `source`, before any work is done."""
-    if is_h5ad(path):
-        if source is None or not is_h5ad(source):
-            raise OptionError(f"{path} would be a copy of the batch, which is not an .h5ad file; use .parquet or .csv")
-    elif is_mgf(path):
-        if source is None or not is_mgf(source):
-            raise OptionError(f"{path} would be a copy of the batch, which is not an .mgf file; use .parquet or .csv")
-    elif path.suffix.lower() not in (*TABLE_ENDINGS, ENDING):
+    ending = path.suffix.lower()
+    if ending in COPIED:
+        if source is None or source.suffix.lower() != ending:
+            raise OptionError(
+                f"{path} would be a copy of the batch, which is not an {ending} file; use .parquet or .csv"
+            )
+    elif ending not in (*TABLE_ENDINGS, ENDING):
         raise OptionError(
             "predictions are written as .parquet, .csv, .xlsx or, of voices, .rttm, and into copies of .h5ad and .mgf "
             f"files; got {path}; change the ending"
         )
-    elif path.suffix.lower() == ".parquet":
+    elif ending == ".parquet":
         import_pyarrow()
-    elif path.suffix.lower() == ".xlsx":
+    elif ending == ".xlsx":
         import_extra("openpyxl", "xlsx")
 
 
@@ -182,14 +181,13 @@ def write_predictions(classified: Classified, path: str | os.PathLike[str]) -> N
     """
     final, batch = Path(path), classified.batch
     refuse_outputs(classified, predictions=final)
-    if is_h5ad(final):
-        _write_back(classified, final)
-    elif is_rttm(final):
-        write_voices(classified, final)
-    elif is_mgf(final):
+    if final.suffix.lower() in COPIED:
         check_ending(final, batch.source)
         assert batch.source is not None
-        write_spectra(classified, batch.source, final)
+        write = _write_cells if final.suffix.lower() == CELLS else _write_spectra
+        write(classified, batch.source, final)
+    elif final.suffix.lower() == ENDING:
+        write_voices(classified, final)
     else:
         keys, others = (
             _types(columns, final) for columns in (classified.key_columns(), batch.columns.beside(classified.types))
@@ -201,11 +199,8 @@ def write_predictions(classified: Classified, path: str | os.PathLike[str]) -> N
     write_group_table(classified, final)
 
 
-def _write_back(classified: Classified, path: Path) -> None:
-    """Write the predictions into a copy of the file that the items came from."""
-    source, answer = classified.batch.source, classified.answer
-    check_ending(path, source)
-    assert source is not None
+def _write_cells(classified: Classified, source: Path, path: Path) -> None:
+    """Write the predictions into a copy of the `.h5ad` file that the items came from."""
     found = classified.predictions()
     ours = {name: found[name] for name in classified.types if name not in in_front(PREDICTION_TYPES)}
     about = {
@@ -214,7 +209,16 @@ def _write_back(classified: Classified, path: Path) -> None:
         "examples": classified.n_examples,
         "group_by": np.array(classified.group_by, dtype=object),
     }
-    write_labelled_cells(source, path, classified.batch.rows, ours, classified.class_names, answer.table, about)
+    write_labelled_cells(
+        source, path, classified.batch.rows, ours, classified.class_names, classified.answer.table, about
+    )
+
+
+def _write_spectra(classified: Classified, source: Path, path: Path) -> None:
+    """Write the compounds into a copy of the `.mgf` file that the batch came from."""
+    table = classified.predictions()
+    rows = zip(table["row"], table["label"], table["certainty"], table["unknown"], strict=True)
+    write_mgf(source, {row: Compound(*rest) for row, *rest in rows}, path)
 
 
 def write_group_table(classified: Classified, path: str | os.PathLike[str]) -> None:

@@ -24,7 +24,7 @@ A batch with groups is many batches: each group is labelled jointly, in memory.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack, cast
@@ -35,7 +35,7 @@ from handful import large
 from handful.arguments import takes
 from handful.banks import FeatureBank
 from handful.catalogue import Catalogue, Source
-from handful.classification.batch import Batch, extracted
+from handful.classification.batch import CELLS, Batch, Reading, extracted
 from handful.classification.known import KnownFiles, new_labels
 from handful.classification.labelled import MOST_EXPLAINED, Classified, Shown
 from handful.classification.names import with_names
@@ -48,7 +48,6 @@ from handful.classification.task import (
     read_inputs,
     recorded_backbones,
     without_candidates,
-    without_empty_classes,
 )
 from handful.errors import BankError
 from handful.estimators.answer import Answer
@@ -59,7 +58,6 @@ from handful.estimators.unknown_share import UnknownShare
 from handful.extraction.extract import skipped_items
 from handful.extraction.items import Items
 from handful.machine.outputs import refuse_overwriting
-from handful.reading.cells import is_h5ad
 from handful.reading.class_names import similar_names
 from handful.reading.contents import KeptPictures
 from handful.reading.contents import Source as Contents
@@ -71,6 +69,17 @@ from handful.shapes import Float
 MOST_ITEMS = 240
 
 Listener = Callable[[Progress], None]
+
+
+class Options(Reading, KnownFiles, total=False):
+    """How both are read and embedded, and what is known about the batch."""
+
+
+def divided(options: Mapping[str, Any]) -> tuple[Reading, KnownFiles]:
+    """Return the options of the two kinds."""
+    reading = {name: value for name, value in options.items() if name in Reading.__annotations__}
+    known = {name: value for name, value in options.items() if name not in reading}
+    return cast(Reading, reading), cast(KnownFiles, known)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +132,7 @@ class Fitted:
         return next(filter(None, recorded_backbones(task.inputs, task.examples, task.batch)), "")
 
 
-@takes(KnownFiles)
+@takes(Options)
 def classify(
     catalogue: Any,
     batch: Any,
@@ -131,23 +140,12 @@ def classify(
     names: PathLike | None = None,
     segments: PathLike | None = None,
     group_by: str | Sequence[str] | None = None,
-    backbone: str | None = None,
-    features: str | None = None,
-    labels: str | None = None,
-    text: str | None = None,
-    id_column: str | None = None,
-    missing: str | None = None,
-    sheet: str | None = None,
-    header_row: int | None = None,
     method: str | None = None,
     unknown: str | None = None,
-    trust_pickle: bool = False,
-    skip_bad: bool = False,
-    device: str = "cpu",
     folder: PathLike | None = None,
     executor: Executor | None = None,
     on_progress: Listener | None = None,
-    **known: Unpack[KnownFiles],
+    **options: Unpack[Options],
 ) -> Classified:
     """Label every item of the batch jointly, with the classes of the catalogue.
 
@@ -170,32 +168,12 @@ def classify(
         Column of the batch, or several, that say which group an item belongs to. Every group is then labelled as a
         separate batch. For items known by their paths, `folder` is the folder of an item, and `folder:1` the first
         folder of its path (`folder:2` the first two).
-    backbone : str, optional
-        A name as in `load_backbone`. By default the one that made the features of the other side; if neither side has
-        features, `efficientnet-lite0` for images and `minilm` for sentences.
-    features, labels : str, optional
-        Names of the columns of vectors and labels, if they cannot be detected. For one column per dimension, `features`
-        is the prefix of their names.
-    text : str, optional
-        Column of the sentences, by default `text`. With `features`, it is what a page shows.
-    id_column : str, optional
-        Column of the batch that identifies an item; by default one with a usual name, such as `id`.
-    missing : {"mean"}, optional
-        Fill missing numbers of vectors with the mean of the examples' column. By default they are refused, or their
-        rows are left out and listed.
-    sheet, header_row : str and int, optional
-        Sheet of `.xlsx` files, and line of the names of columns, of catalogue and batch, see `handful.read`. A path
-        such as `book.xlsx/sheet` names a sheet of one of them.
     method : str, optional
         A method of `handful.fewshot` that labels the batch instead of the default, such as `paddle`. It has examples
         and no groups, is labelled in memory, and tells neither the chance that a class is present nor unknown items.
     unknown : str, optional
         The label of items that look like none of the classes, as in `BatchClassifier.predict`. By default they get the
         closest class.
-    trust_pickle, skip_bad : bool
-        Whether to open pickles, and to leave out any number of rows that cannot be read, see `handful.read`.
-    device : str
-        Where the backbone runs.
     folder : path, optional
         Where a streamed batch keeps its answers. Called again with the same folder, an interrupted run
         resumes. By default a temporary folder.
@@ -204,6 +182,8 @@ def classify(
         default this process streams batches that are large.
     on_progress : callable, optional
         Called with a `handful.runs.Progress` after every part of a pass, and while images or sentences are embedded.
+    features, labels, text, id_column, backbone, device, missing, sheet, header_row, trust_pickle, skip_bad : object
+        How both are read and embedded, see `handful.classification.batch.Reading`.
     prior, candidates, precursor, given, new_classes, sequence, pool, order, coarse, expect_unknown : object
         What is known about the batch, see `KnownFiles`.
 
@@ -232,31 +212,10 @@ def classify(
     >>> classify((np.eye(3), ["cat", "dog", "fox"]), batch).to_frame()["label"].to_dict()
     {'a': 'dog', 'b': 'dog', 'c': 'cat'}
     """
-    inputs = read_inputs(
-        catalogue,
-        batch,
-        names=names,
-        segments=segments,
-        features=features,
-        labels=labels,
-        text=text,
-        missing=missing,
-        sheet=sheet,
-        header_row=header_row,
-        trust_pickle=trust_pickle,
-        skip_bad=skip_bad,
-    )
-    task = check(
-        inputs,
-        group_by=group_by,
-        id_column=id_column,
-        backbone=backbone,
-        device=device,
-        method=method,
-        unknown=unknown,
-        stream=executor is not None,
-        **known,
-    )
+    reading, known = divided(options)
+    inputs = read_inputs(catalogue, batch, names=names, segments=segments, **reading)
+    stream = executor is not None
+    task = check(inputs, group_by=group_by, method=method, unknown=unknown, stream=stream, **known)
     refuse_overwriting(task.inputs.paths, {"unfinished run": folder})
     with tempfile.TemporaryDirectory(prefix="handful-") as work:
         fitted = embed(task, work, on_progress=on_progress)
@@ -291,7 +250,7 @@ def embed(task: Task, work: PathLike, *, on_progress: Listener | None = None) ->
         skipped = Batch.of_items(examples).embedded(banks["catalogue"])[0].skipped
         assert isinstance(table, Table)
         warn_of_skipped(table.where, skipped_items(banks["catalogue"]), len(examples))
-        examples = without_empty_classes(banks["catalogue"])
+        examples = banks["catalogue"].without_empty_classes()
     batch, rows = task.batch, cast(Sequence[int], range(len(task.batch.rows)))
     if "batch" in banks:
         batch, rows = task.batch.embedded(banks["batch"])
@@ -372,7 +331,7 @@ def label(
     batches = Batches(CatalogueItems(catalogue, fitted.points, codes_of, contexts.classes), contexts)
     # Without groups the table is small; a file of cells has room for it in any case.
     grouped = task.batch.groups is not None
-    keep = not grouped or is_h5ad(Path(task.inputs.batch.where))
+    keep = not grouped or (task.batch.source is not None and task.batch.source.suffix.lower() == CELLS)
     answer = batches.answer(keep=keep, most_in_doubt=MOST_EXPLAINED if grouped else 0)
     return _classified(fitted, task, answer, batches=batches, **about)
 

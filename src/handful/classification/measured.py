@@ -21,9 +21,6 @@ from handful.errors import BankError, OptionError
 from handful.reading.table import Table
 from handful.shapes import Float
 
-# What missing numbers can be filled with.
-MEAN = "mean"
-
 
 def scaled(
     catalogue: Table | Catalogue | None, batch: Table, named: Collection[str | None], missing: str | None = None
@@ -37,7 +34,7 @@ def scaled(
     named
         Columns that the caller named as something else, such as the labels: they are no measurements.
     missing
-        `MEAN` to fill missing numbers of vectors, measurements or not, with the mean of the examples' column.
+        "mean" to fill missing numbers of vectors, measurements or not, with the mean of the examples' column.
 
     Examples
     --------
@@ -86,13 +83,6 @@ def scaled(
         side: replace(table, vectors=((rows - mean) / spread).astype(np.float32), provenance=made_by)
         for side, table, rows in (("catalogue", catalogue, own), ("batch", batch, items))
     }
-
-
-def checked_missing(missing: str | None) -> str | None:
-    """Return what missing numbers are filled with; refuse anything but the mean."""
-    if missing not in (None, MEAN):
-        raise OptionError(f"missing must be {MEAN!r}, got {missing!r}; leave it out to refuse missing numbers")
-    return missing
 
 
 def filled(table: Table) -> Table:

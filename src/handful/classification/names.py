@@ -12,11 +12,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from handful.catalogue import Catalogue
+from handful.classification.batch import Reading, asked_of
 from handful.errors import BankError, LabelError, OptionError
 from handful.extraction.items import list_items
 from handful.machine.untrusted import lines_of, read_json, read_text
@@ -72,16 +73,7 @@ class NamedClasses:
         return np.asarray(vectors, np.float32), codes
 
 
-def read_names(
-    path: Path,
-    features: str | None = None,
-    labels: str | None = None,
-    *,
-    text: str | None = None,
-    beside: bool = False,
-    trust_pickle: bool = False,
-    skip_bad: bool = False,
-) -> NamedClasses:
+def read_names(path: Path, *, beside: bool = False, **reading: Unpack[Reading]) -> NamedClasses:
     r"""Read a file of names; `beside` a catalogue, the columns named are those of the catalogue unless it has vectors.
 
     Examples
@@ -93,16 +85,16 @@ def read_names(
     >>> named.labels, named.texts
     (('book_flight', 'BookHotel', 'weather'), (('book flight',), ('book hotel',), ('will it rain', 'how hot is it')))
     """
-    kind = path.name.lower().removesuffix(".gz").rpartition(".")[2]
+    labels, kind = reading.get("labels"), path.name.lower().removesuffix(".gz").rpartition(".")[2]
     if kind in ("txt", "json") and labels is not None and not beside:
         raise OptionError(f"{path} has no columns, so it has no column {labels!r}; leave it out")
     if kind == "txt":
         return _of_texts(path, _lines(path))
     if kind == "json":
         return _of_texts(path, _of_json(path))
-    table = read_input(
-        path, features=features, text=None if beside else text, trust_pickle=trust_pickle, skip_bad=skip_bad
-    )
+    # Sheets, lines and gaps are those of catalogue and batch.
+    asked = asked_of(reading)._replace(gaps=False, sheet=None, header_row=None)
+    table = read_input(path, asked._replace(text=None) if beside else asked)
     if table.images is not None:
         raise BankError(f"{path} must have the columns 'label' and 'text', with the names of classes")
     if table.text is not None and table.vectors is None:

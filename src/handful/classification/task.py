@@ -13,28 +13,23 @@ import numpy as np
 from handful.banks import FeatureBank
 from handful.catalogue import Catalogue, load_catalogue
 from handful.catalogue.files import is_catalogue
-from handful.classification.batch import Batch
+from handful.classification.batch import CELLS, Batch, Reading, asked_of, load_network
 from handful.classification.files import asked_columns, paths_read
-from handful.classification.known import KnownFiles, coarse_column, columns_named, new_labels, read_known
-from handful.classification.measured import checked_missing, scaled
+from handful.classification.known import KnownFiles, by_precursor, coarse_column, columns_named, new_labels, read_known
+from handful.classification.measured import scaled
 from handful.classification.names import NamedClasses, read_names
-from handful.classification.spectra import by_precursor
 from handful.classification.voices import with_segments
 from handful.engine.model import NO_CLASS
 from handful.errors import BankError, OptionError
 from handful.estimators.containers import FrameOf, frame_of, new_frame
 from handful.estimators.context import BatchContexts
-from handful.extraction.items import Items, Kind, list_items
+from handful.extraction.items import Items, list_items
 from handful.machine.extras import import_extra
-from handful.reading.cells import is_h5ad
 from handful.reading.in_hand import in_hand
 from handful.reading.labels import labelled, with_labels, without_labels
 from handful.reading.read import has_columns, may_have_bad_rows, may_hold_pickles, read_input, refuse_useless
 from handful.reading.table import Skipped, Table
 
-# Default backbones, if neither the caller nor a bank names one: both come inside packages and download nothing.
-USUAL_BACKBONES: dict[Kind, str] = {"image": "efficientnet-lite0", "text": "minilm"}
-EXTRAS: dict[Kind, str] = {"image": "images", "text": "text"}
 # A batch is streamed when `dense_bytes` is larger. Labelling in memory holds several such copies at once.
 MOST_DENSE_BYTES = 2**28
 
@@ -55,23 +50,25 @@ class Inputs:
         Items to label.
     names : NamedClasses or None
         Names of classes.
-    labels : str or None
-        Column of the labels, if the caller named it.
+    reading : Reading
+        How they were read, and how items are embedded.
     paths : mapping of str to Path
         The files and folders, by what they are.
     frame_of : FrameOf
         Makes tables of the kind of the batch, if that was a frame.
-    missing : str or None
-        What fills missing numbers of vectors: `mean`, or nothing.
     """
 
     catalogue: Table | Catalogue | None
     batch: Table
     names: NamedClasses | None = None
-    labels: str | None = None
+    reading: Reading = field(default_factory=Reading)
     paths: Mapping[str, Path] = field(default_factory=dict)
     frame_of: FrameOf = new_frame
-    missing: str | None = None
+
+    @property
+    def labels(self) -> str | None:
+        """Column of the labels, if the caller named it."""
+        return self.reading.get("labels")
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,46 +141,26 @@ def read_inputs(
     *,
     names: PathLike | None = None,
     segments: PathLike | None = None,
-    features: str | None = None,
-    labels: str | None = None,
-    text: str | None = None,
-    missing: str | None = None,
-    trust_pickle: bool = False,
-    skip_bad: bool = False,
-    sheet: str | None = None,
-    header_row: int | None = None,
+    **reading: Unpack[Reading],
 ) -> Inputs:
     """Read the files; the arguments are those of `classify`."""
+    asked = asked_of(reading)
     if catalogue is None and names is None:
         raise OptionError("give a catalogue of examples, names of the classes, or both; got neither")
-    checked_missing(missing)
     paths = paths_read({}, catalogue=catalogue, batch=batch, names=names, segments=segments)
-    if skip_bad and not any(map(may_have_bad_rows, paths.values())):
+    if asked.skip_bad and not any(map(may_have_bad_rows, paths.values())):
         raise OptionError("no input is a table, so none has rows that cannot be read; leave skip_bad out")
-    if trust_pickle and not any(map(may_hold_pickles, paths.values())):
+    if asked.trust_pickle and not any(map(may_hold_pickles, paths.values())):
         raise OptionError("no input file can contain a pickle; leave trust_pickle out")
-    named: NamedClasses | None = None
-    if names is not None:
-        named = read_names(
-            Path(names),
-            features,
-            labels,
-            text=text,
-            beside=catalogue is not None,
-            trust_pickle=trust_pickle,
-            skip_bad=skip_bad,
-        )
-
-    options: dict[str, Any] = {"features": features, "text": text, "trust_pickle": trust_pickle, "skip_bad": skip_bad}
-    options |= {"gaps": missing is not None, "sheet": sheet, "header_row": header_row}
-    refuse_useless([one for one in (catalogue, batch) if not isinstance(one, Catalogue | None)], sheet, header_row)
+    named = None if names is None else read_names(Path(names), beside=catalogue is not None, **reading)
+    refuse_useless([one for one in (catalogue, batch) if not isinstance(one, Catalogue | None)], asked)
     examples: Table | Catalogue | None
     if catalogue is None or isinstance(catalogue, Catalogue):
         examples = catalogue
     else:
         fitted = not in_hand(catalogue) and is_catalogue(catalogue)
-        examples = load_catalogue(catalogue) if fitted else read_input(catalogue, **options)
-    items = read_input(batch, **options)
+        examples = load_catalogue(catalogue) if fitted else read_input(catalogue, asked)
+    items = read_input(batch, asked)
     if segments is not None:
         if items.vectors is None:
             raise OptionError(f"segments need vectors of voices, and {batch} has none; leave segments out")
@@ -191,20 +168,18 @@ def read_inputs(
     given = {"catalogue": catalogue, "batch": batch}
     tables = {name: one for name, one in (("catalogue", examples), ("batch", items)) if isinstance(one, Table)}
     takers = [name for name, one in tables.items() if one.vectors is not None and has_columns(given[name])]
-    if features is not None and not takers and (named is None or named.vectors is None):
-        raise OptionError(f"no input is a table of vectors, so none has a column {features!r}; leave it out")
-    if text is not None and not any(one.text for one in tables.values()) and (named is None or named.texts is None):
-        raise OptionError(f"no table has texts in a column {text!r}; leave it out")
-    return Inputs(examples, items, named, labels, paths, frame_of(batch), missing)
+    if asked.features is not None and not takers and (named is None or named.vectors is None):
+        raise OptionError(f"no input is a table of vectors, so none has a column {asked.features!r}; leave it out")
+    with_texts = any(one.text for one in tables.values()) or (named is not None and named.texts is not None)
+    if asked.text is not None and not with_texts:
+        raise OptionError(f"no table has texts in a column {asked.text!r}; leave it out")
+    return Inputs(examples, items, named, reading, paths, frame_of(batch))
 
 
 def check(
     inputs: Inputs,
     *,
     group_by: str | Sequence[str] | None = None,
-    id_column: str | None = None,
-    backbone: str | None = None,
-    device: str = "cpu",
     method: str | None = None,
     unknown: str | None = None,
     stream: bool = False,
@@ -214,6 +189,7 @@ def check(
 
     With `stream`, the batch is streamed, whatever its size.
     """
+    id_column, backbone = inputs.reading.get("id_column"), inputs.reading.get("backbone")
     by = () if group_by is None else asked_columns(group_by)
     classifier = None
     if method is not None:
@@ -221,42 +197,31 @@ def check(
         classifier = _method(method, {**known, **others})
     paths = {**inputs.paths, **paths_read(known, backbone=backbone)}
     beside = {*by, *columns_named(known), inputs.labels, id_column}
-    inputs = replace(inputs, **scaled(inputs.catalogue, inputs.batch, beside, inputs.missing))
+    inputs = replace(inputs, **scaled(inputs.catalogue, inputs.batch, beside, inputs.reading.get("missing")))
     batch = Batch.of(_rows_to_label(inputs), group_by=by, columns=columns_named(known), id_column=id_column)
     known = _by_catalogue(known, inputs, batch)
-    inputs = replace(inputs, catalogue=_with_labels(inputs), paths=paths)
-    examples = _examples(inputs)
+    table, examples = _examples(inputs.catalogue, inputs.labels)
+    inputs = replace(inputs, catalogue=table, paths=paths)
     if classifier is not None and isinstance(examples, Catalogue):
         raise OptionError("a method needs the examples themselves; give the folder or table that the catalogue is of")
     named = () if inputs.names is None else inputs.names.labels
     classes = tuple(dict.fromkeys((*class_names_of(examples), *named)))
     terms = _engine_terms(known, batch, classes)
-    network = _backbone(inputs, examples, batch, backbone, device)
+    network = _backbone(inputs, examples, batch)
     task = Task(inputs, examples, batch, classes, known, *terms, network, classifier, False, unknown)
     return replace(task, streams=_streams(task, stream))
 
 
-def _with_labels(inputs: Inputs) -> Table | Catalogue | None:
-    """Return the catalogue; of vectors, the rows that have a label."""
-    table = inputs.catalogue
-    return with_labels(table, inputs.labels) if isinstance(table, Table) and table.vectors is not None else table
-
-
-def _examples(inputs: Inputs) -> Examples:
-    """Return the vectors or the contents of the examples, or the fitted catalogue."""
-    table = inputs.catalogue
+def _examples(table: Table | Catalogue | None, labels: str | None) -> tuple[Table | Catalogue | None, Examples]:
+    """Return the rows that have a label, and their vectors or contents; a fitted catalogue is both."""
     if not isinstance(table, Table):
-        return table
+        return table, table
     if table.vectors is None:
-        return list_items(table, labels=inputs.labels)
-    bank = without_empty_classes(labelled(table))
+        return table, list_items(table, labels=labels)
+    table = with_labels(table, labels)
+    bank = labelled(table).without_empty_classes()
     _refuse_equal_names(bank.class_names)
-    return bank
-
-
-def without_empty_classes(bank: FeatureBank) -> FeatureBank:
-    """Leave out classes without examples."""
-    return bank.classes(np.flatnonzero(bank.class_sizes)) if 0 in bank.class_sizes else bank
+    return table, bank
 
 
 def class_names_of(examples: Examples) -> tuple[str, ...]:
@@ -269,8 +234,9 @@ def class_names_of(examples: Examples) -> tuple[str, ...]:
 def _rows_to_label(inputs: Inputs) -> Table:
     """Return the table of the batch; in one file with the catalogue, it is the cells without a label."""
     first, second = (inputs.paths.get(name) for name in ("catalogue", "batch"))
-    same = first is not None and second is not None and is_h5ad(second) and first.resolve() == second.resolve()
-    return without_labels(inputs.batch, inputs.labels) if same else inputs.batch
+    if first is None or second is None or second.suffix.lower() != CELLS or first.resolve() != second.resolve():
+        return inputs.batch
+    return without_labels(inputs.batch, inputs.labels)
 
 
 def _by_catalogue(known: KnownFiles, inputs: Inputs, batch: Batch) -> KnownFiles:
@@ -365,8 +331,9 @@ def recorded_backbones(inputs: Inputs, examples: Examples, batch: Batch) -> tupl
     return first, batch.backbone
 
 
-def _backbone(inputs: Inputs, examples: Examples, batch: Batch, asked: str | None, device: str) -> Any:
+def _backbone(inputs: Inputs, examples: Examples, batch: Batch) -> Any:
     """Return the backbone for the items, or None if there are none; refuse two sides that do not fit together."""
+    asked, device = inputs.reading.get("backbone"), inputs.reading.get("device", "cpu")
     recorded, items = recorded_backbones(inputs, examples, batch), batch.items
     of_texts = inputs.names is not None and inputs.names.texts is not None
     kinds = {one.kind for one in (examples, items) if isinstance(one, Items)}
@@ -392,8 +359,7 @@ def _backbone(inputs: Inputs, examples: Examples, batch: Batch, asked: str | Non
             "which backbone made the features is not recorded; name it with `backbone`: the items need the same one"
         )
     (kind,) = kinds
-    backbones = import_extra("handful.extraction.backbones", EXTRAS[kind])  # with torch, which vectors do not need
-    network = backbones.load_backbone(asked or made_by or USUAL_BACKBONES[kind], device=device)
+    network = load_network(kind, asked or made_by, device)
     if weights and weights != network.weights_hash:
         raise BankError(
             f"backbone {network.name} has weights {network.weights_hash[:12]}…, but the given features were made by "

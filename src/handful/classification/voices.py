@@ -8,7 +8,7 @@ from typing import Any
 
 from handful.classification.labelled import Classified
 from handful.errors import FileFormatError
-from handful.exchange.rttm import ENDING, read_rttm, segments_of, write_rttm
+from handful.exchange.rttm import read_rttm, segments_of, write_rttm
 from handful.machine.untrusted import finite
 from handful.reading.table import Table
 
@@ -16,11 +16,6 @@ from handful.reading.table import Table
 UNKNOWN = "unknown"
 # Seconds by which times in two files may differ.
 TOLERANCE = 0.011
-
-
-def is_rttm(path: Path) -> bool:
-    """Whether a path names an RTTM file, by its ending."""
-    return path.suffix.lower() == ENDING
 
 
 def with_segments(table: Table, path: Path) -> Table:

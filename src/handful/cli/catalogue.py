@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from handful.cli.options import HeaderRow, Missing, Sheet, SkipBad, Trust
+from handful.cli.options import READING, with_options
 from handful.cli.terminal import data, waiting
 
 if TYPE_CHECKING:
@@ -25,11 +25,10 @@ app = typer.Typer(
 )
 
 File = Annotated[Path, typer.Argument(help="The catalogue, .handful.")]
-Column = Annotated[str | None, typer.Option(help="Name of that column, if it cannot be detected.")]
-Device = Annotated[str, typer.Option(help="Device of the backbone, as in torch: cpu, cuda.")]
 
 
 @app.command("build")
+@with_options(*READING)
 def build(
     examples: Annotated[
         Path,
@@ -38,19 +37,7 @@ def build(
         ),
     ],
     out: Annotated[Path, typer.Option(help="The catalogue to write, .handful; an older one is replaced.")],
-    backbone: Annotated[
-        str | None, typer.Option(help="What turns items into vectors, see `handful features extract --help`.")
-    ] = None,
-    features: Column = None,
-    labels: Column = None,
-    text: Column = None,
-    id_column: Column = None,
-    missing: Missing = None,
-    sheet: Sheet = None,
-    header_row: HeaderRow = None,
-    trust_pickle: Trust = False,
-    skip_bad: SkipBad = False,
-    device: Device = "cpu",
+    **reading: Any,
 ) -> None:
     """Embed and fit labelled examples once, and write them as one file.
 
@@ -68,19 +55,6 @@ def build(
 
     if not is_catalogue(out):
         raise OptionError(f"a catalogue is a file that ends in .handful, got {out}; change the ending")
-    reading: Any = {
-        "backbone": backbone,
-        "features": features,
-        "labels": labels,
-        "text": text,
-        "id_column": id_column,
-        "missing": missing,
-        "sheet": sheet,
-        "header_row": header_row,
-        "trust_pickle": trust_pickle,
-        "skip_bad": skip_bad,
-        "device": device,
-    }
     with passes(f"building {out}") as on_progress:
         made = build_catalogue(examples, out, on_progress=on_progress, **reading)
     _print_about(made)
@@ -157,6 +131,7 @@ def check(
 
 
 @app.command("add")
+@with_options(*(name for name in READING if name != "backbone"))
 def add(
     catalogue: File,
     said: Annotated[
@@ -178,16 +153,7 @@ def add(
             "the catalogue.",
         ),
     ] = None,
-    features: Column = None,
-    labels: Column = None,
-    text: Column = None,
-    id_column: Column = None,
-    missing: Missing = None,
-    sheet: Sheet = None,
-    header_row: HeaderRow = None,
-    trust_pickle: Trust = False,
-    skip_bad: SkipBad = False,
-    device: Device = "cpu",
+    **reading: Any,
 ) -> None:
     """Add what a person confirmed, corrected or named; never what only the model said, unless that is asked for.
 
@@ -203,18 +169,6 @@ def add(
     from handful.classification.building import add_to_catalogue
     from handful.cli.terminal import passes
 
-    reading = {
-        "features": features,
-        "labels": labels,
-        "text": text,
-        "id_column": id_column,
-        "missing": missing,
-        "sheet": sheet,
-        "header_row": header_row,
-        "trust_pickle": trust_pickle,
-        "skip_bad": skip_bad,
-        "device": device,
-    }
     with passes(f"adding to {catalogue}") as on_progress:
         added = add_to_catalogue(
             catalogue,
@@ -224,7 +178,7 @@ def add(
             session=session or (said.name if batch is not None else ""),
             by_model=by_model,
             on_progress=on_progress,
-            **reading,  # type: ignore[arg-type]
+            **reading,
         )
     new = f", {len(added.new_classes):,} of them new: {', '.join(map(str, added.new_classes))}"
     data(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,34 +9,16 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from handful.cli.options import HERE, HeaderRow, Missing, On, Sheet, SkipBad, Trust, executor_at, refuse
+from handful.cli.options import HERE, TRUE, Options, executor_at, known_of, reading_of, refuse, with_options
 
 # Options that do not apply, and why.
 BY_SCORES = "with --scores labels come from the scores alone, without examples and vectors, and no item is unknown"
 NOT_BY_SCORES = (
-    *(
-        "--segments",
-        "--precursor",
-        "--backbone",
-        "--features",
-        "--labels",
-        "--text",
-        "--id-column",
-        "--missing",
-        "--sheet",
-        "--header-row",
-        "--tasks",
-        "--method",
-        "--unknown",
-        "--expect-unknown",
-        "--device",
-        "--on",
-    ),
-    "--trust-pickle",
-    "--skip-bad",
+    *("--segments", "--precursor", "--backbone", "--features", "--labels", "--text", "--id-column", "--missing"),
+    *("--sheet", "--header-row"),
+    *("--tasks", "--method", "--unknown", "--expect-unknown", "--device", "--on", "--trust-pickle", "--skip-bad"),
 )
 ONLY_BY_SCORES = ("--sites", "--annotate", "--pictures")
-TRUE = "true"
 IN_GROUPS, NOT_IN_GROUPS = "with --group-by every group is labelled here, in memory", ("--on",)
 
 
@@ -52,17 +33,7 @@ class ClassifyCommand(TyperCommand):
         return super().parse_args(ctx, args)
 
 
-def expected_unknown(said: str | None) -> Any:
-    """Return what --expect-unknown says: nothing, True, a share, a range, or the path of predictions."""
-    if said is None or said == TRUE:
-        return None if said is None else True
-    try:
-        found = tuple(map(float, re.split(r"(?<=[\d.])[-,]\s*", said)))
-    except ValueError:
-        return Path(said)
-    return found[0] if len(found) == 1 else found
-
-
+@with_options(*Options.__annotations__)
 def classify_command(
     context: typer.Context,
     out: Annotated[
@@ -72,179 +43,7 @@ def classify_command(
             "labelled copy of the batch (.h5ad, .mgf) or of the scores."
         ),
     ],
-    catalogue: Annotated[
-        Path | None,
-        typer.Option(
-            help="A catalogue (.handful, see `handful catalogue --help`), or labelled examples: a bank, .npz or .h5ad "
-            "with vectors and labels; a table (.parquet, .csv, .tsv, "
-            ".xlsx, .jsonl) with labels, and vectors, a column 'text', or a column 'path' of images; or images, one "
-            "folder per class (also in a .zip)."
-        ),
-    ] = None,
-    names: Annotated[
-        Path | None,
-        typer.Option(
-            help="Names of the classes, instead of or in addition to examples: .txt with one per line (and texts "
-            "about it after tabs), .json, or a table with the columns 'label' and 'text'; or their vectors, .npz or "
-            ".parquet."
-        ),
-    ] = None,
-    batch: Annotated[
-        Path | None,
-        typer.Option(
-            help="Items to label, all at once: the same kinds of files without labels, or .npy; images may be "
-            "anywhere in a folder or .zip."
-        ),
-    ] = None,
-    segments: Annotated[
-        Path | None,
-        typer.Option(
-            help="Output of a diarisation tool for a batch of voice vectors, .rttm: one line per vector, in the same "
-            "order. Adds the columns file, start, end, speaker and channel."
-        ),
-    ] = None,
-    precursor: Annotated[
-        float | None,
-        typer.Option(
-            metavar="DA",
-            help="For mass spectra: candidates are the compounds of the catalogue with a precursor this close, in "
-            "Da; a spectrum without candidates is unknown.",
-        ),
-    ] = None,
-    scores: Annotated[
-        Path | None,
-        typer.Option(
-            help="Instead of catalogue and batch: scores of another model, from SpeciesNet or MegaDetector (.json), "
-            "BirdNET (.csv) or Raven (.txt)."
-        ),
-    ] = None,
-    sites: Annotated[
-        Path | None,
-        typer.Option(
-            help="Sites and times of scored files: COCO Camera Traps, datapackage.json of Camtrap DP, or .csv."
-        ),
-    ] = None,
-    sequence: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Column that marks items of the same class: a sequence of photographs, a voice. Repeat it for several "
-            "columns, for example if numbers start again at every site."
-        ),
-    ] = None,
-    pool: Annotated[
-        str | None,
-        typer.Option(help="Column with the same value for similar groups, which then help each other."),
-    ] = None,
-    order: Annotated[
-        str | None, typer.Option(help="Column with the time of a group, for --pool: only earlier groups help.")
-    ] = None,
-    coarse: Annotated[
-        str | None,
-        typer.Option(
-            help="Column of the catalogue with a coarse class, such as the genus of a species; a table (.csv) with the "
-            "columns 'class' and 'coarse'; or a level of SpeciesNet's taxa: genus, family, order. Where classes cannot "
-            "be told apart, the column 'sure_label' has the coarse one."
-        ),
-    ] = None,
-    candidates: Annotated[
-        Path | None,
-        typer.Option(
-            help="List of the classes that can occur, one per line; all others are ruled out. Or a table (.csv) with "
-            "the column 'class' and a column of the batch, to list the classes of each item or group."
-        ),
-    ] = None,
-    prior: Annotated[
-        Path | None,
-        typer.Option(
-            help="Table (.csv) with the columns 'class' and 'weight': how likely classes are before the batch is seen. "
-            "Missing classes get the smallest weight in the table. With the column of --group-by, weights are per "
-            "group."
-        ),
-    ] = None,
-    method: Annotated[
-        str | None,
-        typer.Option(
-            help="A method of the few-shot literature instead of the default, such as 'paddle' (needs the extra "
-            "'fewshot'). It says neither how likely a class is present nor which items are unknown.",
-        ),
-    ] = None,
-    unknown: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LABEL",
-            help="Label of items that look like none of the classes, for example 'other'; by default, the closest "
-            "class.",
-        ),
-    ] = None,
-    expect_unknown: Annotated[
-        str | None,
-        typer.Option(
-            metavar="[SHARE]",
-            help="Expect items of no class: any share of the batch if none is named; a share such as 0.3; a range such "
-            "as 0.1-0.5; as many as in the predictions of an earlier batch (.csv, .parquet), best corrected; or 0.",
-        ),
-    ] = None,
-    annotate: Annotated[
-        Path | None,
-        typer.Option(
-            help="Copy of --sites with labels: COCO Camera Traps (.json), or observations of Camtrap DP (.csv)."
-        ),
-    ] = None,
-    report: Annotated[Path | None, typer.Option(help="A page about the batch, .html.")] = None,
-    pictures: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder that the paths of scored images start from, for the page; by default that of the scores."
-        ),
-    ] = None,
-    group_by: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Column that splits the batch, for example by site or day; each value is labelled as a separate "
-            "batch. For files, 'folder' is where they are, and 'folder:1' the first folder of their paths. Repeat for "
-            "several columns."
-        ),
-    ] = None,
-    backbone: Annotated[
-        str | None,
-        typer.Option(
-            help="What turns items into vectors, see `handful features extract --help`. By default the one that made "
-            "the vectors of the catalogue; else efficientnet-lite0 for images and minilm for sentences."
-        ),
-    ] = None,
-    features: Annotated[
-        str | None, typer.Option(help="Column of vectors, prefix of their columns, or height,width.")
-    ] = None,
-    labels: Annotated[str | None, typer.Option(help="Column of labels, if it cannot be detected.")] = None,
-    text: Annotated[
-        str | None,
-        typer.Option(help="Column of sentences, if not 'text'; with --features, what the page shows."),
-    ] = None,
-    id_column: Annotated[
-        str | None, typer.Option(help="Column of the batch that identifies an item, for example a ticket.")
-    ] = None,
-    missing: Missing = None,
-    sheet: Sheet = None,
-    header_row: HeaderRow = None,
-    given: Annotated[
-        Path | None,
-        typer.Option(help="Corrections saved on the page of this batch, or an export of Label Studio: .json."),
-    ] = None,
-    new_class: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="LABEL",
-            help="A label of --given, such as an export of Label Studio, that the catalogue does not have yet. "
-            "Corrections saved from the page need no such option. Repeat it for several.",
-        ),
-    ] = None,
-    tasks: Annotated[
-        Path | None, typer.Option(help="Tasks with predictions to import into Label Studio: .json.")
-    ] = None,
-    trust_pickle: Trust = False,
-    skip_bad: SkipBad = False,
-    device: Annotated[str, typer.Option(help="Device of the backbone, as in torch: cpu, cuda.")] = "cpu",
-    on: On = HERE,
+    **options: Any,
 ) -> None:
     """Label a batch as a whole; print the classes present, items in doubt, unknown items, and the files written.
 
@@ -299,24 +98,17 @@ def classify_command(
     from handful.classification.label_studio import write_label_studio
     from handful.classification.page import write_page
     from handful.classification.scores import classify_scores, write_annotations, write_scores
-    from handful.classification.voices import is_rttm
     from handful.cli.printed import print_batch
     from handful.cli.terminal import passes
     from handful.errors import OptionError
+    from handful.exchange.rttm import ENDING as RTTM
     from handful.machine.outputs import refuse_overwriting
 
-    known: Any = {
-        "candidates": candidates,
-        "precursor": precursor,
-        "prior": prior,
-        "given": given,
-        "new_classes": new_class or None,
-        "sequence": sequence or None,
-        "pool": pool,
-        "order": order,
-        "coarse": coarse,
-        "expect_unknown": expected_unknown(expect_unknown),
-    }
+    known, group_by = known_of(options), options["group_by"] or None
+    catalogue, names, batch, scores, sites = (
+        options[name] for name in ("catalogue", "names", "batch", "scores", "sites")
+    )
+    annotate, report, tasks = options["annotate"], options["report"], options["tasks"]
     given_from, run = scores if scores is not None else batch, out.parent / f"{out.name}.run"
     what = "predictions, one row per item"
     if scores is not None:
@@ -336,23 +128,14 @@ def classify_command(
         if group_by:
             refuse(context, NOT_IN_GROUPS, IN_GROUPS)
         check_ending(out, batch)
-        if is_rttm(out):
+        if out.suffix.lower() == RTTM:
             what = "segments with the names of their voices"
-    assert given_from is not None
+    read = {name: options[name] for name in ("catalogue", "batch", "names", "segments", "scores", "sites", "backbone")}
     refuse_overwriting(
-        paths_read(
-            known,
-            catalogue=catalogue,
-            batch=batch,
-            names=names,
-            segments=segments,
-            scores=scores,
-            sites=sites,
-            backbone=backbone,
-        ),
+        paths_read(known, **read),
         paths_written(
             predictions=out,
-            grouped=bool(group_by),
+            grouped=group_by is not None,
             run=run if scores is None else None,
             annotations=annotate,
             page=report,
@@ -362,34 +145,20 @@ def classify_command(
     )
     with passes(f"labelling {given_from}") as on_progress:
         if scores is not None:
-            classified = classify_scores(scores, group_by=group_by or None, sites=sites, pictures=pictures, **known)
+            classified = classify_scores(scores, group_by=group_by, sites=sites, pictures=options["pictures"], **known)
             write_scores(classified, scores, out)
             if annotate is not None and sites is not None:
                 write_annotations(classified, scores, sites, annotate)
         else:
-            assert batch is not None
             classified = classify(
                 catalogue,
                 batch,
-                names=names,
-                segments=segments,
-                group_by=group_by or None,
-                backbone=backbone,
-                features=features,
-                labels=labels,
-                text=text,
-                id_column=id_column,
-                missing=missing,
-                sheet=sheet,
-                header_row=header_row,
-                trust_pickle=trust_pickle,
-                skip_bad=skip_bad,
-                method=method,
-                unknown=unknown,
-                device=device,
+                group_by=group_by,
                 folder=run,
-                executor=None if on == HERE else executor_at(on, 1, {}),
+                executor=None if options["on"] == HERE else executor_at(options["on"], 1, {}),
                 on_progress=on_progress,
+                **{name: options[name] for name in ("names", "segments", "method", "unknown")},
+                **reading_of(options),
                 **known,
             )
             write_predictions(classified, out)

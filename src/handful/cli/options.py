@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+import inspect
+import re
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar, get_type_hints
 
 import typer
 
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
     from handful.runs.executors import Executor
 
 
+Command = TypeVar("Command", bound=Callable[..., None])
 Trust = Annotated[
     bool,
     typer.Option("--trust-pickle", help="Open a pickle, which can run any code: only if you trust its author."),
@@ -112,3 +116,231 @@ def no_command(
     ] = False,
 ) -> None:
     """Take the options that belong to no command."""
+
+
+# How both sides are read and embedded, and what is known about the batch: arguments of the same name.
+READING = (
+    *("features", "labels", "text", "id_column", "backbone", "device", "missing", "sheet", "header_row"),
+    *("trust_pickle", "skip_bad"),
+)
+KNOWN = ("candidates", "precursor", "prior", "given", "sequence", "pool", "order", "coarse")
+# The value of `--expect-unknown` without one.
+TRUE = "true"
+
+
+class Options:
+    """Options of `classify`; other commands have some of them, word for word."""
+
+    catalogue: Annotated[
+        Path | None,
+        typer.Option(
+            help="A catalogue (.handful, see `handful catalogue --help`), or labelled examples: a bank, .npz or .h5ad "
+            "with vectors and labels; a table (.parquet, .csv, .tsv, "
+            ".xlsx, .jsonl) with labels, and vectors, a column 'text', or a column 'path' of images; or images, one "
+            "folder per class (also in a .zip)."
+        ),
+    ] = None
+    names: Annotated[
+        Path | None,
+        typer.Option(
+            help="Names of the classes, instead of or in addition to examples: .txt with one per line (and texts "
+            "about it after tabs), .json, or a table with the columns 'label' and 'text'; or their vectors, .npz or "
+            ".parquet."
+        ),
+    ] = None
+    batch: Annotated[
+        Path | None,
+        typer.Option(
+            help="Items to label, all at once: the same kinds of files without labels, or .npy; images may be "
+            "anywhere in a folder or .zip."
+        ),
+    ] = None
+    segments: Annotated[
+        Path | None,
+        typer.Option(
+            help="Output of a diarisation tool for a batch of voice vectors, .rttm: one line per vector, in the same "
+            "order. Adds the columns file, start, end, speaker and channel."
+        ),
+    ] = None
+    precursor: Annotated[
+        float | None,
+        typer.Option(
+            metavar="DA",
+            help="For mass spectra: candidates are the compounds of the catalogue with a precursor this close, in "
+            "Da; a spectrum without candidates is unknown.",
+        ),
+    ] = None
+    scores: Annotated[
+        Path | None,
+        typer.Option(
+            help="Instead of catalogue and batch: scores of another model, from SpeciesNet or MegaDetector (.json), "
+            "BirdNET (.csv) or Raven (.txt)."
+        ),
+    ] = None
+    sites: Annotated[
+        Path | None,
+        typer.Option(
+            help="Sites and times of scored files: COCO Camera Traps, datapackage.json of Camtrap DP, or .csv."
+        ),
+    ] = None
+    sequence: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Column that marks items of the same class: a sequence of photographs, a voice. Repeat it for several "
+            "columns, for example if numbers start again at every site."
+        ),
+    ] = None
+    pool: Annotated[
+        str | None,
+        typer.Option(help="Column with the same value for similar groups, which then help each other."),
+    ] = None
+    order: Annotated[
+        str | None, typer.Option(help="Column with the time of a group, for --pool: only earlier groups help.")
+    ] = None
+    coarse: Annotated[
+        str | None,
+        typer.Option(
+            help="Column of the catalogue with a coarse class, such as the genus of a species; a table (.csv) with the "
+            "columns 'class' and 'coarse'; or a level of SpeciesNet's taxa: genus, family, order. Where classes cannot "
+            "be told apart, the column 'sure_label' has the coarse one."
+        ),
+    ] = None
+    candidates: Annotated[
+        Path | None,
+        typer.Option(
+            help="List of the classes that can occur, one per line; all others are ruled out. Or a table (.csv) with "
+            "the column 'class' and a column of the batch, to list the classes of each item or group."
+        ),
+    ] = None
+    prior: Annotated[
+        Path | None,
+        typer.Option(
+            help="Table (.csv) with the columns 'class' and 'weight': how likely classes are before the batch is seen. "
+            "Missing classes get the smallest weight in the table. With the column of --group-by, weights are per "
+            "group."
+        ),
+    ] = None
+    method: Annotated[
+        str | None,
+        typer.Option(
+            help="A method of the few-shot literature instead of the default, such as 'paddle' (needs the extra "
+            "'fewshot'). It says neither how likely a class is present nor which items are unknown.",
+        ),
+    ] = None
+    unknown: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LABEL",
+            help="Label of items that look like none of the classes, for example 'other'; by default, the closest "
+            "class.",
+        ),
+    ] = None
+    expect_unknown: Annotated[
+        str | None,
+        typer.Option(
+            metavar="[SHARE]",
+            help="Expect items of no class: any share of the batch if none is named; a share such as 0.3; a range such "
+            "as 0.1-0.5; as many as in the predictions of an earlier batch (.csv, .parquet), best corrected; or 0.",
+        ),
+    ] = None
+    annotate: Annotated[
+        Path | None,
+        typer.Option(
+            help="Copy of --sites with labels: COCO Camera Traps (.json), or observations of Camtrap DP (.csv)."
+        ),
+    ] = None
+    report: Annotated[Path | None, typer.Option(help="A page about the batch, .html.")] = None
+    pictures: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder that the paths of scored images start from, for the page; by default that of the scores."
+        ),
+    ] = None
+    group_by: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Column that splits the batch, for example by site or day; each value is labelled as a separate "
+            "batch. For files, 'folder' is where they are, and 'folder:1' the first folder of their paths. Repeat for "
+            "several columns."
+        ),
+    ] = None
+    backbone: Annotated[
+        str | None,
+        typer.Option(
+            help="What turns items into vectors, see `handful features extract --help`. By default the one that made "
+            "the vectors of the catalogue; else efficientnet-lite0 for images and minilm for sentences."
+        ),
+    ] = None
+    features: Annotated[
+        str | None, typer.Option(help="Column of vectors, prefix of their columns, or height,width.")
+    ] = None
+    labels: Annotated[str | None, typer.Option(help="Column of labels, if it cannot be detected.")] = None
+    text: Annotated[
+        str | None,
+        typer.Option(help="Column of sentences, if not 'text'; with --features, what the page shows."),
+    ] = None
+    id_column: Annotated[str | None, typer.Option(help="Column that identifies an item, for example a ticket.")] = None
+    missing: Missing = None
+    sheet: Sheet = None
+    header_row: HeaderRow = None
+    given: Annotated[
+        Path | None,
+        typer.Option(help="Corrections saved on the page of this batch, or an export of Label Studio: .json."),
+    ] = None
+    new_class: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="LABEL",
+            help="A label of --given, such as an export of Label Studio, that the catalogue does not have yet. "
+            "Corrections saved from the page need no such option. Repeat it for several.",
+        ),
+    ] = None
+    tasks: Annotated[Path | None, typer.Option(help="Tasks with predictions to import into Label Studio: .json.")] = (
+        None
+    )
+    trust_pickle: Trust = False
+    skip_bad: SkipBad = False
+    device: Annotated[str, typer.Option(help="Device of the backbone, as in torch: cpu, cuda.")] = "cpu"
+    on: On = HERE
+
+
+def with_options(*names: str) -> Callable[[Command], Command]:
+    """Give a command these options beside its own; it takes them as keyword arguments."""
+
+    def add(command: Command) -> Command:
+        own, hints = inspect.signature(command), get_type_hints(command, include_extras=True)
+        shared = {name: hint for name, hint in get_type_hints(Options, include_extras=True).items() if name in names}
+        parameters = [one for one in own.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
+        parameters += [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=getattr(Options, name)) for name in shared
+        ]
+        hints |= shared
+        parameters = [one.replace(annotation=hints[one.name]) for one in parameters]
+        vars(command)["__signature__"] = own.replace(parameters=parameters)
+        command.__annotations__ = {one.name: one.annotation for one in parameters}
+        return command
+
+    return add
+
+
+def reading_of(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how both sides are read and embedded."""
+    return {name: options[name] for name in READING if name in options}
+
+
+def known_of(options: Mapping[str, Any]) -> Any:
+    """Return what is known about the batch; a list without entries is nothing."""
+    named = {name: options[name] for name in KNOWN} | {"new_classes": options["new_class"]}
+    found = {name: None if value == [] else value for name, value in named.items()}
+    return found | {"expect_unknown": expected_unknown(options["expect_unknown"])}
+
+
+def expected_unknown(said: str | None) -> Any:
+    """Return what --expect-unknown says: nothing, True, a share, a range, or the path of predictions."""
+    if said is None or said == TRUE:
+        return None if said is None else True
+    try:
+        found = tuple(map(float, re.split(r"(?<=[\d.])[-,]\s*", said)))
+    except ValueError:
+        return Path(said)
+    return found[0] if len(found) == 1 else found

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 import tempfile
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any
 
 import typer
 
-from handful.cli.classify import classify_command, expected_unknown
+from handful.cli.options import known_of, reading_of, with_options
 from handful.cli.terminal import Interrupted, data
 
 # Options of `classify` that a review has too.
@@ -20,10 +19,9 @@ FROM_CLASSIFY = (
     *("sheet", "header_row"),
     *("given", "new_class", "tasks", "trust_pickle", "skip_bad", "device"),
 )
-READ = ("names", "segments", "features", "labels", "text", "missing", "sheet", "header_row", "trust_pickle", "skip_bad")
-KNOWN = ("candidates", "prior", "given", "sequence", "pool", "order", "coarse", "precursor")
 
 
+@with_options(*FROM_CLASSIFY)
 def review_command(
     catalogue: Annotated[Path, typer.Argument(help="Labelled examples, as for `handful classify --catalogue`.")],
     batch: Annotated[Path, typer.Argument(help="Items to label, as for `handful classify --batch`.")],
@@ -87,14 +85,10 @@ def review_command(
     outputs = files.Outputs(final, options["report"], options["tasks"])
     with tempfile.TemporaryDirectory(prefix="handful-") as work:
         with passes(f"labelling {batch}") as on_progress:
-            inputs = read_inputs(catalogue, batch, **{name: options[name] for name in READ})
-            known: Any = {name: options[name] or None for name in KNOWN}
-            known |= {
-                "new_classes": options["new_class"] or None,
-                "expect_unknown": expected_unknown(options["expect_unknown"]),
-            }
-            about = {name: options[name] for name in ("id_column", "backbone", "device", "unknown")}
-            task = check(inputs, group_by=options["group_by"] or None, **about, **known)
+            beside = {"names": options["names"], "segments": options["segments"]}
+            inputs = read_inputs(catalogue, batch, **beside, **reading_of(options))
+            about = {"group_by": options["group_by"] or None, "unknown": options["unknown"]}
+            task = check(inputs, **about, **known_of(options))
             writes = {"labels": final, "corrections": outputs.corrections, "review": outputs.folder}
             refuse_overwriting(task.inputs.paths, {**writes, "page": outputs.page, "tasks": outputs.tasks})
             fitted = embed(task, work, on_progress=on_progress)
@@ -141,24 +135,3 @@ def _unfinished(folder: Path) -> list[Path]:
 def _announce(address: str) -> None:
     data(f"review at {address}")
     sys.stdout.flush()  # somebody waits for it, also behind a pipe
-
-
-def _with_options_of_classify() -> None:
-    """Give the command the options of `classify`, word for word."""
-    own, theirs = inspect.signature(review_command), inspect.signature(classify_command)
-    hints = get_type_hints(review_command, include_extras=True)
-    hints |= {
-        name: hint
-        for name, hint in get_type_hints(classify_command, include_extras=True).items()
-        if name in FROM_CLASSIFY
-    }
-    shared = [theirs.parameters[name] for name in theirs.parameters if name in FROM_CLASSIFY]
-    kept = [one for one in own.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    parameters = [*kept, *(one.replace(kind=keyword) for one in shared)]
-    parameters = [one.replace(annotation=hints[one.name]) for one in parameters]
-    vars(review_command)["__signature__"] = own.replace(parameters=parameters)
-    review_command.__annotations__ = {name: hints[name] for name in [one.name for one in parameters]}
-
-
-_with_options_of_classify()

@@ -13,14 +13,6 @@ from handful.machine.untrusted import printable, read_bytes, writable
 from handful.reading.delimited import encoding_of
 from handful.reading.spectra import BEGIN
 
-ENDING = ".mgf"
-
-
-def is_mgf(path: Path) -> bool:
-    """Whether a path names a file of spectra that answers can go into, by its ending."""
-    return path.suffix.lower() == ENDING
-
-
 OURS = "HANDFUL_"
 
 

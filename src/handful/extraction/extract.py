@@ -240,9 +240,9 @@ def _features(parts: Parts, shard: Shard) -> Float[np.ndarray, "kept dim"]:
     return arrays[0]
 
 
-def checkpoint_of(backbone: str | None) -> str | None:
+def checkpoint_of(backbone: str) -> str | None:
     """Return the path that the name of a backbone has, `checkpoint:PATH`; None for any other name."""
-    family, _, path = (backbone or "").partition(":")
+    family, _, path = backbone.partition(":")
     return path if family == "checkpoint" else None
 
 

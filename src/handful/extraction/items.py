@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -71,6 +71,19 @@ class Items:
 
     def __len__(self) -> int:
         return len(self.names)
+
+    def take(self, items: Sequence[int]) -> Items:
+        """Keep these items alone, in this order; the classes stay."""
+        return replace(
+            self,
+            names=tuple(self.names[item] for item in items),
+            labels=self.labels[list(items)],
+            source=pick(self.source, items),
+            data_hash=hashlib.sha256(f"{self.data_hash} {list(items)}".encode()).hexdigest(),
+            rows=[self.rows[item] for item in items],
+            skipped=(),
+            hashes=tuple(self.hashes[item] for item in items),
+        )
 
 
 def list_items(

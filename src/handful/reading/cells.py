@@ -19,7 +19,6 @@ from handful.reading.header import LABEL_NAMES, Asked
 from handful.reading.table import Table
 from handful.shapes import Float
 
-ENDING = ".h5ad"
 # Keys of `obsm` that hold vectors to compare cells by, the most likely first; those of drawings are never meant.
 VECTOR_KEYS = ("X_scANVI", "X_scVI", "X_scvi", "X_pca_harmony", "X_harmony", "X_pca")
 DRAWING_KEYS = frozenset({"X_umap", "X_tsne", "X_draw_graph_fa", "spatial", "X_spatial"})
@@ -28,11 +27,6 @@ CELL_LABEL_NAMES = ("cell_type", "celltype", "cell_type_fine", "cell_ontology_cl
 NO_CELL_LABEL = (*NO_LABEL, "Unknown")
 # Entries of ours begin with this.
 OURS = "handful"
-
-
-def is_h5ad(path: Path) -> bool:
-    """Whether a path names an AnnData file, by its ending."""
-    return path.suffix.lower() == ENDING
 
 
 def read_cells(path: Path, asked: Asked) -> Table:

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from handful.errors import BankError
-from handful.machine.extras import import_extra
+from handful.machine.extras import import_extra, import_pyarrow
 from handful.machine.untrusted import Budget, finite, opened_bytes
 from handful.reading.header import (
     LOOKED_AT,
@@ -184,7 +184,7 @@ def _long_values() -> Iterator[None]:
 
 def _read_by_arrow(form: _Form) -> Table | None:
     """Read a table of which every row can be read; None if there are others."""
-    pa, arrow_csv = import_extra("pyarrow", "parquet"), import_extra("pyarrow.csv", "parquet")
+    beside, (pa, _), arrow_csv = form.others, import_pyarrow(), import_extra("pyarrow.csv", "parquet")
     try:
         with opened_bytes(form.path) as stream:
             batches = arrow_csv.open_csv(
@@ -201,14 +201,14 @@ def _read_by_arrow(form: _Form) -> Table | None:
             )
             if batches.schema.names != form.header:
                 return None
-            parts, blocks, budget, others = [], list[np.ndarray](), Budget.of(form.path), form.others
+            parts, blocks, budget = [], list[np.ndarray](), Budget.of(form.path)
             for batch in batches:
-                budget.spend(4 * batch.num_rows * len(form.chosen), cells=batch.num_rows * (1 + len(others)))
+                budget.spend(4 * batch.num_rows * len(form.chosen), cells=batch.num_rows * (1 + len(beside)))
                 numbers = [np.asarray(batch.column(name)) for name in form.chosen]  # NaN where there is none
                 blocks.append(np.stack(numbers, axis=1) if numbers else np.empty((batch.num_rows, 0), np.float32))
                 if not np.isfinite(blocks[-1]).all():
                     return None
-                parts.append(batch.select(others))
+                parts.append(batch.select(beside))
     except pa.ArrowInvalid:
         return None
     n_rows = sum(map(len, blocks))

@@ -40,16 +40,18 @@ THOUSANDS = re.compile(r"\s*[-+]?[0-9]{1,3}(?:[.' \xa0][0-9]{3})+(?:,[0-9]+)?\s*
 
 
 class Asked(NamedTuple):
-    """What the caller named: columns of vectors and of texts, whether pickles are trusted, and where the table is.
+    """How a file is read: columns of vectors and of texts, whether pickles are trusted, and where the table is.
 
     With `gaps`, missing numbers of a vector are read as NaN, unless all are missing; otherwise the row is left out.
-    `sheet` is one of a spreadsheet, and `header_row` the line with the names of the columns, counted from 1.
+    With `skip_bad`, any number of rows that cannot be read is left out. `sheet` is one of a spreadsheet, and
+    `header_row` the line with the names of the columns, counted from 1.
     """
 
     features: str | None = None
     text: str | None = None
     trust_pickle: bool = False
     gaps: bool = False
+    skip_bad: bool = False
     sheet: str | None = None
     header_row: int | None = None
 

@@ -11,7 +11,6 @@ from typing import Any
 from handful.banks import store
 from handful.banks.bank import FeatureBank
 from handful.errors import BankError, OptionError
-from handful.machine.untrusted import refuse_irregular
 from handful.reading.cells import read_cells
 from handful.reading.contents import IMAGE_SUFFIXES, NOT_READ, FolderFiles
 from handful.reading.delimited import read_delimited
@@ -119,42 +118,32 @@ def read(
     >>> table.n_rows, table.text, list(table.columns)
     (2, 'text', ['ticket', 'text'])
     """
-    asked = Asked(features, text, trust_pickle, sheet=sheet, header_row=header_row)
-    refuse_useless([path], sheet, header_row)
-    return _read_checked(path, asked, skip_bad)
+    asked = Asked(features, text, trust_pickle, skip_bad=skip_bad, sheet=sheet, header_row=header_row)
+    refuse_useless([path], asked)
+    return _read_checked(path, asked)
 
 
-def _read_checked(path: Any, asked: Asked, skip_bad: bool) -> Table:
+def _read_checked(path: Any, asked: Asked) -> Table:
     if in_hand(path):
-        return _with_items(table_in_hand(path, asked), asked.text, Path()).checked(skip_bad)
+        return _with_items(table_in_hand(path, asked), asked.text, Path()).checked(asked.skip_bad)
     path = Path(path)
     if (named := asked.features or asked.text) and not has_columns(path):
         raise BankError(f"{path} has no columns, so it has no column {named!r}; leave it out")
-    if skip_bad and not may_have_bad_rows(path):
+    if asked.skip_bad and not may_have_bad_rows(path):
         raise BankError(f"{path} is no table, so it has no rows that cannot be read; leave skip_bad out")
-    return _with_items(_read(path, asked), asked.text, path).checked(skip_bad)
+    return _with_items(_read(path, asked), asked.text, path).checked(asked.skip_bad)
 
 
-def read_input(
-    path: Any,
-    *,
-    features: str | None = None,
-    text: str | None = None,
-    trust_pickle: bool = False,
-    skip_bad: bool = False,
-    gaps: bool = False,
-    sheet: str | None = None,
-    header_row: int | None = None,
-) -> Table:
-    """Read one of several inputs: arguments that its kind of file cannot have are meant for the others.
-
-    With `gaps`, missing numbers of a vector are read as NaN.
-    """
+def read_input(path: Any, asked: Asked) -> Table:
+    """Read one of several inputs: what its kind of file cannot have is meant for the others."""
     if not has_columns(path):
-        features = text = None
-    bad = skip_bad and not in_hand(path) and may_have_bad_rows(Path(path))
-    sheet, header_row = sheet if takes_sheet(path) else None, header_row if has_header(path) else None
-    return _read_checked(path, Asked(features, text, trust_pickle, gaps, sheet, header_row), bad)
+        asked = asked._replace(features=None, text=None)
+    if not takes_sheet(path):
+        asked = asked._replace(sheet=None)
+    if not has_header(path):
+        asked = asked._replace(header_row=None)
+    bad = asked.skip_bad and not in_hand(path) and may_have_bad_rows(Path(path))
+    return _read_checked(path, asked._replace(skip_bad=bad))
 
 
 def has_columns(path: Any) -> bool:
@@ -166,15 +155,19 @@ def has_columns(path: Any) -> bool:
     return bool(parquet_files(path)) if ending is None else ending not in NO_COLUMNS
 
 
-def refuse_useless(inputs: Sequence[Any], sheet: str | None, header_row: int | None) -> None:
+def refuse_useless(inputs: Sequence[Any], asked: Asked) -> None:
     """Refuse a sheet, or a line of names, that no input has."""
+    if asked.sheet is None and asked.header_row is None:
+        return
     called = " and ".join("what is in hand" if in_hand(one) else str(one) for one in inputs)
-    if sheet is not None and not any(map(takes_sheet, inputs)):
+    if asked.sheet is not None and not any(map(takes_sheet, inputs)):
         raise OptionError(f"a sheet is for an .xlsx file whose path names none; got {called}: leave sheet out")
-    if header_row is not None and not any(map(has_header, inputs)):
+    if asked.header_row is not None and not any(map(has_header, inputs)):
         raise OptionError(f"header_row is for {', '.join(WITH_HEADER)} files; got {called}: leave it out")
-    if header_row is not None and header_row < 1:
-        raise OptionError(f"lines are counted from 1, so header_row cannot be {header_row}; it is that of the names")
+    if asked.header_row is not None and asked.header_row < 1:
+        raise OptionError(
+            f"lines are counted from 1, so header_row cannot be {asked.header_row}; it is that of the names"
+        )
 
 
 def takes_sheet(path: Any) -> bool:
@@ -223,7 +216,6 @@ def _read(path: Path, asked: Asked) -> Table:
             f"{path} is of an unknown kind{_hint(path)}; known are folders, .zip, {', '.join(READERS)}; for anything "
             "else, load the arrays and use FeatureBank.from_arrays"
         )
-    refuse_irregular(book_above(path) or path, BankError)
     return READERS[ending](path, asked)
 
 
