@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 from handful import classify
-from handful.classification.measured import MEAN, scaled
+from handful.classification.batch import MEAN
+from handful.classification.measured import scaled
 from handful.cli.main import main
 from handful.errors import BankError, OptionError
 from handful.reading.header import Asked
