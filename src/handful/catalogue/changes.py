@@ -198,14 +198,7 @@ def rename(path: PathLike, label: Any, new: Any) -> Catalogue:
     --------
     remove : With an example.
     """
-
-    def edit(before: Catalogue) -> Catalogue:
-        old, wanted = _class(before, label), _labels_like(before, [new])[0]
-        if wanted in set(before.classes.tolist()):
-            raise LabelError(f"{new!r} is a class already; merge the two, or choose another name")
-        return before.relabelled(with_label(before.classes, _where(before, [old]), wanted))
-
-    return change(path, edit)
+    return change(path, lambda before: _relabelled(before, [label], new, merging=False))
 
 
 def merge(path: PathLike, labels: Sequence[Any], into: Any) -> Catalogue:
@@ -229,12 +222,15 @@ def merge(path: PathLike, labels: Sequence[Any], into: Any) -> Catalogue:
     --------
     remove : With an example.
     """
+    return change(path, lambda before: _relabelled(before, labels, into, merging=True))
 
-    def edit(before: Catalogue) -> Catalogue:
-        classes, wanted = [_class(before, label) for label in labels], _labels_like(before, [into])[0]
-        return before.relabelled(with_label(before.classes, _where(before, classes), wanted))
 
-    return change(path, edit)
+def _relabelled(before: Catalogue, labels: Sequence[Any], new: Any, *, merging: bool) -> Catalogue:
+    old, wanted = [_class(before, label) for label in labels], _labels_like(before, [new])[0]
+    classes = before.classes.tolist()
+    if not merging and wanted in classes:
+        raise LabelError(f"{new!r} is a class already; merge the two, or choose another name")
+    return before.relabelled(with_label(before.classes, np.array([label in old for label in classes]), wanted))
 
 
 def relative_to(catalogue: PathLike, file: PathLike) -> str:
@@ -312,7 +308,3 @@ def _class(catalogue: Catalogue, label: Any) -> Any:
         names = [str(one) for one in catalogue.classes.tolist()]
         raise LabelError(f"class {label!r} is not in the catalogue{did_you_mean(label, names)}; check its name")
     return found
-
-
-def _where(catalogue: Catalogue, classes: Sequence[Any]) -> npt.NDArray[np.bool_]:
-    return np.array([label in classes for label in catalogue.classes.tolist()])

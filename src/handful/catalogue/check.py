@@ -109,8 +109,8 @@ def _copies(catalogue: Catalogue) -> Iterator[Finding]:
         numbers = f"{', '.join(map(str, at[:-1]))} and {at[-1]}"
         if len(classes) > 1:
             named = ", ".join(map(str, classes))
-            said = f"The examples {numbers} are equal, and labelled {named}; remove those that are wrong."
-            yield Finding("conflict", said, at, classes)
+            message = f"The examples {numbers} are equal, and labelled {named}; remove those that are wrong."
+            yield Finding("conflict", message, at, classes)
         else:
             yield Finding(
                 "duplicate", f"The examples {numbers} of {classes[0]} are equal; remove all but one.", at, classes
@@ -145,6 +145,6 @@ def _sources(catalogue: Catalogue, folder: Path) -> Iterator[Finding]:
         if not exists or (is_folder and source.item and not (place / source.item).exists()):
             lost.setdefault(source.file, []).append(at)
     for file, at_all in lost.items():
-        what = "its file is" if len(at_all) == 1 else "their files are"
-        said = f"{what} gone from {file}" if there[file][0] else f"{file} is gone"
-        yield Finding("source", f"{counted(len(at_all), 'example')}: {said}.", tuple(at_all))
+        files = "its file is" if len(at_all) == 1 else "their files are"
+        what = f"{files} gone from {file}" if there[file][0] else f"{file} is gone"
+        yield Finding("source", f"{counted(len(at_all), 'example')}: {what}.", tuple(at_all))

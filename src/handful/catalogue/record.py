@@ -46,8 +46,8 @@ class Source(NamedTuple):
 
     def __str__(self) -> str:
         where = f"{self.item} of {self.file}" if self.item and self.file else self.item or self.file
-        said = f"said by {self.person}" if self.person else ""
-        return ", ".join(filter(None, (where, said, self.date, self.session)))
+        by = f"said by {self.person}" if self.person else ""
+        return ", ".join(filter(None, (where, by, self.date, self.session)))
 
 
 @dataclass(frozen=True, eq=False)

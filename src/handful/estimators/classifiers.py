@@ -134,9 +134,9 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         codes, probabilities = np.empty(len(labels), np.int64), np.empty((0, len(self.classes_)))
         codes[~marked] = places_of(labels[~marked], self.classes_)
         if marked.any():
-            found = Batches.of(CatalogueItems(catalogue, features[marked])).answer()
-            _warn(found)
-            probabilities, codes[marked] = found.probabilities, found.codes[:, 0]
+            answer = Batches.of(CatalogueItems(catalogue, features[marked])).answer()
+            _warn(answer, 3)
+            probabilities, codes[marked] = answer.probabilities, answer.codes[:, 0]
         self._transduction: Transduction | None = Transduction(codes, marked, probabilities)
         self._announced = frozenset()
         return self
@@ -272,10 +272,7 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Answer
             Labels, probabilities, the classes present, unknown items, and warnings.
         """
-        found = self._answered(X, groups, known)
-        if groups is None:
-            _warn(found)
-        return found
+        return self._answered(X, groups, known)
 
     @takes(Known)
     def predict(self, X: Any, groups: Any = None, *, unknown: Any = None, **known: Unpack[Known]) -> npt.NDArray[Any]:
@@ -308,9 +305,8 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         [3, 3, 3, 8, 8, 8, 12, 12, 12, -1, -1, -1]
         """
         if groups is None:
-            found = self._answered(X, None, known)
-            _warn(found)
-            labels, rejected = found.labels, found.rejected
+            answer = self._answered(X, None, known)
+            labels, rejected = answer.labels, answer.rejected
         else:
             items = self._items(X, known)
             codes, rejected = predict_codes(items, groups, checked(known))
@@ -350,8 +346,8 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if outside:
             raise TaskError(f"the batch has the items 0 to {len(items) - 1}, got {outside[0]}")
         batches = Batches.of(items, known=checked(known))
-        said = explained(batches, 0, batches.answer(), chosen)
-        return said[0] if isinstance(item, int | np.integer) else said
+        explanations = explained(batches, 0, batches.answer(), chosen)
+        return explanations[0] if isinstance(item, int | np.integer) else explanations
 
     @takes(Known)
     def questions(self, X: Any, n: int = 10, **known: Unpack[Known]) -> tuple[Question, ...]:
@@ -437,10 +433,7 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         [row, class]
             Probabilities.
         """
-        found = self._answered(X, groups, known)
-        if groups is None:
-            _warn(found)
-        return found.probabilities
+        return self._answered(X, groups, known).probabilities
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the catalogue as one file: safetensors, with everything but tensors as JSON in its header.
@@ -491,10 +484,10 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @property
     def label_distributions_(self) -> Float[np.ndarray, "row class"]:
         """Probabilities of all rows given to `fit`; one and zeros where a label was given."""
-        found: Transduction = self._fitted("_transduction", "label_distributions_")
-        distributions = np.zeros((len(found.codes), len(self.classes_)))
-        distributions[np.arange(len(found.codes)), found.codes] = 1
-        distributions[found.unlabelled] = found.probabilities
+        fitted: Transduction = self._fitted("_transduction", "label_distributions_")
+        distributions = np.zeros((len(fitted.codes), len(self.classes_)))
+        distributions[np.arange(len(fitted.codes)), fitted.codes] = 1
+        distributions[fitted.unlabelled] = fitted.probabilities
         return distributions
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -521,8 +514,11 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return CatalogueItems.of(self._current(), checked_features(self, X, reset=False), checked(known))
 
     def _answered(self, X: Any, groups: Any, known: Known) -> Answer:
-        """Label a batch, or every group; the caller warns, so that a warning names the line of the user."""
-        return Batches.of(self._items(X, known), groups, checked(known)).answer(frame_of(X))
+        """Label a batch, or every group; warnings about groups stay with the groups."""
+        answer = Batches.of(self._items(X, known), groups, checked(known)).answer(frame_of(X))
+        if groups is None:
+            _warn(answer, 4)
+        return answer
 
     def _refuse(self, others: Mapping[str, Any]) -> None:
         """Refuse arguments that do not exist."""
@@ -593,10 +589,11 @@ def is_unlabelled(labels: npt.NDArray[Any], mark: Any) -> npt.NDArray[np.bool_]:
 
 
 def _warn_of_similar(catalogue: Catalogue, stacklevel: int) -> None:
-    if said := similar_summary(catalogue.similar):
-        warnings.warn(SimilarNamesWarning(said), stacklevel=stacklevel)
+    if summary := similar_summary(catalogue.similar):
+        warnings.warn(SimilarNamesWarning(summary), stacklevel=stacklevel)
 
 
-def _warn(found: Answer) -> None:
-    for warning in warnings_of(found.diagnostics):
-        warnings.warn(warning, stacklevel=3)  # the line that called a method of the classifier
+def _warn(answer: Answer, stacklevel: int) -> None:
+    """Warn of what looks wrong, at the line that called a method of the classifier."""
+    for warning in warnings_of(answer.diagnostics):
+        warnings.warn(warning, stacklevel=stacklevel)

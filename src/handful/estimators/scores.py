@@ -222,8 +222,8 @@ def _with_overturned(
     for rows, others in zip(found.rows_of, before, strict=True):
         items = np.flatnonzero(lost[rows])
         items = items[np.argsort(-top[rows][items], kind="stable")]
-        said = overturned_scores(tuple(items.tolist()), int(high[rows].sum()))
-        of_groups.append(others if said is None else (*others, said))
+        diagnostic = overturned_scores(tuple(items.tolist()), int(high[rows].sum()))
+        of_groups.append(others if diagnostic is None else (*others, diagnostic))
     return replace(found, diagnostics=of_groups[0] if found.groups is None else tuple(of_groups))
 
 

@@ -34,24 +34,24 @@ class UnknownShare(NamedTuple):
     b: float
 
     @classmethod
-    def of(cls, said: Any) -> UnknownShare:
+    def of(cls, expected: Any) -> UnknownShare:
         """Turn `expect_unknown` into a distribution; see `Known`."""
-        if isinstance(said, UnknownShare):
-            return said
-        if isinstance(said, (bool, np.bool_)):
-            return cls(1.0, 1.0) if said else cls.of(0)
-        several = list(said) if isinstance(said, (tuple, list)) else [said]
+        if isinstance(expected, UnknownShare):
+            return expected
+        if isinstance(expected, (bool, np.bool_)):
+            return cls(1.0, 1.0) if expected else cls.of(0)
+        several = list(expected) if isinstance(expected, (tuple, list)) else [expected]
         if several and all(isinstance(one, Answer) for one in several):
             return cls.after(np.concatenate([one.unknown for one in several]))
-        if _is_share(said) and said < 1:
-            return cls(ITEMS_OF_SHARE * float(said), ITEMS_OF_SHARE * (1 - float(said)))
+        if _is_share(expected) and expected < 1:
+            return cls(ITEMS_OF_SHARE * float(expected), ITEMS_OF_SHARE * (1 - float(expected)))
         if len(several) == 2 and all(map(_is_share, several)) and several[0] < several[1]:
             mean, deviation = (several[0] + several[1]) / 2, (several[1] - several[0]) / DEVIATIONS
             items = mean * (1 - mean) / deviation**2 - 1  # of which a Beta distribution has this deviation
             return cls(float(items * mean), float(items * (1 - mean)))
         raise OptionError(
             "expect_unknown must be True, a share of the items between 0 and 1 such as 0.3, a range such as "
-            f"(0.1, 0.5), answers about earlier batches, or 0 if nothing is unknown, got {said!r:.60}"
+            f"(0.1, 0.5), answers about earlier batches, or 0 if nothing is unknown, got {expected!r:.60}"
         )
 
     @classmethod
@@ -66,25 +66,25 @@ class UnknownShare(NamedTuple):
         return cls(1 + weight * float(unknown.sum()), 1 + weight * float((1 - unknown).sum()))
 
 
-def shares_of(said: Any, groups: npt.NDArray[Any] | None) -> Float[np.ndarray, "group two"] | None:
-    """Return a and b of every group, NaN for one about which nothing is said; None if nothing is said at all.
+def shares_of(expected: Any, groups: npt.NDArray[Any] | None) -> Float[np.ndarray, "group two"] | None:
+    """Return a and b of every group, NaN for one about which nothing is known; None if nothing is known at all.
 
     Parameters
     ----------
-    said : object
+    expected : object
         What `UnknownShare.of` takes, or a mapping from groups to that.
     groups
         The distinct groups; None for a single batch.
     """
-    if said is None:
+    if expected is None:
         return None
-    if not isinstance(said, Mapping):
-        return np.tile(UnknownShare.of(said), (1 if groups is None else len(groups), 1))
+    if not isinstance(expected, Mapping):
+        return np.tile(UnknownShare.of(expected), (1 if groups is None else len(groups), 1))
     shares = np.full((n_groups("expect_unknown", groups), 2), np.nan)
-    for place, name in known_groups("expect_unknown", said, groups):
-        shares[place] = np.nan if said[name] is None else UnknownShare.of(said[name])
+    for place, name in known_groups("expect_unknown", expected, groups):
+        shares[place] = np.nan if expected[name] is None else UnknownShare.of(expected[name])
     return shares
 
 
-def _is_share(said: Any) -> bool:
-    return isinstance(said, (int, float, np.number)) and not isinstance(said, bool) and bool(0 <= said <= 1)
+def _is_share(expected: Any) -> bool:
+    return isinstance(expected, (int, float, np.number)) and not isinstance(expected, bool) and bool(0 <= expected <= 1)

@@ -170,7 +170,7 @@ def explained(
     )
     # In a batch with unknown items, expected counts are those of known ones.
     counted = np.ones(len(table)) if np.isclose(counts.sum(), len(table)) else 1 - np.nan_to_num(unknown)
-    said = []
+    explanations = []
     for at, item in enumerate(chosen):
         q, s = table[item], scores[at]
         label, own = int(q.argmax()), int(alone[at].argmax())
@@ -180,7 +180,7 @@ def explained(
         from_item = float(s[label] - s[rival]) if against else 0.0
         odds = float(np.log(q[label]) - np.log(q[rival])) if against else 0.0
         held = np.maximum(counts - counted[item] * q, 0)
-        said.append(
+        explanations.append(
             Explanation(
                 item=int(item),
                 label=names[label],
@@ -199,7 +199,7 @@ def explained(
                 nearest=near[at],
             )
         )
-    return tuple(said)
+    return tuple(explanations)
 
 
 def _nearest(

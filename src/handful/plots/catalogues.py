@@ -63,8 +63,8 @@ def _draw_pairs(ax: Any, catalogue: Catalogue, pairs: list[tuple[int, int, int, 
     more = f" ({len(shown):,} of {len(pairs):,} pairs)" if len(pairs) > len(shown) else ""
     ax.set_title(f"Confused classes{more}", fontsize="medium", loc="left")
     if not shown:
-        said = "Left-out examples fit their own class best." if len(catalogue.head.left_out.rows) else _too_few()
-        _say(ax, said)
+        sentence = "Left-out examples fit their own class best." if len(catalogue.head.left_out.rows) else _too_few()
+        _say(ax, sentence)
         return
     names = [f"{short(catalogue.classes[j], 22)} – {short(catalogue.classes[k], 22)}" for j, k, _, _ in shown]
     places, shares = np.arange(len(shown)), [100 * n / of for _, _, n, of in shown]

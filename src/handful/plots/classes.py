@@ -83,9 +83,9 @@ def plot_classes(answer: Answer, ax: Any = None) -> Any:
     only_bars(ax)
     # A second axis, for which layouts leave room, and letters of one width, which stay in columns.
     columns = [("" if bar.expected is None else f"{bar.expected:,.1f}", bar.presence) for bar in bars]
-    said = [f"{expected:>8}  {presence:>8}" for expected, presence in [("expected", "presence"), *columns]]
+    labels = [f"{expected:>8}  {presence:>8}" for expected, presence in [("expected", "presence"), *columns]]
     beside = ax.secondary_yaxis("right")
-    beside.set_yticks(np.arange(-1, len(bars)), said)
+    beside.set_yticks(np.arange(-1, len(bars)), labels)
     beside.tick_params(length=0, labelsize="small", labelfontfamily="monospace")
     beside.spines[:].set_visible(False)
     ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3, frameon=False, fontsize="small", borderpad=0)

@@ -74,7 +74,7 @@ def bar(share: float, doubt: float = 0.0) -> str:
 
 def paragraphs(kind: str, sentences: Iterable[str]) -> str:
     """Return each sentence as a paragraph of this class."""
-    return "".join(f"<p class='{kind}'>{escape(printable(said))}</p>" for said in sentences)
+    return "".join(f"<p class='{kind}'>{escape(printable(sentence))}</p>" for sentence in sentences)
 
 
 def of_answer(answer: Answer, how: str = "", messages: Sequence[str] | None = None) -> str:

@@ -14,7 +14,6 @@ were more doubtful than others, so the interval is a little too high rather than
 from __future__ import annotations
 
 import hashlib
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -65,18 +64,6 @@ class Audit(NamedTuple):
         wrong = betabinom(n_left, n_wrong + 0.5, n_audited - n_wrong + 0.5)
         low, high = (float(wrong.ppf(p)) / n_items for p in (tail, 1 - tail))
         return cls(n_audited, n_wrong, low, high, high <= most_wrong)
-
-
-def audits_needed(share: float, half_width: float) -> int:
-    """`z² p (1 - p) / h²`: audits for an interval of `share` ± `half_width`, in a large batch.
-
-    Examples
-    --------
-    >>> audits_needed(0.05, 0.05), audits_needed(0.2, 0.05)
-    (52, 174)
-    """
-    z = 1.6448536269514722
-    return math.ceil(z * z * share * (1 - share) / half_width**2)
 
 
 def audit_order(batch: str, n_items: int) -> Int[np.ndarray, "item"]:
