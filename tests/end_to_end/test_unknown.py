@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import torch
 
 from handful.datasets import load_clinc150
 from handful.errors import LabelError
@@ -72,18 +71,6 @@ def test_predict_keeps_its_contract_and_gives_the_rejected_a_label_if_asked(gaus
         gaussian.classifier.predict(batch, unknown="other")
 
 
-def test_chances_are_arrays_and_tables_have_the_index_of_the_batch(gaussian):
-    pd = pytest.importorskip("pandas")
-    batch = gaussian.around(TRUTH)
-    expected = gaussian.classifier.infer(batch).unknown
-    found = gaussian.classifier.infer(pd.DataFrame(batch, index=np.arange(44) + 100))
-    column = found.to_frame()["unknown"]
-    assert (column.name, column.index[0]) == ("unknown", 100)
-    for chances in (found.unknown, column, gaussian.classifier.infer(torch.from_numpy(batch)).unknown):
-        np.testing.assert_allclose(chances, expected)
-    assert isinstance(found.unknown, np.ndarray)
-
-
 @pytest.mark.parametrize("classifier", [BatchClassifier(), MethodClassifier("nearest_prototype")])
 def test_what_cannot_tell_says_so(classifier):
     rng = np.random.default_rng(0)
@@ -97,13 +84,6 @@ def test_what_cannot_tell_says_so(classifier):
     assert found.proposals == ()
     if isinstance(classifier, BatchClassifier):
         assert classifier.predict(X[:12] + 0.1, unknown=-1).tolist() == found.labels.tolist()
-
-
-def test_a_loaded_classifier_rejects_the_same(gaussian, tmp_path):
-    batch = gaussian.around(TRUTH)
-    gaussian.classifier.save(tmp_path / "c")
-    again = BatchClassifier.load(tmp_path / "c")
-    np.testing.assert_array_equal(again.infer(batch).unknown, gaussian.classifier.infer(batch).unknown)
 
 
 def test_sentences_of_missing_intents_are_proposed():

@@ -13,10 +13,11 @@ from handful.banks import write_parquet
 from handful.catalogue import Catalogue
 from handful.datasets import load_clinc150
 from handful.engine.model import label_batch
-from handful.errors import FileFormatError, OptionError, StorageError, TaskError
+from handful.errors import OptionError, StorageError, TaskError
 from handful.large import solve
 from handful.machine.folders import folder_at
 from handful.runs.executors import in_process
+from handful.runs.lock import only_writer
 from tests.conftest import SHARED
 from tests.kills_at_hand import differences
 from tests.large_at_hand import large_problem
@@ -193,31 +194,8 @@ def test_inputs_that_do_not_fit_leave_the_folder_free(tmp_path):
 
 def test_a_second_process_is_refused(tmp_path):
     problem = large_problem()
-    folder = tmp_path / "run"
-
-    def intrude(progress):
-        if progress.stage == "label":
-            with pytest.raises(OptionError, match=f"another process is writing to {folder}"):
-                solve(problem.catalogue, problem.queries, folder)
-            intruded.append(progress)
-
-    intruded = []
-    solve(problem.catalogue, problem.queries, folder, on_progress=intrude)
-    assert intruded
-    solve(problem.catalogue, problem.queries, folder)
-
-
-@pytest.mark.parametrize("damage", [lambda content: content[:-9], lambda content: content[:3], lambda content: b""])
-def test_a_damaged_run_json_is_refused(damage, tmp_path):
-    problem = large_problem(n_query=300, even=True)
-    whole = solve(problem.catalogue, problem.queries, tmp_path / "run", shard_rows=150)
-    file = tmp_path / "run" / "run.json"
-    content = file.read_bytes()
-    file.write_bytes(damage(content))
-    with pytest.raises(FileFormatError, match=r"run.json is damaged"):
-        solve(problem.catalogue, problem.queries, tmp_path / "run", shard_rows=150)
-    file.write_bytes(content)
-    assert differences(solve(problem.catalogue, problem.queries, tmp_path / "run", shard_rows=150), whole) == []
+    with only_writer(tmp_path, OptionError), pytest.raises(OptionError, match="another process is writing to"):
+        solve(problem.catalogue, problem.queries, tmp_path)
 
 
 def test_the_number_of_threads_does_not_matter(tmp_path):

@@ -174,14 +174,6 @@ def test_totals_of_another_decision_are_not_used(tmp_path, monkeypatch):
     assert differences(again, solve(catalogue, queries, tmp_path / "fresh", shard_rows=90)) == []
 
 
-def test_a_row_that_is_not_finite_is_named(tmp_path):
-    catalogue, queries, *_ = batch()
-    features = queries.features.copy()
-    features[321, 3] = np.nan
-    with pytest.raises(Exception, match="row 321 "):
-        solve(catalogue, FeatureBank.from_arrays(features, queries.labels, queries.class_names), tmp_path / "run")
-
-
 def test_copies_of_a_known_item_stay_known(tmp_path):
     rng = np.random.default_rng(0)
     centres, y = rng.normal(size=(10, 12)), np.arange(10).repeat(5)

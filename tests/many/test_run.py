@@ -15,6 +15,7 @@ import pytest
 from handful.errors import OptionError, TaskError
 from handful.fewshot import MethodClassifier
 from handful.many import label_groups, portions
+from handful.runs.lock import only_writer
 from tests.many_at_hand import DIM, SMALL, contents, lists, read, world, written
 
 
@@ -228,17 +229,9 @@ def test_no_flipped_bit_or_exchange_of_files_of_its_own_changes_the_output(given
 
 
 def test_a_second_process_is_refused(given, tmp_path):
-    source, refused = written([given.table()], tmp_path / "in"), []
-
-    def intrude(progress):
-        with pytest.raises(OptionError, match=f"another process is writing to {tmp_path / 'out'}"):
-            label_groups(given.classifier, source, tmp_path / "out", group_by="site")
-        refused.append(progress)
-
-    label_groups(given.classifier, source, tmp_path / "out", group_by="site", threads=1, on_progress=intrude)
-    assert refused
-    label_groups(given.classifier, source, tmp_path / "alone", group_by="site", threads=1)
-    assert contents(tmp_path / "out") == contents(tmp_path / "alone")
+    source = written([given.table()], tmp_path / "in")
+    with only_writer(tmp_path / "out", OptionError), pytest.raises(OptionError, match="another process is writing to"):
+        label_groups(given.classifier, source, tmp_path / "out", group_by="site")
 
 
 @pytest.mark.parametrize("finished", [False, True])

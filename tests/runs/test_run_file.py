@@ -3,7 +3,7 @@ import uuid
 
 import pytest
 
-from handful.errors import OptionError
+from handful.errors import FileFormatError, OptionError
 from handful.machine.folders import LocalFolder, folder_at
 from handful.runs.run_file import begin, refuse_another
 
@@ -22,6 +22,15 @@ def test_a_run_of_another_version_is_refused(tmp_path):
     (tmp_path / "run.json").write_text(json.dumps({"transform": "l2", "queries": "a0"}))
     with pytest.raises(OptionError, match="another version of handful"):
         refuse_another(LocalFolder(tmp_path), about(), KINDS)
+
+
+@pytest.mark.parametrize("length", [0, 3, -9])
+def test_a_damaged_run_json_is_refused(tmp_path, length):
+    begin(LocalFolder(tmp_path), about(), KINDS)
+    file = tmp_path / "run.json"
+    file.write_bytes(file.read_bytes()[:length])
+    with pytest.raises(FileFormatError, match=r"run.json is damaged"):
+        begin(LocalFolder(tmp_path), about(), KINDS)
 
 
 @pytest.mark.parametrize("piece", KINDS)
