@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from handful.machine.untrusted import printable
+from handful.plots.axes import short
 from handful.plots.catalogues import reliability
 from handful.plots.classes import Bar, bars_of
 
@@ -42,8 +43,7 @@ STYLE = """<style>
 
 def text(value: Any) -> str:
     """Return a value as text of a page, of limited length, on one line."""
-    line = printable(str(value))
-    return escape(line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…")
+    return escape(short(value, LONGEST))
 
 
 def page(title: str, *parts: str) -> str:
