@@ -1,5 +1,8 @@
 """The data set: ranges of rows across files and row groups, and files that do not fit together."""
 
+import datetime
+from decimal import Decimal
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -100,6 +103,23 @@ def test_a_flipped_bit_in_a_page_with_a_checksum_is_refused(tmp_path):
 def test_rows_without_a_group_are_refused(column):
     with pytest.raises(TaskError, match="drop these rows"):
         key_of(column, "here")
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([0.0, 1.5, -0.0]),
+        pa.array([datetime.date(2026, 1, 1), datetime.date(2026, 1, 2), datetime.date(2026, 1, 1)]),
+        pa.array([1, 2, 1], pa.timestamp("us")),
+        pa.array([True, False, True]),
+        pa.array(["a", "b", "a"]).dictionary_encode(),
+        pa.array([Decimal("1.5"), Decimal("2"), Decimal("1.5")]),
+    ],
+    ids=lambda column: str(column.type),
+)
+def test_keys_are_equal_where_values_are(column):
+    first, second, third = key_of(column, "here").to_pylist()
+    assert first == third != second
 
 
 def test_lists_name_no_group(source):

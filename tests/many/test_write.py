@@ -4,10 +4,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from handful.catalogue.labels import objects
 from handful.errors import OptionError
 from handful.many.portions import ITEM
 from handful.many.source import Source
-from handful.many.write import Layout
+from handful.many.write import Layout, Written
 from tests.many_at_hand import lists, written
 
 
@@ -24,8 +25,7 @@ def test_labels_keep_their_kind(source):
         (np.array([False, True]), pa.bool_()),
     ):
         assert Layout.of(source, classes, False, "").new(ITEM)["label"] == kind
-    mixed = np.empty(2, object)
-    mixed[:] = [("a", 1), ("b", 2)]
+    mixed = objects([("a", 1), ("b", 2)])
     with pytest.raises(OptionError, match="must be numbers, text or dates"):
         Layout.of(source, mixed, False, "")
 
@@ -35,3 +35,16 @@ def test_a_name_that_is_taken_is_refused(source, tmp_path):
     with pytest.raises(OptionError, match="has a column 'presence' already"):
         Layout.of(grouped, np.array(["ant", "bee"]), False, "")
     assert Layout.of(grouped, np.array(["ant", "bee"]), False, "new_").prefix == "new_"
+
+
+def test_a_line_that_a_killed_writer_left_half_is_removed(tmp_path):
+    for kind in ("items", "groups"):
+        (tmp_path / kind).mkdir()
+        (tmp_path / kind / "a.parquet").write_text(kind)
+    Written(tmp_path).add("a.parquet")
+    whole = (tmp_path / "SHA256SUMS").read_bytes()
+    (tmp_path / "SHA256SUMS").write_bytes(whole + whole[:20])
+    assert Written(tmp_path).has("a.parquet")
+    assert (tmp_path / "SHA256SUMS").read_bytes() == whole
+    (tmp_path / "items" / "a.parquet").write_text("another")
+    assert not Written(tmp_path).has("a.parquet")

@@ -184,7 +184,7 @@ class Answer:
     frame_of: FrameOf = new_frame  # makes a table of the kind of the rows given
 
     def __repr__(self) -> str:
-        items, classes = counted(len(self.labels), "item"), counted(len(self.classes), "class")
+        items, classes = counted(len(self.codes), "item"), counted(len(self.classes), "class")
         judged = f"{int(self.rejected.sum()):,} rejected" if self.unknown_reason is None else "unknown items not judged"
         doubtful = f"{counted(int(self.doubtful.sum()), 'item')} doubtful, {judged}"
         if self.groups is None:
@@ -351,7 +351,7 @@ class Answer:
     def sizes(self) -> npt.NDArray[np.int64]:
         """Number of items; with groups, of each."""
         if self.groups is None or self.group_of is None:
-            return np.array(len(self.labels))
+            return np.array(len(self.codes))
         return np.bincount(self.group_of, minlength=len(self.groups))
 
     @property
@@ -379,7 +379,7 @@ class Answer:
     def rows_of(self) -> list[Int[np.ndarray, "row"]]:
         """Rows of each group; of all items without groups."""
         if self.group_of is None:
-            return [np.arange(len(self.labels))]
+            return [np.arange(len(self.codes))]
         return np.split(np.argsort(self.group_of, kind="stable"), np.cumsum(self.sizes)[:-1])
 
     def top(self, k: int = 3) -> Top:

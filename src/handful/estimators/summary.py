@@ -23,7 +23,7 @@ UNDECIDED = 0.15
 
 def summary_of(answer: Answer) -> str:
     """Return `Answer.summary`."""
-    counts = f"{counted(len(answer.labels), 'item')}, ", counted(len(answer.classes), "class")
+    counts = f"{counted(len(answer.codes), 'item')}, ", counted(len(answer.classes), "class")
     if answer.groups is not None:
         return "\n".join([f"{counted(len(answer), 'group')}, {''.join(counts)}.", *_groups(answer, answer.groups)])
     present = answer.present_places
