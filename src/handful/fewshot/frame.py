@@ -208,8 +208,6 @@ def iterate(
         change,
         problem,
         state,
-        n_tasks=frame.task.n_tasks,
-        device=frame.task.device,
         max_iter=options.max_iter,
         tol=options.tol,
         observe=objective if getattr(options, "record", False) else None,

@@ -58,17 +58,6 @@ def test_half_written_shards_are_not_rows_and_are_cleared_away(journal):
         assert not half.exists()
 
 
-def test_one_writer_at_a_time(journal):
-    with (
-        journal.writing(),
-        pytest.raises(PlanError, match="another process is writing"),
-        Journal(journal.folder).writing(),
-    ):
-        pass
-    with Journal(journal.folder).writing():
-        pass
-
-
 def test_a_longer_plan_continues_the_run(journal, banks):
     complete(journal, banks)
     journal.extend(small_plan(banks, n_tasks=30))

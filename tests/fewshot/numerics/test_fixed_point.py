@@ -19,17 +19,8 @@ def halve(problem: Target, state: torch.Tensor):
 
 def run(starts, *, tol, max_iter=50, observe=None):
     starts = torch.tensor(starts, dtype=torch.float64)
-    return fixed_point(
-        halve,
-        lambda _, new, old: (new - old).abs(),
-        Target(torch.zeros(len(starts), dtype=torch.float64)),
-        starts,
-        n_tasks=len(starts),
-        device=starts.device,
-        max_iter=max_iter,
-        tol=tol,
-        observe=observe,
-    )
+    target, change = Target(torch.zeros(1, dtype=torch.float64)), lambda _, new, old: (new - old).abs()
+    return fixed_point(halve, change, target, starts, max_iter=max_iter, tol=tol, observe=observe)
 
 
 def test_every_task_stops_by_itself_and_keeps_what_it_had_then():

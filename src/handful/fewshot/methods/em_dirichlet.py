@@ -101,16 +101,7 @@ def fitted(
     statistics = u.mT @ log_p / mass.clamp(min=LEAST).unsqueeze(-1)
     # Classes are independent of each other and stop one by one, in whatever task they are.
     rows = mass > LEAST
-    outcome = fixed_point(
-        bound_step,
-        change,
-        statistics[rows],
-        a[rows],
-        n_tasks=int(rows.sum()),
-        device=a.device,
-        max_iter=max_bounds,
-        tol=TOLERANCE,
-    )
+    outcome = fixed_point(bound_step, change, statistics[rows], a[rows], max_iter=max_bounds, tol=TOLERANCE)
     return a.masked_scatter(rows.unsqueeze(-1), outcome.answer)
 
 

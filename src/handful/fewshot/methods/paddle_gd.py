@@ -119,8 +119,6 @@ def solve(task: TaskBatch, options: PaddleGDOptions) -> Solution:
         lambda _, new, old: (new.prototypes - old.prototypes).norm(dim=-1).mean(-1),
         problem,
         init(problem),
-        n_tasks=task.n_tasks,
-        device=task.device,
         max_iter=options.max_iter,
         tol=options.tol,
         observe=objective if options.record else None,

@@ -24,6 +24,13 @@ from handful.shapes import Float
 CONV4_WIDTHS = (32, 64, 128, 256)
 
 
+def initialise(network: nn.Module) -> None:
+    """Draw the weights of all convolutions as for a rectifier (He et al., 2015)."""
+    for module in network.modules():
+        if isinstance(module, nn.Conv2d):
+            nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+
+
 class Conv4(nn.Module):
     """[item, 3, height, width] -> [item, 256], not negative."""
 
@@ -33,7 +40,7 @@ class Conv4(nn.Module):
         for channels_in, channels in zip((3, *CONV4_WIDTHS), CONV4_WIDTHS, strict=False):
             pooling = [nn.MaxPool2d(2)] if layers else []
             convolution = nn.Conv2d(channels_in, channels, 3, padding=1, bias=False)
-            nn.init.kaiming_normal_(convolution.weight, mode="fan_out", nonlinearity="relu")
+            initialise(convolution)
             layers += [*pooling, convolution, nn.BatchNorm2d(channels), nn.ReLU()]
         self.layers = nn.Sequential(*layers)
 
@@ -78,9 +85,7 @@ class ResNet18(nn.Module):
         for number, width in enumerate(RESNET18_WIDTHS, 1):
             first = BasicBlock(before[number - 1], width, stride=1 if number == 1 else 2)
             self.add_module(f"layer{number}", nn.Sequential(first, BasicBlock(width, width, stride=1)))
-        for module in self.modules():
-            if isinstance(module, nn.Conv2d):
-                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+        initialise(self)
 
     def forward(self, images: Float[Tensor, "item 3 height width"]) -> Float[Tensor, "item 512"]:
         """Features of images."""
@@ -128,9 +133,7 @@ class WideResNet28x10(nn.Module):
         # The running statistics of the last normalisation follow the latest batch closely, as in the public
         # checkpoints.
         self.bn1 = nn.BatchNorm2d(WIDE_WIDTHS[-1], momentum=0.9)
-        for module in self.modules():
-            if isinstance(module, nn.Conv2d):
-                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+        initialise(self)
 
     def forward(self, images: Float[Tensor, "item 3 height width"]) -> Float[Tensor, "item 640"]:
         """Features of images."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeVar, cast
 
@@ -50,8 +50,6 @@ def fixed_point(
     problem: AnyProblem,
     state: AnyState,
     *,
-    n_tasks: int,
-    device: torch.device,
     max_iter: int,
     tol: float,
     observe: Callable[[AnyAnswer, Int[Tensor, "task"]], Float[Tensor, "task"]] | None = None,
@@ -64,20 +62,28 @@ def fixed_point(
     `observe(answer, rows)` returns one number per task to record at each iteration; `rows` are the positions in the
     batch of its tasks.
     """
+    largest = max((*leaves(problem), *leaves(state)), key=len)
+    n_tasks, device = len(largest), largest.device
     rows = torch.arange(n_tasks, device=device)  # which tasks of the batch are still in `state`
     running = torch.ones(n_tasks, dtype=torch.bool, device=device)  # and which of those have not stopped
     n_iter = torch.full((n_tasks,), max_iter, device=device)
     converged = torch.zeros(n_tasks, dtype=torch.bool, device=device)
     finished: list[tuple[Tensor, AnyAnswer]] = []
-    trace = _Recorder(n_tasks) if observe is not None else None
+    columns: list[tuple[Tensor, Tensor, float]] = []
+    start = time.perf_counter()
 
     for iteration in range(1, max_iter + 1):
         previous = state
         state, answer = step(problem, previous)
-        if tol > 0 or trace is not None:
+        if tol > 0 or observe is not None:
             moved = change(problem, state, previous)
-            if trace is not None and observe is not None:
-                trace.add(rows[running], observe(answer, rows)[running], moved[running])
+            if observe is not None:
+                seen = observe(answer, rows)
+                last = columns[-1][:2] if columns else (seen, moved)
+                observed, moves = (
+                    x.index_put((rows[running],), y[running]) for x, y in zip(last, (seen, moved), strict=True)
+                )
+                columns.append((observed, moves, time.perf_counter() - start))
             stops = running & (moved <= tol) if tol > 0 else torch.zeros_like(running)
             if bool(stops.any()):
                 n_iter[rows[stops]] = iteration
@@ -92,7 +98,21 @@ def fixed_point(
                     rows, running = rows[running], running[running]
     if bool(running.any()):  # without a copy if none has stopped
         finished.append((rows[running], answer if bool(running.all()) else take(answer, running, len(rows))))
-    return Outcome(merged(finished), n_iter, converged, trace.trace() if trace is not None else None)
+    trace = None
+    if columns:
+        all_observed, all_moves, seconds = zip(*columns, strict=True)
+        times = torch.tensor(seconds, dtype=torch.float64)
+        trace = Trace(torch.stack(all_observed, -1), torch.stack(all_moves, -1), times)
+    return Outcome(merged(finished), n_iter, converged, trace)
+
+
+def leaves(tree: object) -> Iterator[Tensor]:
+    """Yield all tensors of a nested dataclass."""
+    if isinstance(tree, Tensor):
+        yield tree
+    elif dataclasses.is_dataclass(tree):
+        for field in dataclasses.fields(tree):
+            yield from leaves(getattr(tree, field.name))
 
 
 def take(tree: Tree, rows: Tensor | slice, n_tasks: int) -> Tree:
@@ -134,26 +154,3 @@ def merged(pieces: list[tuple[Tensor, AnyAnswer]]) -> AnyAnswer:
         return pieces[0][1]
     order = torch.argsort(torch.cat([rows for rows, _ in pieces]))
     return take(concatenated([answer for _, answer in pieces]), order, len(order))
-
-
-class _Recorder:
-    """Collects the columns of a `Trace`."""
-
-    def __init__(self, n_tasks: int) -> None:
-        self._start = time.perf_counter()
-        self._seconds: list[float] = []
-        self._columns: list[tuple[Tensor, Tensor]] = []
-        self._n_tasks = n_tasks
-
-    def add(self, rows: Tensor, observed: Tensor, change: Tensor) -> None:
-        self._seconds.append(time.perf_counter() - self._start)
-        empty = (observed.new_zeros(self._n_tasks), change.new_zeros(self._n_tasks))
-        observed_last, change_last = (x.clone() for x in (self._columns[-1] if self._columns else empty))
-        observed_last[rows], change_last[rows] = observed, change
-        self._columns.append((observed_last, change_last))
-
-    def trace(self) -> Trace:
-        observed, change = zip(*self._columns, strict=True)
-        return Trace(
-            torch.stack(observed, -1), torch.stack(change, -1), torch.tensor(self._seconds, dtype=torch.float64)
-        )

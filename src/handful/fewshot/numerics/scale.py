@@ -122,17 +122,13 @@ def left_out(
 
 def calibrated(problem: LeftOut) -> Float[Tensor, "task"]:
     """Return the θ of largest likelihood, by Newton's method in ln θ; each task stops on its own."""
-    outcome = fixed_point(
-        newton_step,
-        lambda _, new, old: (new / old).log().abs(),
-        problem,
-        problem.guess,
-        n_tasks=len(problem.guess),
-        device=problem.guess.device,
-        max_iter=MOST_STEPS,
-        tol=TOLERANCE,
-    )
+    outcome = fixed_point(newton_step, log_move, problem, problem.guess, max_iter=MOST_STEPS, tol=TOLERANCE)
     return outcome.answer
+
+
+def log_move(problem: LeftOut, new: Float[Tensor, "task"], old: Float[Tensor, "task"]) -> Float[Tensor, "task"]:
+    """`|ln θ - ln θ'|`."""
+    return (new / old).log().abs()
 
 
 def newton_step(problem: LeftOut, squares: Float[Tensor, "task"]) -> tuple[Tensor, Tensor]:

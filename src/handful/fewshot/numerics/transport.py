@@ -70,8 +70,6 @@ def sinkhorn(
         lambda _, new, old: new.row_error,
         _Marginals(row_mass, column_mass),
         _SinkhornState(log_plan + missing.unsqueeze(-2), potential + missing, torch.zeros_like(column_mass[:, 0])),
-        n_tasks=len(cost),
-        device=cost.device,
         max_iter=-(-max_iter // SWEEPS_AT_ONCE),
         tol=tol,
     )

@@ -29,8 +29,7 @@ from handful.fewshot.networks import architecture
 from handful.fewshot.networks.checkpoint import Checkpoint
 from handful.fewshot.training.batches import CentreViews, EpochBatches, Pictures, RandomViews
 from handful.fewshot.training.recipe import Recipe
-from handful.fewshot.training.run import STATE
-from handful.fewshot.training.validation import REALISTIC, few_shot_accuracies
+from handful.fewshot.training.run import REALISTIC, STATE, few_shot_accuracies
 from handful.machine.outputs import written_whole
 from handful.runs.parts import append_checksum, verify_checksum
 from handful.shapes import Float, Int
