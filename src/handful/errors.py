@@ -47,10 +47,6 @@ class BankError(HandfulError, ValueError):
     """A feature bank, or a file of vectors, texts or images, cannot be read."""
 
 
-# The former name of errors about images and texts.
-ItemsError = BankError
-
-
 class MissingExtraError(HandfulError, ImportError):
     """A part of handful needs optional packages that are not installed."""
 

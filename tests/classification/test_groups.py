@@ -11,7 +11,7 @@ import pytest
 from handful.classification import classify, write_predictions
 from handful.classification.labelled import GROUP_TYPES, PREDICTION_TYPES
 from handful.datasets import load_clinc150
-from handful.errors import BankError, ItemsError, LabelError, OptionError, TaskError
+from handful.errors import BankError, LabelError, OptionError, TaskError
 from handful.estimators import BatchClassifier
 from tests.classification.test_label import paint
 from tests.items_at_hand import small_backbone, zipped
@@ -211,7 +211,7 @@ def test_pictures_in_a_table_with_groups(pictures):
         assert classify(pictures / "catalogue", pictures / "batch.jsonl", group_by=asked).answer.groups.tolist() == [
             name
         ]
-    with pytest.raises(ItemsError, match=r"no column 'place' for the groups; it has path, site$"):
+    with pytest.raises(BankError, match=r"no column 'place' for the groups; it has path, site$"):
         classify(pictures / "catalogue", pictures / "batch.jsonl", group_by="place")
 
 

@@ -25,7 +25,7 @@ from handful.classification.labelled import PREDICTION_TYPES
 from handful.classification.page import write_page
 from handful.classification.page_data import embedded, page_data
 from handful.datasets import load_clinc150
-from handful.errors import BankError, FileFormatError, ItemsError, LabelError, OptionError, SkippedRowsWarning
+from handful.errors import BankError, FileFormatError, LabelError, OptionError, SkippedRowsWarning
 from handful.estimators import BatchClassifier
 from handful.estimators.batches import Batches
 from handful.extraction.extract import extract
@@ -439,8 +439,8 @@ def test_what_a_person_said_cannot_be_ruled_out(vectors):
         ({"prior": "nowhere.csv"}, FileFormatError, "does not exist"),
         ({"given": "other.json"}, LabelError, "the corrections are for another batch"),
         ({"features": "emb"}, OptionError, "no input is a table of vectors, so none has a column 'emb'; leave it out"),
-        ({"labels": "kind"}, ItemsError, "is not a table, so it has no column 'kind'"),
-        ({"id_column": "id"}, ItemsError, "is not a table, so it has no column 'id'"),
+        ({"labels": "kind"}, BankError, "is not a table, so it has no column 'kind'"),
+        ({"id_column": "id"}, BankError, "is not a table, so it has no column 'id'"),
     ],
 )
 def test_what_cannot_be_used_is_refused_before_images_are_embedded(pictures, monkeypatch, asked, error, sentence):

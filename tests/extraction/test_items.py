@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from handful.errors import ItemsError, SkippedRowsWarning
+from handful.errors import BankError, SkippedRowsWarning
 from handful.extraction.items import list_items
 from tests.items_at_hand import image_bytes, image_folder, shared_data, zipped
 
@@ -134,7 +134,7 @@ def write(path, text):
     ],
 )
 def test_what_cannot_be_listed_is_refused_with_a_sentence(tmp_path, make, sentence):
-    with pytest.raises(ItemsError, match=sentence):
+    with pytest.raises(BankError, match=sentence):
         list_items(make(tmp_path))
 
 
@@ -144,7 +144,7 @@ def test_what_cannot_be_listed_is_refused_with_a_sentence(tmp_path, make, senten
 def test_an_unknown_split_is_refused(tmp_path, name, there):
     jsonl(tmp_path / "rows.jsonl")
     image_folder(tmp_path / "images", 1, 1)
-    with pytest.raises(ItemsError, match=there):
+    with pytest.raises(BankError, match=there):
         list_items(tmp_path / name, split="valid")
 
 
@@ -162,14 +162,14 @@ def test_without_labels_images_may_lie_anywhere(tmp_path):
         assert listed.names == ("z.png", "class0/00.png", "class0/01.png")
         assert listed.class_names == ("unlabelled",)
         assert listed.labels.tolist() == [0, 0, 0]
-        with pytest.raises(ItemsError, match=r"'z\.png' is in none"):
+        with pytest.raises(BankError, match=r"'z\.png' is in none"):
             list_items(place)
 
 
 def test_without_labels_a_table_needs_no_column_for_them(tmp_path):
     listed = list_items(jsonl(tmp_path / "a.jsonl", [{"text": "hello"}, {"text": "bye"}]), labelled=False)
     assert (listed.names, list(listed.source)) == (("row 0", "row 1"), ["hello", "bye"])
-    with pytest.raises(ItemsError, match="has no rows; expected a header"):
+    with pytest.raises(BankError, match="has no rows; expected a header"):
         list_items(jsonl(tmp_path / "b.jsonl", []), labelled=False)
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from handful.errors import BankError, SkippedRowsWarning
-from handful.reading import Table, from_hugging_face, read_bank
+from handful.reading import Table, read_bank
 from handful.reading.labels import bank_of, labelled
 from tests.banks_at_hand import random_bank
 from tests.conftest import SHARED
@@ -45,12 +45,12 @@ def test_the_datasets_library_itself():
     bank = random_bank()
     columns = {"embedding": bank.features.tolist(), "label": [bank.class_names[k] for k in bank.labels]}
     made = datasets.Dataset.from_dict(columns).class_encode_column("label")
-    assert from_hugging_face(made).content_hash == bank.content_hash
+    assert read_bank(made).content_hash == bank.content_hash
     with pytest.raises(BankError, match=r"choose one split .* dataset\['train'\]"):
-        from_hugging_face(datasets.DatasetDict(train=made))
+        read_bank(datasets.DatasetDict(train=made))
     ragged = datasets.Dataset.from_dict({"embedding": [[1.0, 2.0], [3.0]], "label": ["a", "b"]})
-    with pytest.raises(BankError, match="all of the same length"):
-        from_hugging_face(ragged)
+    with pytest.raises(BankError, match="all must be equally long"):
+        read_bank(ragged)
 
 
 @pytest.mark.parametrize(

@@ -93,9 +93,9 @@ def load_catalogue(path: str | os.PathLike[str]) -> Catalogue:
         ) from error
 
 
-def is_catalogue(path: str | os.PathLike[str]) -> bool:
-    """Whether a path names a file of a catalogue, by its ending."""
-    return os.fspath(path).lower().endswith(ENDINGS)
+def is_catalogue(path: Any) -> bool:
+    """Whether something is the path of a file of a catalogue, by its ending."""
+    return isinstance(path, (str, os.PathLike)) and os.fspath(path).lower().endswith(ENDINGS)
 
 
 def parts_of(catalogue: Catalogue) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]:

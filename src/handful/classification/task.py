@@ -25,7 +25,6 @@ from handful.estimators.containers import FrameOf, frame_of, new_frame
 from handful.estimators.context import BatchContexts
 from handful.extraction.items import Items, list_items
 from handful.machine.extras import import_extra
-from handful.reading.in_hand import in_hand
 from handful.reading.labels import labelled, with_labels, without_labels
 from handful.reading.read import has_columns, may_have_bad_rows, may_hold_pickles, read_input, refuse_useless
 from handful.reading.table import Skipped, Table
@@ -158,8 +157,7 @@ def read_inputs(
     if catalogue is None or isinstance(catalogue, Catalogue):
         examples = catalogue
     else:
-        fitted = not in_hand(catalogue) and is_catalogue(catalogue)
-        examples = load_catalogue(catalogue) if fitted else read_input(catalogue, asked)
+        examples = load_catalogue(catalogue) if is_catalogue(catalogue) else read_input(catalogue, asked)
     items = read_input(batch, asked)
     if segments is not None:
         if items.vectors is None:

@@ -14,20 +14,16 @@ from typing import Any
 import numpy as np
 
 from handful.arguments import some_of
-from handful.banks.bank import FeatureBank
+from handful.banks.bank import BLOCK_ROWS, FeatureBank
 from handful.errors import BankError
 from handful.reading.class_names import is_missing
 from handful.reading.contents import IMAGE_SUFFIXES
-from handful.reading.header import PATH_NAME, TEXT_NAMES, Asked, holds_items, no_items
+from handful.reading.header import FEATURE_NAMES, PATH_NAME, TEXT_NAMES, Asked, holds_items, no_items
 from handful.reading.table import Table, table_of_lists
+from handful.shapes import Float
 
 WHERE = "the table in hand"
 LABEL = "label"
-
-
-def in_hand(value: Any) -> bool:
-    """Whether a value is read as it is, and not the path of a file."""
-    return not isinstance(value, (str, os.PathLike))
 
 
 def has_names(value: Any) -> bool:
@@ -64,9 +60,11 @@ def table_in_hand(value: Any, asked: Asked) -> Table:
         return Table(WHERE, value.n_rows, vectors=value.features, bank=value, provenance=value.provenance)
     if _is_pair(value):
         return _with_labels(table_in_hand(value[0], asked), value[1])
-    columns, class_names = _columns(value)
+    if _family(value) == "datasets":
+        return _of_dataset(value, asked)
+    columns = _columns(value)
     if columns is not None:
-        return replace(_of_columns(columns, asked), class_names=class_names)
+        return _of_columns(columns, asked)
     values = _values(value)
     if isinstance(values, np.ndarray):
         return _of_array(values, asked)
@@ -89,29 +87,57 @@ def _with_labels(table: Table, labels: Any) -> Table:
     return replace(table, columns={**table.columns, LABEL: values})
 
 
-def _columns(value: Any) -> tuple[dict[str, Any] | None, dict[str, Sequence[Any]]]:
-    """Return the columns of a frame as lists, or None, and the names of the classes that numbers stand for."""
+def _of_dataset(dataset: Any, asked: Asked) -> Table:
+    """Make a table of a dataset; names of a `ClassLabel` column are those of the classes."""
+    if isinstance(dataset, Mapping):
+        raise BankError(f"choose one split of the dataset, for instance dataset[{next(iter(dataset), 'train')!r}]")
+    names = list(dataset.column_names)
+    named = {name: kind.names for name, kind in dataset.features.items() if hasattr(kind, "names")}
+    likely = () if holds_items(names, asked) else (asked.features,) if asked.features else FEATURE_NAMES
+    column = next((name for name in likely if name in names), None)
+    vectors = None if column is None else _vectors_in(dataset, column)
+    if vectors is None:
+        return replace(_of_columns({name: list(dataset[name]) for name in names}, asked), class_names=named)
+    others = {name: list(dataset[name]) for name in names if name != column}
+    return Table(WHERE, len(vectors), vectors=vectors, columns=others, class_names=named)
+
+
+def _vectors_in(dataset: Any, column: str) -> Float[np.ndarray, "row dim"] | None:
+    """Read vectors block by block, never as lists of all; None if some have other lengths, or no finite numbers."""
+    vectors: np.ndarray | None = None
+    start = 0
+    for batch in dataset.select_columns(column).iter(batch_size=BLOCK_ROWS):
+        try:
+            block = np.asarray(batch[column], dtype=np.float32)
+        except (ValueError, TypeError):
+            return None
+        if vectors is None and block.ndim == 2:
+            vectors = np.empty((len(dataset), block.shape[1]), np.float32)
+        if vectors is None or block.shape[1:] != vectors.shape[1:] or not np.isfinite(block).all():
+            return None
+        vectors[start : start + len(block)] = block
+        start += len(block)
+    return vectors
+
+
+def _columns(value: Any) -> dict[str, Any] | None:
+    """Return the columns of a frame as lists, or None."""
     family = _family(value)
-    if family == "datasets":
-        if isinstance(value, Mapping):
-            raise BankError(f"choose one split of the dataset, for instance dataset[{next(iter(value), 'train')!r}]")
-        names = {name: kind.names for name, kind in value.features.items() if hasattr(kind, "names")}
-        return {str(name): list(value[name]) for name in value.column_names}, names
     if isinstance(value, Mapping):
-        return {str(name): _plain(list(_values(column))) for name, column in value.items()}, {}
+        return {str(name): _plain(list(_values(column))) for name, column in value.items()}
     if family == "pandas" and value.ndim == 2:
         repeated = value.columns[value.columns.duplicated()].tolist()
         if repeated:
             raise BankError(f"{WHERE} has two columns of the same name, {repeated[0]!r}; rename or delete one of them")
-        return {str(name): _plain(value[name].tolist()) for name in value.columns}, {}
+        return {str(name): _plain(value[name].tolist()) for name in value.columns}
     if family == "polars" and hasattr(type(value), "columns"):
         value = value.collect() if not hasattr(value, "to_series") else value
-        return {name: value[name].to_list() for name in value.columns}, {}
+        return {name: value[name].to_list() for name in value.columns}
     if family == "pyarrow" and hasattr(value, "column_names"):
-        return {name: value.column(name).to_pylist() for name in value.column_names}, {}
+        return {name: value.column(name).to_pylist() for name in value.column_names}
     if hasattr(value, "schema") and hasattr(value, "column"):
-        return {name: value.column(name).to_pylist() for name in value.schema.names}, {}
-    return None, {}
+        return {name: value.column(name).to_pylist() for name in value.schema.names}
+    return None
 
 
 def _family(value: Any) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -11,29 +10,30 @@ from typing import Any
 
 import numpy as np
 
-from handful.banks.bank import BLOCK_ROWS, FeatureBank, Provenance
+from handful.banks.bank import FeatureBank, Provenance
 from handful.errors import BankError
 from handful.reading.class_names import is_missing, merged_names, plain_label
-from handful.reading.header import FEATURE_NAMES, LABEL_NAMES, find_column
-from handful.reading.read import may_hold_pickles, read
+from handful.reading.header import find_column
+from handful.reading.read import in_hand, may_hold_pickles, read
 from handful.reading.table import Table
 from handful.shapes import Int
 
 
 def read_bank(
-    path: str | os.PathLike[str],
+    path: Any,
     *,
     features: str | None = None,
     labels: str | None = None,
     trust_pickle: bool = False,
     skip_bad: bool = False,
 ) -> FeatureBank:
-    """Read a bank from any supported file or folder with vectors and labels.
+    """Read a bank from anything with vectors and labels.
 
     Parameters
     ----------
-    path : path
-        Anything that `read` reads and that has vectors and labels.
+    path : path, frame, dataset or (X, y)
+        Anything that `read` reads and that has vectors and labels. Names of a `ClassLabel` column of a Hugging Face
+        dataset become the class names.
     features, labels : str, optional
         Names of the columns or keys, if they cannot be detected; for one column per dimension, the prefix of their
         names.
@@ -53,7 +53,7 @@ def read_bank(
     >>> read_bank(place).class_names
     ('ant', 'bee')
     """
-    if trust_pickle and not may_hold_pickles(Path(path)):
+    if trust_pickle and (in_hand(path) or not may_hold_pickles(Path(path))):
         raise BankError(f"{path} contains no pickle; leave trust-pickle out")
     return labelled(read(path, features=features, trust_pickle=trust_pickle, skip_bad=skip_bad), labels)
 
@@ -146,58 +146,6 @@ def without_labels(table: Table, labels: str | None = None) -> Table:
     if not rows:
         raise BankError(f"{table.where}: every row has a label in column {column!r}, so there is none to label")
     return table.of_rows(rows)
-
-
-def from_hugging_face(dataset: Any, *, features: str | None = None, labels: str | None = None) -> FeatureBank:
-    """Make a bank from a Hugging Face `datasets.Dataset` with a column of vectors and one of labels.
-
-    Names of a `ClassLabel` column become the class names.
-
-    Parameters
-    ----------
-    dataset : datasets.Dataset
-        The rows.
-    features, labels : str, optional
-        Names of the two columns, where they cannot be detected.
-
-    Returns
-    -------
-    FeatureBank
-        The bank.
-
-    Examples
-    --------
-    >>> from datasets import Dataset
-    >>> rows = {"embedding": [[0.0, 1.0], [1.0, 0.0], [0.1, 1.0]], "label": ["ant", "bee", "ant"]}
-    >>> from_hugging_face(Dataset.from_dict(rows))
-    FeatureBank(3 rows, 2 dimensions of float32, 2 classes)
-    """
-    if isinstance(dataset, Mapping):
-        raise BankError(f"choose one split of the dataset, for instance dataset[{next(iter(dataset), 'train')!r}]")
-    where = "the dataset"
-    vectors = find_column(dataset.column_names, features, FEATURE_NAMES, "features", where)
-    rest = [name for name in dataset.column_names if name != vectors]
-    classes = find_column(rest, labels, LABEL_NAMES, "labels", where)
-    table: np.ndarray | None = None
-    numbers: list[Any] = []
-    for batch in dataset.iter(batch_size=BLOCK_ROWS):
-        try:
-            block = np.asarray(batch[vectors], dtype=np.float32)
-        except (ValueError, TypeError) as error:
-            raise BankError(
-                f"column {vectors!r} must contain vectors of numbers, all of the same length ({error})"
-            ) from error
-        if table is None:
-            table = np.empty((len(dataset), *block.shape[1:]), np.float32)
-        if block.shape[1:] != table.shape[1:]:
-            raise BankError(f"vectors of column {vectors!r} have shapes {table.shape[1:]} and {block.shape[1:]}")
-        table[len(numbers) : len(numbers) + len(block)] = block
-        numbers.extend(np.asarray(batch[classes]).tolist())
-    if table is None:
-        raise BankError("the dataset has no rows")
-    names = getattr(dataset.features[classes], "names", None)
-    named = {} if names is None else {classes: names}
-    return labelled(Table(where, len(table), vectors=table, columns={classes: numbers}, class_names=named), classes)
 
 
 def bank_of(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from handful.reading.contents import IMAGE_SUFFIXES, NOT_READ, FolderFiles
 from handful.reading.delimited import read_delimited
 from handful.reading.header import PATH_NAME, TEXT_NAMES, Asked, find_column, is_blank, no_items
 from handful.reading.images import archive_above, image_names, read_image_archive, read_image_folder
-from handful.reading.in_hand import has_names, in_hand, table_in_hand
+from handful.reading.in_hand import has_names, table_in_hand
 from handful.reading.json_lines import read_json_lines
 from handful.reading.numpy_files import read_array_folder, read_npy, read_npz, read_pickle
 from handful.reading.parquet import parquet_files, read_parquet
@@ -144,6 +145,11 @@ def read_input(path: Any, asked: Asked) -> Table:
         asked = asked._replace(header_row=None)
     bad = asked.skip_bad and not in_hand(path) and may_have_bad_rows(Path(path))
     return _read_checked(path, asked._replace(skip_bad=bad))
+
+
+def in_hand(value: Any) -> bool:
+    """Whether a value is read as it is, and not the path of a file."""
+    return not isinstance(value, (str, os.PathLike))
 
 
 def has_columns(path: Any) -> bool:
