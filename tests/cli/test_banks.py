@@ -1,6 +1,6 @@
 import pytest
 
-from handful.cli.banks import find_bank, open_bank
+from handful.cli.task_options import find_bank, open_bank
 from handful.errors import BankError
 from tests.banks_at_hand import random_bank
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -30,7 +31,7 @@ from handful.cli.task_options import (
     refuse_unused,
     task_count,
 )
-from handful.cli.terminal import data
+from handful.cli.terminal import data, waiting
 from handful.cli.tune import tune
 from handful.errors import OptionError, PlanError
 
@@ -212,6 +213,29 @@ def compare(
         data(f"{column.title}: {points}{verdict(difference, *names)}")
 
 
+def report(
+    run: Annotated[Path, typer.Argument(help="Folder of a run.")],
+    out: Annotated[Path, typer.Option(help="Folder for the page, and for every table and figure as a file.")],
+) -> None:
+    """Write one self-contained page about a run, and print where it is.
+
+    If the run compares PADDLE with its projected gradient, and its banks are still in place, a task is solved again for
+    the convergence figure.
+
+    \b
+    Examples:
+      handful report runs/first --out reports/first
+    """
+    from handful.cli.task_options import find_bank
+    from handful.fewshot.benchmark.journal import Journal
+    from handful.fewshot.reports.page import write_report
+
+    with waiting(f"reporting {run}"):
+        journal = Journal(run)
+        page = write_report(journal, out, partial(find_bank, journal.bank_places))
+    data(str(page))
+
+
 def _only(found: Sequence[Any], name: str) -> Any:
     """Return the result with this label or method."""
     exact = [result for result in found if result.label == name]
@@ -228,7 +252,7 @@ def _source(given: Mapping[str, Any]) -> str:
 
 def _asked(source: str, given: Mapping[str, Any]) -> tuple[dict[str, str], BanksByName, Plan | None]:
     """Paths of the banks, the banks, and the plan; None if the run continues with its own."""
-    from handful.cli.banks import open_bank
+    from handful.cli.task_options import open_bank
     from handful.fewshot.benchmark.journal import Journal
     from handful.fewshot.benchmark.plan import bound_plan, grid, read_plan
 

@@ -26,7 +26,7 @@ def make_app() -> typer.Typer:
     """Put the commands together, one line each."""
     import typer
 
-    from handful.cli import bench, catalogue, classify, demo, doctor, features, options, report, review, tasks, train
+    from handful.cli import bench, catalogue, classify, demo, doctor, features, options, review, tasks, train
 
     app = typer.Typer(
         help=SUMMARY, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False
@@ -38,7 +38,7 @@ def make_app() -> typer.Typer:
     app.add_typer(features.app, name="features")
     app.add_typer(tasks.app, name="tasks")
     app.add_typer(bench.app, name="bench")
-    app.command("report")(report.report)
+    app.command("report")(bench.report)
     app.command("train")(train.train_command)
     app.command("demo")(demo.demo)
     app.command("doctor")(doctor.doctor)

@@ -1,18 +1,21 @@
-"""Options that the commands about tasks share: the banks, how tasks are drawn, and which of them are meant."""
+"""Options that the commands about tasks share: banks by name, how tasks are drawn, and which of them are meant."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
 from handful.cli.options import refuse
 from handful.errors import OptionError
+
+if TYPE_CHECKING:
+    from handful.banks import FeatureBank
 
 
 class Spread(StrEnum):
@@ -143,3 +146,26 @@ def refuse_unused(context: typer.Context, query: Spread | None, support_bank: st
         refuse(context, ("--shots",), "the support is the whole of --support-bank")
     if query is not Spread.DIRICHLET:
         refuse(context, ("--concentration",), f"the rule {query or Spread.UNIFORM} has no concentration")
+
+
+def shipped_banks() -> Mapping[str, Callable[[], FeatureBank]]:
+    """Return what opens the banks that come with the package, by name."""
+    from handful.datasets import load_clinc150
+
+    return {"clinc150": load_clinc150}
+
+
+def open_bank(place: str) -> FeatureBank:
+    """Open the bank at a path; if there is none, the shipped one of that name."""
+    from handful.reading import read_bank
+
+    shipped = shipped_banks().get(Path(place).name)
+    return shipped() if shipped is not None and not Path(place).exists() else read_bank(place)
+
+
+def find_bank(places: Mapping[str, str], name: str) -> FeatureBank | None:
+    """Open the bank of that name if it is still in place."""
+    place = places.get(name)
+    if place is None or not (Path(place).exists() or Path(place).name in shipped_banks()):
+        return None
+    return open_bank(place)

@@ -76,7 +76,7 @@ def draw_tasks(
       handful tasks draw --bank mybank --unknown-classes 3 --unknown-share 0.3 --preview
       handful tasks draw --bank queries --support-bank library --query dirichlet --preview
     """
-    from handful.cli.banks import open_bank
+    from handful.cli.task_options import open_bank
     from handful.errors import TaskError
     from handful.fewshot.benchmark.plan import ENTRY_DEFAULTS, task_spec
     from handful.fewshot.tasks import draw
