@@ -27,7 +27,7 @@ class Posterior:
         evidence = UnknownEvidence.of(np.asarray(t, float))._replace(**others)
         self.grid = UnknownPosterior.of(of or model(5.0, 1.0, 1.5), evidence)
         self.chances, self.interval = self.grid.of_items(evidence.t, evidence.sizes), self.grid.interval
-        self.nothing = self.grid.grid[..., 0].sum()
+        self.nothing = self.grid.grid[0].sum()
         self.rejected = self.chances > REJECTED
 
 

@@ -386,7 +386,7 @@ class JointAnswer:
             expected_counts=summary.expected_counts[batch],
             presence=summary.presence[batch],
             joint_weight=float(summary.joint_weight[batch]),
-            prior_weight=float(np.broadcast_to(prior_weight, summary.limit.shape)[batch]),
+            prior_weight=float(prior_weight[batch]),
             unknown=labels.unknown[batch].astype(np.float64),
             interval=(float(low), float(high)),
             limit=float(summary.limit[batch]),
@@ -803,7 +803,7 @@ def _labelled(batches: Sequence[tuple[Floats, Context]], reference: Reference) -
 
 def _answers(decision: Decision, blocks: Sequence[ItemLabels], items: BatchItems) -> list[JointAnswer]:
     """Return the answer about each batch of a stack, or about one, from the labels of all items."""
-    labels, none = ItemLabels.joined(blocks), items.none
+    labels, none, unlabelled = ItemLabels.joined(blocks), items.none, items.unlabelled
     summary = summarize(
         decision.samples,
         decision.reference.head.mass,
@@ -811,14 +811,19 @@ def _answers(decision: Decision, blocks: Sequence[ItemLabels], items: BatchItems
         float(items.points.shape[-2]),
         none,
         decision.unknown_posterior,
-        np.where(items.unlabelled, labels.unknown, np.nan),
+        np.where(unlabelled, labels.unknown, np.nan),
         items.context.unknown_share,
     )
-    answers = []
-    for batch in np.ndindex(none.shape[:-1]):
-        answer = JointAnswer.of(labels, summary, decision.prior_weight, none, batch)
-        unknown = np.where(items.unlabelled[batch], answer.unknown, 0.0)
-        answers.append(replace(answer, groups=_new_groups(items.points[batch], unknown, answer.limit, items.reference)))
+    prior_weight = np.broadcast_to(decision.prior_weight, none.shape[:-1])
+    unknown = np.where(unlabelled, labels.unknown, 0.0)
+    rejected = unknown > summary.limit[..., None]
+    some, answers = rejected.any(-1), []
+    for batch in np.ndindex(some.shape):
+        answer = JointAnswer.of(labels, summary, prior_weight, none, batch)
+        if some[batch]:
+            groups = _new_groups(items.points[batch], unknown[batch], rejected[batch], items.reference)
+            answer = replace(answer, groups=groups)
+        answers.append(answer)
     return answers
 
 
@@ -856,14 +861,12 @@ def _factors(tilts: Floats) -> Floats:
 
 
 def _new_groups(
-    points: Floats, unknown: Floats, limit: float, reference: Reference, most: int = 2048
+    points: Floats, unknown: Floats, rejected: Bools, reference: Reference, most: int = 2048
 ) -> list[NewGroup]:
     """Gather the items of a batch that are rejected, or the most likely of them."""
-    rows = np.flatnonzero(unknown > limit)
+    rows = np.flatnonzero(rejected)
     if len(rows) > most:
         rows = np.sort(np.argsort(-unknown, kind="stable")[:most])
-    if len(rows) == 0:
-        return []
     some = BatchItems(points[rows], reference)
     assert reference.unknown_model is not None
     anchors = Anchors.of(some.points, reference.centre, reference.unknown_model.pair_odds)
