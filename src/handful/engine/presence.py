@@ -288,13 +288,13 @@ class _Chains:
     def __init__(self, rows: Floats, shared: Floats, n_classes: PerBatch, start: Floats, unknown: Floats) -> None:
         self.n_items, size = rows.shape[-2:]
         self.unknown = unknown[:, None].astype(np.float32)  # [batch, 1, item], u, which is part of the rows
-        self.rows = np.zeros((start.size // size, size + 1, self.n_items), np.float32)
-        self.rows[:, :size] = rows.reshape(-1, self.n_items, size).swapaxes(1, 2)
-        self.here = np.zeros((len(self.rows), size + 1, CHAINS))
-        self.here[:, :size] = start.reshape(-1, size, 1)
+        self.rows = np.zeros((len(rows), size + 1, self.n_items), np.float32)
+        self.rows[:, :size] = rows.swapaxes(1, 2)
+        self.here = np.zeros((len(rows), size + 1, CHAINS))
+        self.here[:, :size] = start[..., None]
         # Sums over the columns of states, and of states times what errors share.
-        self.weights = np.zeros((len(self.rows), 2, size + 1))
-        self.weights[:, 0, :size], self.weights[:, 1, :size] = 1, shared.reshape(-1, size)
+        self.weights = np.zeros((len(rows), 2, size + 1))
+        self.weights[:, 0, :size], self.weights[:, 1, :size] = 1, shared
         self.n_classes, self.ones = n_classes.reshape(-1, 1, 1).astype(np.float64), np.ones(self.n_items, np.float32)
 
     def sweep(self, noise: Floats, first: Floats, valid: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
@@ -315,10 +315,10 @@ class _Chains:
                 turn, part = order[sweep, half, :, : most[half]], parts[sweep, half, :, : most[half]]
                 before = here[turn]
                 log_odds, evidence = self.log_odds(before, rows[turn])
-                here[turn] = before + part * (expit((log_odds + drawn[sweep, turn]) / SOFTNESS) - before)
+                here[turn] = before + part * (_sigmoid((log_odds + drawn[sweep, turn]) / SOFTNESS) - before)
                 self.here[:, size] = 0
                 if sweep >= first_counted:
-                    presence[turn] += part * (expit(log_odds) * -np.expm1(-evidence))
+                    presence[turn] += part * (_sigmoid(log_odds) * -np.expm1(-evidence))
             states.append(self.here[:, :size].swapaxes(1, 2).copy())
         presence = presence.reshape(n_batches, width, CHAINS)[:, :size].mean(-1) / (SWEEPS - first_counted)
         return np.concatenate(states[first_counted:], 1), np.minimum(
@@ -338,7 +338,7 @@ class _Chains:
         np.maximum(ratio, np.float32(np.exp(-25)) * total, out=ratio)  # the log of a ratio is at most 25
         np.divide(own, ratio, out=ratio)
         ratio += 1
-        evidence = np.log(ratio, out=ratio) @ self.ones
+        evidence = (np.log(ratio, out=ratio).reshape(-1, self.n_items) @ self.ones).reshape(mine.shape)
         others = np.maximum(n_present - mine, 1)
         log_odds = np.log(others / np.maximum(self.n_classes - others, 0.5))
         log_odds += temper * (evidence - self.n_items * np.log1p(1 / others))
@@ -352,11 +352,11 @@ class _Chains:
         rows, sums = self.rows[:, :-1], self.weights[..., :-1] @ states.swapaxes(1, 2)
         total, (n_present, temper) = states.astype(np.float32) @ rows, (each[:, 0] for each in self._tempered(sums))
         n_classes, here = self.n_classes[:, 0], sums[:, 0]
-        gain = np.log(total / n_present[..., None] / (1 / n_classes[..., None] + self.unknown)).sum(-1)
+        gain = (np.log(total) - np.log(1 / self.n_classes + self.unknown)).sum(-1) - self.n_items * np.log(n_present)
         sets = gammaln(n_classes + 1) - gammaln(n_present + 1) - gammaln(n_classes - n_present + 1)
         few = temper * gain - sets - np.log(n_present / n_classes)
         # Of a class, if it were present for certain; shares are Dirichlet with α = UNEVEN, against α = EVEN.
-        counts, some = (1 / total) @ np.maximum(rows - self.unknown, 0).swapaxes(1, 2), states > 1e-12
+        counts, some = (1 / total) @ np.maximum(rows - self.unknown, 0).swapaxes(1, 2), states > 1e-6
         alphas, each = np.array([[UNEVEN], [EVEN]]), np.zeros_like(states)
         of_counts = gammaln(counts[some] + alphas) - gammaln(alphas)
         each[some] = states[some] * (of_counts[0] - of_counts[1])
@@ -369,6 +369,14 @@ class _Chains:
         """Return h and τ of each state, [batch, 1, state], from sums of states and of what errors share."""
         n_present = np.maximum(sums[:, :1], 1)
         return n_present, 1 / (1 + np.maximum(self.n_items / n_present - 1, 0) * sums[:, 1:] / n_present)
+
+
+def _sigmoid(x: Floats) -> Floats:
+    """`1/(1 + exp(-x))`, in fewer steps than that of SciPy."""
+    half = np.tanh(x / 2)
+    half += 1
+    half /= 2
+    return np.asarray(half)
 
 
 def chosen_columns(chosen: npt.NDArray[np.bool_]) -> Columns:
