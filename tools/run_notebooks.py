@@ -22,6 +22,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "learn" / "notebooks"
 # Nothing listens there, so a download fails.
 OFFLINE = {**os.environ, "https_proxy": "http://127.0.0.1:9", "no_proxy": "", "MPLBACKEND": "agg"}
@@ -53,6 +55,8 @@ def run(notebook: dict[str, Any]) -> list[Output]:
 
 def forms_of(value: Any) -> Output:
     """Return the picture of axes, or the table of what has an HTML form; nothing for other values."""
+    if isinstance(value, np.ndarray) and value.dtype == object:  # several axes of one figure
+        value = value.flat[0]
     if hasattr(getattr(value, "figure", None), "savefig"):
         file = io.BytesIO()
         value.figure.savefig(file, format="png", dpi=80, bbox_inches="tight", metadata={"Software": None})

@@ -104,7 +104,10 @@ def _mark_unknown(ax: Any, answer: Answer, at: Floats) -> None:
         for x, y in at[proposal.items]:
             ax.plot([centre[0], x], [centre[1], y], color=colour, linewidth=0.5, alpha=0.6, zorder=1)
         box = {"facecolor": ax.get_facecolor(), "alpha": 0.7, "linewidth": 0, "pad": 1}
-        ax.annotate(f"new group {number}", centre, (8, 8), textcoords="offset points", fontweight="bold", bbox=box)
+        # Towards the middle, because the legend is on the right.
+        side, where = ("right", -8) if centre[0] > np.mean(ax.get_xlim()) else ("left", 8)
+        said = {"textcoords": "offset points", "ha": side, "fontweight": "bold", "bbox": box}
+        ax.annotate(f"new group {number}", centre, (where, 8), **said)
 
 
 def shown_classes(answer: Answer) -> npt.NDArray[np.int64]:
