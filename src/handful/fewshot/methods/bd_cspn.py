@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn.functional import one_hot
 
 from handful.fewshot.frame import Frame
 from handful.fewshot.methods.method import Method, Options, at_least
@@ -26,7 +27,7 @@ from handful.fewshot.numerics.geometry import labelled_moments
 from handful.fewshot.numerics.vectors import cosines, half_squared_distances, softmax
 from handful.fewshot.solution import Solution
 from handful.fewshot.task import TaskBatch
-from handful.shapes import Bool, Float, Int
+from handful.shapes import Float
 
 # τ in the soft labels; it sets their confidence and does not change which class comes first.
 COSINE_SCALE = 10.0
@@ -42,58 +43,38 @@ class BDCSPNOptions(Options):
     public_code: bool = False  # weigh points and label the query as PADDLE's public code does
 
 
-@dataclass(frozen=True)
-class Rectified:
-    """Prototypes after rectification, and the query moved towards the support; padding is zero."""
+def rectify(
+    task: TaskBatch, sharpness: float, *, public_code: bool
+) -> tuple[Float[Tensor, "task class dim"], Float[Tensor, "task query dim"]]:
+    """Move the query, label it, and average each class again; return prototypes and the moved query, padding zero."""
+    n_tasks, support, in_query = task.n_tasks, task.zeroed("support"), task.present("query").unsqueeze(-1)
+    moments = labelled_moments(support, task.support_labels, task.support_mask, task.n_classes)
+    prototypes, mean = moments.mean(), moments.sums.sum(-2) / moments.mass.sum(-1, keepdim=True)
+    move = mean - task.zeroed("query").sum(-2) / task.n_query.unsqueeze(-1)
+    query = (task.query + move.unsqueeze(-2)).where(in_query, 0)
 
-    prototypes: Float[Tensor, "task class dim"]
-    query: Float[Tensor, "task query dim"]
-
-
-def rectify(task: TaskBatch, sharpness: float, *, public_code: bool) -> Rectified:
-    """Move the query, label it, and average each class again."""
-    support = task.zeroed("support")
-    prototypes = labelled_moments(support, task.support_labels, task.support_mask, task.n_classes).mean()
-    in_support, in_query = task.present("support"), task.present("query")
-    means = (
-        support.sum(-2) / in_support.sum(-1, keepdim=True),
-        task.zeroed("query").sum(-2) / in_query.sum(-1, keepdim=True),
-    )
-    query = (task.query + (means[0] - means[1]).unsqueeze(-2)).where(in_query.unsqueeze(-1), 0)
-
-    n_tasks, n_support = task.n_tasks, support.shape[1]
     points = torch.cat([support.expand(n_tasks, -1, -1), query], 1)
-    mask = torch.cat([in_support.expand(n_tasks, -1), in_query], 1)
+    mask = torch.cat([task.present("support").unsqueeze(-1).expand(n_tasks, -1, -1), in_query], 1)
     similarity = cosines(points, prototypes)
-    labels = similarity.argmax(-1)
+    belongs = (one_hot(similarity.argmax(-1), task.n_classes) > 0) & mask
     if public_code:
-        belongs = _one_hot(labels, mask, task.n_classes)
         weights = softmax(sharpness * similarity).weights.where(belongs, 0) / belongs.sum(-2, keepdim=True)
         everyone_has_points = belongs.any(-2).all(-1)[:, None, None]
-        return Rectified((weights.mT @ points).where(everyone_has_points, prototypes), query)
-    known = task.support_labels.where(in_support, 0)
-    labels = torch.cat([known.expand(n_tasks, -1), labels[:, n_support:]], 1)
-    belongs = _one_hot(labels, mask, task.n_classes)
+        return (weights.mT @ points).where(everyone_has_points, prototypes), query
+    belongs[:, : task.support_slots] = task.targets > 0
     weights = (sharpness * similarity).where(belongs, -torch.inf).softmax(-2)
-    return Rectified(weights.mT @ points, query)
-
-
-def _one_hot(
-    labels: Int[Tensor, "task point"], mask: Bool[Tensor, "task point"], n_classes: int
-) -> Bool[Tensor, "task point class"]:
-    return (labels.unsqueeze(-1) == torch.arange(n_classes, device=labels.device)) & mask.unsqueeze(-1)
+    return weights.mT @ points, query
 
 
 def solve(task: TaskBatch, options: BDCSPNOptions) -> Solution:
     """Rectify the prototypes, then compare the query with them."""
     frame = Frame(task)
-    rectified = rectify(task, options.sharpness, public_code=options.public_code)
-    centred = rectified.prototypes - frame.origin.unsqueeze(-2)
+    prototypes, moved = rectify(task, options.sharpness, public_code=options.public_code)
     if options.public_code:
-        u = softmax(-half_squared_distances(frame.query, centred))
+        u = softmax(-half_squared_distances(frame.query, prototypes - frame.origin.unsqueeze(-2)))
     else:
-        u = softmax(COSINE_SCALE * cosines(rectified.query, rectified.prototypes))
-    return frame.solution(u, find_prototypes=rectified.prototypes)
+        u = softmax(COSINE_SCALE * cosines(moved, prototypes))
+    return frame.solution(u, find_prototypes=prototypes)
 
 
 METHOD = Method(
@@ -102,5 +83,5 @@ METHOD = Method(
     "cl2n",
     solve,
     "Liu, Song, Qin. Prototype Rectification for Few-Shot Learning. ECCV 2020.",
-    support_arrays=4,
+    support_arrays=6,
 )

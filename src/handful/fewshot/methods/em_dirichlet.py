@@ -127,15 +127,13 @@ def examples(
     frame: Frame, temperature: float
 ) -> tuple[Float[Tensor, "task support class"], Float[Tensor, "task support name"]]:
     """Labels of the examples and `ln p`, each left out of the mean of its class; zero labels where none is left."""
-    task, sums = frame.task, frame.placed(frame.support.mean()).double() * frame.support.mass.double().unsqueeze(-1)
-    labels, points = task.support_labels.expand(task.n_tasks, -1), task.zeroed("support").double()
-    points, real = points.expand(task.n_tasks, -1, -1), task.present("support").expand(task.n_tasks, -1)
-    labels = labels.where(real, 0)
-    others = sums.gather(-2, labels.unsqueeze(-1).expand_as(points)) - points
-    own = (unit(points) * unit(others)).sum(-1, keepdim=True)
-    similarity = cosines(points, sums).scatter(-1, labels.unsqueeze(-1), own)
-    counts = real & (frame.support.mass.expand(task.n_tasks, -1).gather(-1, labels) > 1)
-    one_hot = torch.zeros_like(similarity).scatter_(-1, labels.unsqueeze(-1), counts.double().unsqueeze(-1))
+    task, counts = frame.task, frame.support.mass.double()
+    sums = frame.placed(frame.support.mean()).double() * counts.unsqueeze(-1)
+    points = task.zeroed("support").double().expand(task.n_tasks, -1, -1)
+    one_hot = task.targets.double().expand(task.n_tasks, -1, -1)
+    own = (unit(points) * unit(one_hot @ sums - points)).sum(-1, keepdim=True)
+    similarity = cosines(points, sums).where(one_hot == 0, own)
+    one_hot = one_hot * (counts > 1).unsqueeze(-2)
     return one_hot, (softmax(temperature * similarity).weights + LEAST).log()
 
 

@@ -63,7 +63,7 @@ def solve(task: TaskBatch, options: PTMAPOptions) -> Solution:
     # Row sums are right up to the tolerance; the softmax makes them exact. Padded rows are all -inf and set to zero.
     u = softmax(plan.log_plan.where(real.unsqueeze(-1) > 0, 0))
     return frame.solution(
-        u, n_iter=options.max_iter, converged=plan.converged, find_prototypes=frame.placed(prototypes)
+        u, n_iter=options.max_iter, converged=plan.row_error <= options.tol, find_prototypes=frame.placed(prototypes)
     )
 
 

@@ -35,7 +35,7 @@ see the method's page.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -44,9 +44,8 @@ from torch import Tensor
 
 from handful.fewshot.frame import Frame
 from handful.fewshot.methods.method import Method, Options, above, at_least
-from handful.fewshot.numerics.fixed_point import concatenated
 from handful.fewshot.numerics.geometry import Moments, masked, soft_moments
-from handful.fewshot.numerics.vectors import SoftLabels, neighbour_affinities, softmax, unit
+from handful.fewshot.numerics.vectors import neighbour_affinities, softmax, unit
 from handful.fewshot.solution import Solution
 from handful.fewshot.task import TaskBatch
 from handful.shapes import Bool, Float
@@ -184,9 +183,13 @@ def anchored_update(
 
 
 def alternate(
-    problem: NamedProblem, at: Gaussians, update: Callable[[Tensor, Gaussians], Gaussians], n_iter: int
-) -> tuple[SoftLabels, Float[Tensor, "task class dim"]]:
-    """Update the soft labels `SWEEPS` times, then the Gaussians, and so on; return labels and means."""
+    block: TaskBatch,
+    problem: NamedProblem,
+    at: Gaussians,
+    update: Callable[[Tensor, Gaussians], Gaussians],
+    n_iter: int,
+) -> Solution:
+    """Update the soft labels `SWEEPS` times, then the Gaussians, and so on."""
     z = problem.log_prior.exp()
     for iteration in range(n_iter + 1):
         fixed = problem.log_prior + DENSITY_WEIGHT * log_densities(problem.points, at)
@@ -195,40 +198,34 @@ def alternate(
             z = labels.weights
         if iteration < n_iter:
             at = update(z, at)
-    return labels, at.means + problem.origin
+    return Frame(block).solution(labels, n_iter=n_iter, find_prototypes=at.means + problem.origin)
 
 
 def solve_transclip(task: TaskBatch, options: TransclipOptions) -> Solution:
     """Alternate between labels and Gaussians with one covariance."""
-
-    def fit(block: TaskBatch) -> tuple[SoftLabels, Float[Tensor, "task class dim"]]:
+    parts = []
+    for block in blocks(task):
         problem = NamedProblem.of(block, options)
         start = Gaussians(first_means(problem), torch.full_like(problem.origin, 1 / task.dim))
-        return alternate(problem, start, partial(shared_update, problem), options.max_iter)
-
-    return solve_by(fit, task, options.max_iter)
+        parts.append(alternate(block, problem, start, partial(shared_update, problem), options.max_iter))
+    return Solution.join(parts)
 
 
 def solve_stata(task: TaskBatch, options: StataOptions) -> Solution:
     """Alternate between labels and anchored Gaussians."""
-
-    def fit(block: TaskBatch) -> tuple[SoftLabels, Float[Tensor, "task class dim"]]:
+    parts = []
+    for block in blocks(task):
         problem = NamedProblem.of(block, options)
         scatter, _ = problem.scatter(problem.log_prior.exp(), problem.names)
         anchor = Gaussians(problem.names, scatter.sum(-2, keepdim=True) / problem.n_query)
         update = partial(anchored_update, problem, anchor, options.anchor_weight)
-        return alternate(problem, anchor, update, options.max_iter)
+        parts.append(alternate(block, problem, anchor, update, options.max_iter))
+    return Solution.join(parts)
 
-    return solve_by(fit, task, options.max_iter)
 
-
-def solve_by(
-    fit: Callable[[TaskBatch], tuple[SoftLabels, Float[Tensor, "task class dim"]]], task: TaskBatch, n_iter: int
-) -> Solution:
-    """Solve one block of tasks after the other; the Gaussians of a block fit the cache."""
-    blocks = task.blocks((task.query_slots + task.n_classes) * task.dim)
-    labels, means = zip(*map(fit, blocks), strict=True)
-    return Frame(task).solution(concatenated(list(labels)), n_iter=n_iter, find_prototypes=torch.cat(means))
+def blocks(task: TaskBatch) -> Iterator[TaskBatch]:
+    """Cut the tasks into blocks whose points and Gaussians fit the cache."""
+    return task.blocks((task.query_slots + task.n_classes) * task.dim)
 
 
 TRANSCLIP = Method(

@@ -14,36 +14,29 @@ import torch
 from torch import Tensor
 
 from handful.fewshot.numerics.fixed_point import fixed_point
-from handful.shapes import Bool, Float, Int
+from handful.shapes import Float
 
 SWEEPS_AT_ONCE = 5
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What Sinkhorn's algorithm found.
+    """`ln P`: its columns have their mass up to rounding, its rows up to `row_error`.
 
-    `log_plan` is `ln P`; its columns have their mass up to rounding, its rows up to the tolerance. `column_potential`
-    is the vector h in `P_nk = e_n exp(h_k - cost_nk)`, a good start for a similar problem. `n_iter` counts sweeps.
+    `column_potential` is the vector h in `P_nk = e_n exp(h_k - cost_nk)`, a good start for a similar problem.
     """
 
     log_plan: Float[Tensor, "task point class"]
     column_potential: Float[Tensor, "task class"]
-    n_iter: Int[Tensor, "task"]
-    converged: Bool[Tensor, "task"]
+    row_error: Float[Tensor, "task"]
 
 
 @dataclass(frozen=True)
-class _Marginals:
+class Marginals:
+    """Sums that rows and columns shall have."""
+
     rows: Float[Tensor, "task point"]
     columns: Float[Tensor, "task class"]
-
-
-@dataclass(frozen=True)
-class _SinkhornState:
-    log_plan: Float[Tensor, "task point class"]
-    column_potential: Float[Tensor, "task class"]
-    row_error: Float[Tensor, "task"]
 
 
 def sinkhorn(
@@ -65,19 +58,17 @@ def sinkhorn(
     log_plan = potential.unsqueeze(-2) - cost
     log_plan = (log_plan - log_plan.logsumexp(-1, keepdim=True)) + row_mass.log().unsqueeze(-1)
     missing = column_mass.log() - log_plan.logsumexp(-2)
-    outcome = fixed_point(
-        _sweeps,
-        lambda _, new, old: new.row_error,
-        _Marginals(row_mass, column_mass),
-        _SinkhornState(log_plan + missing.unsqueeze(-2), potential + missing, torch.zeros_like(column_mass[:, 0])),
-        max_iter=-(-max_iter // SWEEPS_AT_ONCE),
-        tol=tol,
-    )
-    last = outcome.answer
-    return Plan(last.log_plan, last.column_potential, SWEEPS_AT_ONCE * outcome.n_iter, outcome.converged)
+    start_plan = Plan(log_plan + missing.unsqueeze(-2), potential + missing, torch.zeros_like(missing[:, 0]))
+    most = -(-max_iter // SWEEPS_AT_ONCE)
+    return fixed_point(sweeps, error, Marginals(row_mass, column_mass), start_plan, max_iter=most, tol=tol).answer
 
 
-def _sweeps(to: _Marginals, state: _SinkhornState) -> tuple[_SinkhornState, _SinkhornState]:
+def error(to: Marginals, new: Plan, old: Plan) -> Float[Tensor, "task"]:
+    """Largest error of a row sum."""
+    return new.row_error
+
+
+def sweeps(to: Marginals, state: Plan) -> tuple[Plan, Plan]:
     """Scale rows and columns to their mass in turn, a few times, and measure the error of the row sums at the end."""
     plan = state.log_plan.exp()
     scale = torch.ones_like(to.columns).unsqueeze(-1)
@@ -90,5 +81,5 @@ def _sweeps(to: _Marginals, state: _SinkhornState) -> tuple[_SinkhornState, _Sin
     log_scale = scale.squeeze(-1).log()
     # A row of zero mass is -inf everywhere, and stays so.
     log_plan = state.log_plan + row_scale.log() + log_scale.unsqueeze(-2)
-    new = _SinkhornState(log_plan, state.column_potential + log_scale, row_error)
+    new = Plan(log_plan, state.column_potential + log_scale, row_error)
     return new, new
