@@ -424,10 +424,9 @@ class Catalogue:
         same_kind(other.classes, self.classes)
         moved = replace(other.class_means, means=other.means + (other.origin - self.origin))
         later = replace(other.examples, positions=other.examples.positions + self.n_examples)
-        named = [one for one in (self.names, other.names) if one is not None]
         return replace(
             self,
-            names=merged(*named) if named else None,
+            names=merged(self.names, other.names) if self.names and other.names else self.names or other.names,
             class_means=self.class_means.plus(moved),
             examples=self._kept(joined(self.examples, later)),
             n_examples=self.n_examples + other.n_examples,

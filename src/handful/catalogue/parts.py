@@ -44,7 +44,7 @@ class ClassMeans(_Table):
         known, own = places >= 0, places[places >= 0]
         shots, means = more.shots.copy(), more.means.copy()
         shots[known] += self.shots[own]
-        sums = more.means[known] * more.shots[known, None] + self.means[own] * self.shots[own, None]
+        sums = means[known] * more.shots[known, None] + self.means[own] * self.shots[own, None]
         means[known] = sums / np.maximum(shots[known], 1)[:, None]
         return merged(self, ClassMeans(more.classes, shots, means))
 
@@ -86,14 +86,18 @@ def joined(*parts: Table) -> Table:
     return parts[0] if len(parts) == 1 else type(parts[0])(*map(np.concatenate, columns))
 
 
-def merged(*parts: PerClass) -> PerClass:
-    """Make one part of several; of a class that several have, the last counts."""
-    if len(parts) == 1:
-        return parts[0]
-    whole = joined(*parts)
-    # The last of equal labels comes first when the parts are reversed.
-    _, first = np.unique(whole.classes[::-1], return_index=True)
-    return whole.rows(len(whole.classes) - 1 - first)
+def merged(first: PerClass, second: PerClass) -> PerClass:
+    """Make one part of two; of a class that both have, the second counts."""
+    known = places_of(second.classes, first.classes) >= 0
+    before = np.searchsorted(first.classes, second.classes[~known])
+    columns = [
+        np.insert(one.astype(np.result_type(one, other), copy=False), before, other[~known], axis=0)
+        for one, other in zip(vars(first).values(), vars(second).values(), strict=True)
+    ]
+    own = np.searchsorted(columns[0], second.classes[known])
+    for column, other in zip(columns[1:], list(vars(second).values())[1:], strict=True):
+        column[own] = other[known]
+    return type(first)(*columns)
 
 
 def _rank_in_class(labels: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
