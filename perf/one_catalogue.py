@@ -137,7 +137,6 @@ def growing() -> dict[str, float]:
         place = Path(folder) / "catalogue.safetensors"
         for _ in range(TURNS):
             larger = note("add_ms", lambda: catalogue.with_examples(examples[-SHOTS:], labels[-SHOTS:]))
-            note("join_ms", partial(getattr, larger, "means"))
             note("head_ms", partial(getattr, larger, "head"))
             note("save_ms", lambda: save_catalogue(catalogue, place))
             note("load_ms", lambda: load_catalogue(place))
