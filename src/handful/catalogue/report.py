@@ -77,7 +77,6 @@ class CatalogueReport:
     Examples
     --------
     >>> import numpy as np
-    import numpy.typing as npt
     >>> from handful.catalogue import Catalogue
     >>> rng = np.random.default_rng(0)
     >>> centres = rng.normal(size=(20, 16))
