@@ -9,7 +9,7 @@ from handful.cli import bench
 from handful.cli.main import main
 from handful.datasets import load_clinc150
 from handful.fewshot import METHODS, Dirichlet, FixedSupport, ShotsPerClass, TaskSpec, UnknownClasses
-from handful.fewshot.benchmark import method_file
+from handful.fewshot.benchmark import plan as plans
 from handful.fewshot.benchmark.completion import progress
 from handful.fewshot.benchmark.journal import Journal
 from handful.fewshot.benchmark.paper import PAPER_PLANS, TABLE_1_METHODS
@@ -132,7 +132,7 @@ def test_a_method_in_a_file_is_named_by_its_path(bank, tmp_path, capsys, monkeyp
     assert lines[1].startswith("  of_a_file ")
     assert " 3/3 " in lines[1]
     # A new process has not loaded the file: it can read the run, and says what it needs to continue.
-    monkeypatch.setattr(method_file, "_hashes", {})
+    monkeypatch.setattr(plans, "_hashes", {})
     monkeypatch.delitem(METHODS._values, "of_a_file")
     assert run(capsys, "status", out) == lines
     assert main(["report", str(out), "--out", str(tmp_path / "report")]) == 0

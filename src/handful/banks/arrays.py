@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from handful.errors import BankError
-from handful.machine.untrusted import Budget, refuse_irregular
+from handful.machine.untrusted import Budget, refuse_irregular, unreadable
 
 # NumPy itself reads no header longer than this.
 LONGEST_HEAD = 10_000
@@ -46,10 +46,7 @@ def open_npy(file: Path, *, trust_pickle: bool = False) -> np.ndarray:
     except FileNotFoundError as error:
         raise BankError(f"{file} is missing; the bank is incomplete: copy or make it again") from error
     except (ValueError, EOFError, OSError, pickle.UnpicklingError) as error:
-        raise BankError(
-            f"{file} cannot be read as a .npy file of numbers ({error}); it is cut short or of another kind: "
-            "copy or make it again"
-        ) from error
+        raise unreadable(file, "a .npy file of numbers", error) from error
 
 
 @contextmanager
@@ -73,9 +70,7 @@ def opened_archive(file: Path, *, trust_pickle: bool = False) -> Iterator[Mappin
     ) as error:
         if isinstance(error, BankError):
             raise
-        raise BankError(
-            f"{file} cannot be read as a .npz file of numbers and names ({error}); it is cut short or of another kind"
-        ) from error
+        raise unreadable(file, "a .npz file of numbers and names", error) from error
 
 
 class _Archive(Mapping[str, np.ndarray]):

@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 from handful.classification.batch import Batch
 from handful.classification.labelled import NONE
 from handful.errors import FileFormatError, LabelError
-from handful.estimators.given import no_such_class
+from handful.estimators.given import no_such_class, refuse_missing
 from handful.exchange.label_studio import annotated
 from handful.machine.untrusted import read_json
-from handful.reading.class_names import is_missing, plain_label
+from handful.reading.class_names import plain_label
 from handful.reading.table import Skipped
 
 FORMAT, VERSION = "handful_corrections", 3
@@ -101,8 +101,7 @@ def given_to_rows(labels: Mapping[int, Any], batch: Batch) -> dict[int, GivenLab
     for row, label in labels.items():
         if row not in position_of:
             raise LabelError(f"a label was given for row {row!r}, but the batch has no such row, counted from 0")
-        if label is not None and is_missing(label):
-            raise LabelError(f"row {row} was given the label {label!r}; give a class, or None for none of them")
+        refuse_missing(row, label)
         name = batch.names[position_of[row]]
         found[position_of[row]] = GivenLabel(row, name, "", None if label is None else str(plain_label(label)), None)
     return found

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from handful.classification.batch import Batch
 from handful.classification.corrections import Corrections, given_to_rows, labels_of, read_corrections
 from handful.errors import FileFormatError, OptionError
-from handful.estimators.context import Known
+from handful.estimators.context import Known, refuse_unknown
 from handful.estimators.given import new_class_names
 from handful.estimators.unknown_share import UnknownShare
 from handful.exchange.species import TAXONOMY, read_candidates, read_coarse, read_weights, taxa
@@ -80,12 +80,7 @@ class KnownFiles(TypedDict, total=False):
 
 def columns_named(known: KnownFiles) -> tuple[str, ...]:
     """Return the columns of the batch that are named."""
-    unknown = set(known) - set(KnownFiles.__annotations__)
-    if unknown:
-        raise OptionError(
-            f"there is no argument {min(unknown)!r}; what is known about a batch is given as "
-            f"{', '.join(KnownFiles.__annotations__)}"
-        )
+    refuse_unknown(known, KnownFiles)
     asked = [known.get("sequence"), known.get("pool"), known.get("order")]
     return tuple(name for one in asked if one is not None and not isinstance(one, bool) for name in _names(one))
 

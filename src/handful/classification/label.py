@@ -35,6 +35,7 @@ from handful import large
 from handful.arguments import takes
 from handful.banks import FeatureBank
 from handful.catalogue import Catalogue, Source
+from handful.catalogue.changes import refuse_other_length
 from handful.classification.batch import CELLS, Batch, Reading, extracted
 from handful.classification.known import KnownFiles, new_labels
 from handful.classification.labelled import MOST_EXPLAINED, Classified, Shown
@@ -49,7 +50,6 @@ from handful.classification.task import (
     recorded_backbones,
     without_candidates,
 )
-from handful.errors import BankError
 from handful.estimators.answer import Answer
 from handful.estimators.batches import Batches
 from handful.estimators.given import with_given
@@ -260,11 +260,7 @@ def embed(task: Task, work: PathLike, *, on_progress: Listener | None = None) ->
         return Fitted(task, None, tuple(bank.class_names), bank, batch, rows, skipped)
     catalogue, classes = _fitted(examples, task)
     fitted = Fitted(task, catalogue, classes, bank, batch, rows, skipped)
-    if fitted.points.shape[1] != catalogue.dim:
-        raise BankError(
-            f"vectors of the catalogue have {catalogue.dim} numbers, those of the batch {fitted.points.shape[1]}; "
-            "both must come from the same backbone"
-        )
+    refuse_other_length(catalogue, fitted.points.shape[1], "those of the batch")
     return fitted
 
 

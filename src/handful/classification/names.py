@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from handful.catalogue import Catalogue
+from handful.catalogue.changes import refuse_other_length
 from handful.classification.batch import Reading, asked_of
 from handful.errors import BankError, LabelError, OptionError
 from handful.extraction.items import list_items
@@ -144,11 +145,7 @@ def with_names(
     own = np.array(positions, dtype=np.int64)[codes]
     if examples is None:
         return Catalogue.of_names(vectors, own), tuple(every)
-    if vectors.shape[1] != examples.dim:
-        raise BankError(
-            f"vectors of the catalogue have {examples.dim} numbers, those of the names {vectors.shape[1]}; "
-            "both must come from the same backbone"
-        )
+    refuse_other_length(examples, vectors.shape[1], "those of the names")
     return examples.with_names(vectors, own), tuple(every)
 
 

@@ -87,14 +87,19 @@ class Known(TypedDict, total=False):
     expect_unknown: Any
 
 
-def checked(known: Mapping[str, Any]) -> Known:
-    """Refuse arguments that do not exist; what is None is left out, and so is `pool=False`."""
-    unknown = set(known) - set(Known.__annotations__)
+def refuse_unknown(known: Mapping[str, Any], entries: type) -> None:
+    """Refuse arguments that are no entries of `Known`, or of another TypedDict of what is known."""
+    unknown = set(known) - set(entries.__annotations__)
     if unknown:
         raise OptionError(
             f"there is no argument {min(unknown)!r}; what is known about a batch is given as "
-            f"{', '.join(Known.__annotations__)}"
+            f"{', '.join(entries.__annotations__)}"
         )
+
+
+def checked(known: Mapping[str, Any]) -> Known:
+    """Refuse arguments that do not exist; what is None is left out, and so is `pool=False`."""
+    refuse_unknown(known, Known)
     left_out = {name for name, value in known.items() if value is None or (name == "pool" and value is False)}
     return cast(Known, {name: value for name, value in known.items() if name not in left_out})
 

@@ -85,9 +85,14 @@ def rows_given(given: Any, n_items: int) -> list[int]:
     if wrong is not None:
         raise LabelError(f"a label was given for row {wrong}, but the batch has rows 0 to {n_items - 1}")
     for row, label in given.items():
-        if label is not None and is_missing(label):
-            raise LabelError(f"row {row} was given the label {label!r}; give a class, or None for none of them")
+        refuse_missing(row, label)
     return list(given)
+
+
+def refuse_missing(row: int, label: Any) -> None:
+    """Refuse a label that says nothing; None says that a row belongs to no class."""
+    if label is not None and is_missing(label):
+        raise LabelError(f"row {row} was given the label {label!r}; give a class, or None for none of them")
 
 
 def new_class_names(new_classes: Any) -> list[Any]:

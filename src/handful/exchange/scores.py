@@ -10,7 +10,7 @@ from handful.exchange.json_files import JsonFile
 from handful.exchange.megadetector import read_megadetector
 from handful.exchange.scored import ToolScores
 from handful.exchange.speciesnet import read_speciesnet
-from handful.machine.untrusted import refuse_irregular
+from handful.machine.untrusted import absent, refuse_irregular
 
 
 def read_scores(path: Path) -> ToolScores:
@@ -27,7 +27,7 @@ def read_scores(path: Path) -> ToolScores:
     """
     refuse_irregular(path, FileFormatError)
     if not path.exists():
-        raise FileFormatError(f"{path} does not exist; check the path")
+        raise absent(path, FileFormatError)
     if path.suffix.lower() == ".json":
         content = JsonFile.read(path, "scores of SpeciesNet or MegaDetector").content
         if isinstance(content, dict) and "predictions" in content:

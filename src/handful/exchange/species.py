@@ -146,7 +146,11 @@ def _header(path: Path, text: str) -> list[str]:
     try:
         return [name.strip() for name in next(csv.reader([text.split("\n", 1)[0]], delimiter=_delimiter(text)), [])]
     except csv.Error as error:
-        raise FileFormatError(f"{path} cannot be read as a table ({error}); write it again") from error
+        raise _no_table(path, error) from error
+
+
+def _no_table(path: Path, error: Exception) -> FileFormatError:
+    return FileFormatError(f"{path} cannot be read as a table ({error}); write it again")
 
 
 def _index(header: Sequence[str], names: Sequence[str]) -> int | None:
@@ -165,7 +169,7 @@ def _rows(path: Path, text: str, width: int) -> Iterator[list[str]]:
                 raise FileFormatError(f"row {number} of {path} has {len(row)} values, its header {width}")
             yield row
     except csv.Error as error:
-        raise FileFormatError(f"{path} cannot be read as a table ({error}); write it again") from error
+        raise _no_table(path, error) from error
 
 
 def names_of(species: str) -> frozenset[str]:

@@ -21,7 +21,7 @@ from safetensors.numpy import save_file
 
 from handful.errors import FileFormatError
 from handful.machine.outputs import written_whole
-from handful.machine.untrusted import refuse_irregular
+from handful.machine.untrusted import absent, refuse_irregular
 
 CHECKSUM = "sha256"
 Array: TypeAlias = npt.NDArray[Any]
@@ -65,7 +65,7 @@ def read_tensors(path: str | Path, what: str = "") -> tuple[dict[str, Array], di
             tensors = {name: file.get_tensor(name).copy() for name in file.keys()}  # noqa: SIM118
             notes = dict(file.metadata() or {})
     except FileNotFoundError as error:
-        raise FileFormatError(f"{path} does not exist; check the path") from error
+        raise absent(path, FileFormatError) from error
     except (SafetensorError, OSError, KeyError, TypeError, ValueError, RuntimeError) as error:
         raise FileFormatError(
             f"{path} is not a safetensors file, or it is damaged ({error}); copy or make it again"

@@ -83,13 +83,28 @@ def refuse_irregular(path: str | os.PathLike[str], error: type[HandfulError]) ->
         raise error(f"{path} is not a regular file but a pipe, a device or a folder; check the path")
 
 
+def absent(path: object, error: type[HandfulError]) -> HandfulError:
+    """Return the error for a file that is not there."""
+    return error(f"{path} does not exist; check the path")
+
+
+def unreadable(where: object, kind: str, reason: Exception) -> BankError:
+    """Return the error for a file that is not of the kind that its name says, or damaged."""
+    return BankError(f"{where} cannot be read as {kind} ({reason}); it is cut short or of another kind")
+
+
+def with_type(error: Exception) -> Exception:
+    """Return an error of another package with the name of its type, which often says more than its text."""
+    return Exception(f"{type(error).__name__}: {error}")
+
+
 def read_bytes(path: str | os.PathLike[str], error: type[HandfulError]) -> bytes:
     """Read a whole file; whatever cannot be read raises `error`."""
     refuse_irregular(path, error)
     try:
         return Path(path).read_bytes()
     except FileNotFoundError as reason:
-        raise error(f"{path} does not exist; check the path") from reason
+        raise absent(path, error) from reason
     except (OSError, ValueError) as reason:  # ValueError: the path has a character that no path can have
         raise error(f"{path} cannot be read ({reason}); check the path") from reason
 
@@ -205,7 +220,7 @@ def opened_bytes(path: Path) -> BinaryIO:
     except HandfulError:
         raise
     except FileNotFoundError as error:
-        raise BankError(f"{path} does not exist; check the path") from error
+        raise absent(path, BankError) from error
     except (gzip.BadGzipFile, EOFError, zlib.error, ValueError) as error:
         raise BankError(f"{path} is not a complete .gz file ({error}); write it again") from error
     return io.BytesIO(data)

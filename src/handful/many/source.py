@@ -18,9 +18,9 @@ import numpy as np
 from handful.arguments import some_of
 from handful.errors import TaskError
 from handful.machine.extras import import_pyarrow
-from handful.machine.untrusted import refuse_irregular
+from handful.machine.untrusted import refuse_irregular, unreadable
 from handful.reading.header import FEATURE_NAMES, find_column
-from handful.reading.parquet import is_number, matrix_of, unreadable, vector_column
+from handful.reading.parquet import PARQUET, is_number, matrix_of, vector_column
 from handful.shapes import Float, Int
 
 # Numbers in the vectors of a batch that is read at once, and rows of one without vectors.
@@ -69,7 +69,7 @@ class Source:
                 _check_alike(schema, first, (*groups, *vectors), file, files[0])
                 starts.append(starts[-1] + n_rows)
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-            raise unreadable(str(file), error) from error
+            raise unreadable(file, PARQUET, error) from error
         names = tuple(file.relative_to(root).as_posix() for file in files)
         return cls(root, names, tuple(starts), groups, vectors, dim)
 
@@ -123,7 +123,7 @@ class Source:
                         yield row, batch
                         row += len(batch)
             except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-                raise unreadable(str(file), error) from error
+                raise unreadable(file, PARQUET, error) from error
             if row != self.starts[place + 1]:
                 raise TaskError(f"{file} has another number of rows than it says; it is damaged")
 

@@ -13,7 +13,7 @@ import numpy as np
 from handful.banks.bank import Provenance
 from handful.errors import BankError, HandfulError
 from handful.machine.extras import import_extra
-from handful.machine.untrusted import Budget, refuse_irregular
+from handful.machine.untrusted import Budget, absent, refuse_irregular, unreadable, with_type
 from handful.reading.class_names import NO_LABEL
 from handful.reading.header import LABEL_NAMES, Asked
 from handful.reading.table import Table
@@ -51,7 +51,7 @@ def opened_cells(path: Path) -> Iterator[tuple[Any, Any]]:
     """Yield a reader of elements and the open file; whatever is wrong with the file is a BankError."""
     elements, h5py = import_extra("anndata.io", "anndata"), import_extra("h5py", "anndata")
     if not path.exists():
-        raise BankError(f"{path} does not exist; check the path")
+        raise absent(path, BankError)
     refuse_irregular(path, BankError)
     try:
         with h5py.File(path, "r") as file:
@@ -70,9 +70,7 @@ def opened_cells(path: Path) -> Iterator[tuple[Any, Any]]:
     except HandfulError:
         raise
     except Exception as error:  # HDF5 and anndata raise nearly anything about a damaged file
-        raise BankError(
-            f"{path} cannot be read as AnnData ({type(error).__name__}: {error}); it is cut short or of another kind"
-        ) from error
+        raise unreadable(path, "AnnData", with_type(error)) from error
 
 
 def _refuse_other_files(h5py: Any, file: Any, path: Path) -> None:

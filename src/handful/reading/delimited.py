@@ -36,6 +36,7 @@ from handful.reading.header import (
     is_blank,
     is_clear_comma,
     no_header,
+    no_rows,
     not_a_number,
     refuse_equal_names,
     refuse_unnamed,
@@ -140,7 +141,7 @@ def _header(
     if not any(rows for rows, _ in found):
         if start:
             raise no_header(start, str(path))
-        raise BankError(f"{path} has no rows; expected a header, and one row per item")
+        raise no_rows(str(path))
     (first, *below), delimiter = max(
         ((rows, by) for rows, by in found if rows), key=lambda one: sum(not is_blank(cell) for cell in one[0][0][1])
     )
@@ -256,7 +257,7 @@ def _read_by_row(form: _Form) -> Table:
         if len(part) == BLOCK_ROWS:
             blocks, part = [*blocks, np.array(part, np.float32)], []
     if last < 0:
-        raise BankError(f"{form.path} has no rows; expected a header, and one row per item")
+        raise no_rows(str(form.path))
     empty = {index for index in others if not form.header[index] and all(map(is_blank, columns[index]))}
     refuse_unnamed([index for index in others if not form.header[index] and index not in empty], str(form.path))
     about: dict[str, Any] = {"skipped": tuple(skipped), "positions": positions, "lines": lambda: lines}

@@ -191,6 +191,16 @@ def warn_of_title(rows: Sequence[tuple[int, Sequence[Any]]], place: int, where: 
     warnings.warn(TableWarning(f"{said}the columns; `header_row` (--header-row) names another"), stacklevel=2)
 
 
+def no_rows(where: str) -> BankError:
+    """Return the error for a table without rows."""
+    return BankError(f"{where} has no rows; expected a header, and one row per item")
+
+
+def no_columns(where: object, asked: str) -> BankError:
+    """Return the error for a column that was named of something without columns."""
+    return BankError(f"{where} has no columns, so it has no column {asked!r}; leave it out")
+
+
 def no_header(line: int, where: str) -> BankError:
     """Return the error for a line that should have the names of the columns, and is blank or not there."""
     return BankError(f"{where} has no names of columns in line {line}; count the lines from 1, blank ones too")

@@ -18,7 +18,15 @@ from handful.banks.bank import BLOCK_ROWS, FeatureBank
 from handful.errors import BankError
 from handful.reading.class_names import is_missing
 from handful.reading.contents import IMAGE_SUFFIXES
-from handful.reading.header import FEATURE_NAMES, PATH_NAME, TEXT_NAMES, Asked, holds_items, no_items
+from handful.reading.header import (
+    FEATURE_NAMES,
+    PATH_NAME,
+    TEXT_NAMES,
+    Asked,
+    holds_items,
+    no_items,
+    refuse_equal_names,
+)
 from handful.reading.table import Table, table_of_lists
 from handful.shapes import Float
 
@@ -126,9 +134,7 @@ def _columns(value: Any) -> dict[str, Any] | None:
     if isinstance(value, Mapping):
         return {str(name): _plain(list(_values(column))) for name, column in value.items()}
     if family == "pandas" and value.ndim == 2:
-        repeated = value.columns[value.columns.duplicated()].tolist()
-        if repeated:
-            raise BankError(f"{WHERE} has two columns of the same name, {repeated[0]!r}; rename or delete one of them")
+        refuse_equal_names(list(map(str, value.columns)), WHERE)
         return {str(name): _plain(value[name].tolist()) for name in value.columns}
     if family == "polars" and hasattr(type(value), "columns"):
         value = value.collect() if not hasattr(value, "to_series") else value

@@ -13,7 +13,8 @@ import numpy as np
 from handful.banks.bank import FeatureBank, Provenance
 from handful.errors import BankError
 from handful.reading.class_names import is_missing, merged_names, plain_label
-from handful.reading.header import find_column
+from handful.reading.header import find_column, no_columns
+from handful.reading.parquet import damaged_notes
 from handful.reading.read import in_hand, may_hold_pickles, read
 from handful.reading.table import Table
 from handful.shapes import Int
@@ -74,9 +75,7 @@ def labelled(table: Table, labels: str | None = None) -> FeatureBank:
         about: dict[str, Any] = {"provenance": bank.provenance, "splits": table.splits}
         return FeatureBank.from_arrays(bank.stored, bank.labels, bank.class_names, **about)
     except (TypeError, ValueError, AttributeError) as error:
-        raise BankError(
-            f"what handful noted in the metadata of {table.where} is damaged ({error}); export it again"
-        ) from error
+        raise damaged_notes(table.where, error) from error
 
 
 def _plain_names(bank: FeatureBank) -> FeatureBank:
@@ -134,7 +133,7 @@ def label_column(table: Table, labels: str | None = None) -> str:
     if labels is None and table.classes is not None:
         return ""
     if labels is not None and not table.columns:
-        raise BankError(f"{table.where} has no columns, so it has no column {labels!r}; leave it out")
+        raise no_columns(table.where, labels)
     return find_column(table.columns, labels, table.label_names, "labels", table.where)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from handful.banks.arrays import WHY_NOT, open_npy, opened_archive
 from handful.banks.bank import Provenance
 from handful.errors import BankError
-from handful.machine.untrusted import read_bytes, read_json, refuse_irregular
+from handful.machine.untrusted import read_bytes, read_json, refuse_irregular, unreadable
 from handful.reading.header import FEATURE_NAMES, NAME_NAMES, Asked, find_column
 from handful.reading.table import Table
 
@@ -112,7 +112,7 @@ def read_pickle(path: Path, asked: Asked) -> Table:
         vectors, labels = (_array(part, where) for part in content)
         return Table(where, len(vectors), vectors=vectors, classes=labels)
     if not isinstance(content, Mapping) or not content:
-        raise BankError(f"{path} has neither features with labels nor a mapping from class to features")
+        raise _no_features(where)
     named = all(isinstance(key, str) for key in content)
     if named and (asked.features or {key.lower() for key in content} & set(FEATURE_NAMES)):
         key = find_column(content, asked.features, FEATURE_NAMES, "features", where)
@@ -137,7 +137,11 @@ def load_trusted(path: Path, trust_pickle: bool) -> Any:
                 return torch.load(file, map_location="cpu", weights_only=False)
             return pickle.load(file)
     except Exception as error:  # a pickle can raise anything
-        raise BankError(f"{path} cannot be read as a pickle ({error}); it is cut short or of another kind") from error
+        raise unreadable(path, "a pickle", error) from error
+
+
+def _no_features(where: str) -> BankError:
+    return BankError(f"{where} has neither features with labels nor a mapping from class to features")
 
 
 def _is_array(value: Any) -> bool:
@@ -166,7 +170,7 @@ def _of_classes(content: Mapping[Any, Any], where: str) -> Table:
     sized = all(isinstance(v, (list, tuple)) or (_is_array(v) and v.ndim > 0) for v in content.values())
     keys = [key for key in content if len(content[key])] if sized else []
     if not keys:
-        raise BankError(f"{where} has neither features with labels nor a mapping from class to features")
+        raise _no_features(where)
     if all(isinstance(key, int) for key in keys):
         keys = sorted(keys)
     parts = [_array(content[key], where) for key in keys]

@@ -22,7 +22,7 @@ from handful.banks.store import FEATURE_TYPES
 from handful.errors import BankError
 from handful.machine.extras import import_pyarrow
 from handful.machine.outputs import written_whole
-from handful.machine.untrusted import Budget, parse_json, refuse_irregular
+from handful.machine.untrusted import Budget, parse_json, refuse_irregular, unreadable
 from handful.reading.header import (
     FEATURE_NAMES,
     PATH_NAME,
@@ -36,7 +36,7 @@ from handful.reading.header import (
 from handful.reading.table import Table
 from handful.shapes import Float
 
-ENDINGS = (".parquet", ".pq")
+ENDINGS, PARQUET = (".parquet", ".pq"), "Parquet"
 # A file may always hold this many numbers in its column of vectors; a larger one, this many for each of its bytes.
 ALWAYS_NUMBERS, NUMBERS_PER_BYTE = 2**24, 32
 # A table larger than this is read into an unnamed mapped file rather than into memory.
@@ -62,7 +62,7 @@ def read_parquet(path: Path, asked: Asked) -> Table:
         columns = _Columns(files, schema, vectors, _partitions(path, files), where)
         matrix, lost = _matrix(pa, columns.tables, vectors, where, gaps=asked.gaps) if vectors else (None, {})
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise unreadable(where, error) from error
+        raise unreadable(where, PARQUET, error) from error
     noted = _metadata(schema, b"huggingface")
     named = {name: names for name in schema.names if (names := _hugging_face_names(noted, name)) is not None}
     about: dict[str, Any] = {"class_names": named}
@@ -78,9 +78,7 @@ def read_parquet(path: Path, asked: Asked) -> Table:
                 raise ValueError(f"{ours['dtype']!r} is no type of features")
             matrix = None if matrix is None else matrix.astype(ours["dtype"], copy=False)
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        raise BankError(
-            f"what handful noted in the metadata of {where} is damaged ({error}); export it again"
-        ) from error
+        raise damaged_notes(where, error) from error
     measured = tuple(_measured(pa, schema, asked, where))
     return Table(where, columns.n_rows, vectors=matrix, columns=columns, measured=measured, **about).without(lost)
 
@@ -111,7 +109,7 @@ def copy_vectors(files: Sequence[Path], path: Path) -> None:
             assert isinstance(matrix, np.memmap)
             matrix.flush()
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise unreadable(where, error) from error
+        raise unreadable(where, PARQUET, error) from error
 
 
 class _Columns(Mapping[str, Any]):
@@ -160,7 +158,7 @@ class _Columns(Mapping[str, Any]):
             try:
                 self._read[name] = self._column(pa, name)
             except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-                raise unreadable(self._where, error) from error
+                raise unreadable(self._where, PARQUET, error) from error
         return self._read[name]
 
     def __contains__(self, name: object) -> bool:
@@ -296,13 +294,13 @@ def _block(pa: Any, batch: Any, vectors: Sequence[str], where: str, start: int) 
     return np.stack(parts, axis=1)
 
 
+def damaged_notes(where: str, error: Exception) -> BankError:
+    """Return the error for what handful itself has written into the metadata, and what contradicts the file."""
+    return BankError(f"what handful noted in the metadata of {where} is damaged ({error}); export it again")
+
+
 def _other_number(where: str, n_rows: int) -> BankError:
     return BankError(f"{where} says that it has {n_rows} rows but has another number; it is damaged: write it again")
-
-
-def unreadable(where: str, error: Exception) -> BankError:
-    """Return the error for a file that Arrow cannot read."""
-    return BankError(f"{where} cannot be read as Parquet ({error}); it is cut short or of another kind")
 
 
 def vector_column(pa: Any, schema: Any, where: str) -> str:

@@ -12,10 +12,11 @@ from typing import Any
 from handful.banks import store
 from handful.banks.bank import FeatureBank
 from handful.errors import BankError, OptionError
+from handful.machine.untrusted import absent
 from handful.reading.cells import read_cells
 from handful.reading.contents import IMAGE_SUFFIXES, NOT_READ, FolderFiles
 from handful.reading.delimited import read_delimited
-from handful.reading.header import PATH_NAME, TEXT_NAMES, Asked, find_column, is_blank, no_items
+from handful.reading.header import PATH_NAME, TEXT_NAMES, Asked, find_column, is_blank, no_columns, no_items
 from handful.reading.images import archive_above, image_names, read_image_archive, read_image_folder
 from handful.reading.in_hand import has_names, table_in_hand
 from handful.reading.json_lines import read_json_lines
@@ -129,7 +130,7 @@ def _read_checked(path: Any, asked: Asked) -> Table:
         return _with_items(table_in_hand(path, asked), asked.text, Path()).checked(asked.skip_bad)
     path = Path(path)
     if (named := asked.features or asked.text) and not has_columns(path):
-        raise BankError(f"{path} has no columns, so it has no column {named!r}; leave it out")
+        raise no_columns(path, named)
     if asked.skip_bad and not may_have_bad_rows(path):
         raise BankError(f"{path} is no table, so it has no rows that cannot be read; leave skip_bad out")
     return _with_items(_read(path, asked), asked.text, path).checked(asked.skip_bad)
@@ -214,7 +215,7 @@ def _read(path: Path, asked: Asked) -> Table:
     if archive is not None:
         return read_image_archive(path, archive)
     if not (book_above(path) or path).exists():
-        raise BankError(f"{path} does not exist; check the path")
+        raise absent(path, BankError)
     if path.is_dir():
         return _read_folder(path, asked)
     if ending is None:

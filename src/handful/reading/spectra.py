@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 
 from handful.banks.bank import Provenance
 from handful.errors import BankError, HandfulError
-from handful.machine.untrusted import Budget, finite, opened_bytes
+from handful.machine.untrusted import Budget, finite, opened_bytes, unreadable, with_type
 from handful.reading.delimited import encoding_of
 from handful.reading.header import LABEL_NAMES, Asked
 from handful.reading.table import Skipped, Table
@@ -202,9 +202,7 @@ def _mzml(path: Path, budget: Budget) -> Iterator[Spectrum]:
     except HandfulError:
         raise
     except (expat.ExpatError, ValueError, zlib.error) as error:
-        raise BankError(
-            f"{path} cannot be read as mzML ({type(error).__name__}: {error}); it is cut short or of another kind"
-        ) from error
+        raise unreadable(path, "mzML", with_type(error)) from error
 
 
 class _Scans:

@@ -14,7 +14,7 @@ from xml.parsers import expat
 from handful.arguments import some_of
 from handful.errors import BankError, HandfulError, TableWarning
 from handful.machine.extras import import_extra
-from handful.machine.untrusted import Budget, refuse_irregular
+from handful.machine.untrusted import Budget, refuse_irregular, unreadable, with_type
 from handful.reading.header import (
     LOOKED_AT,
     PATH_NAME,
@@ -26,6 +26,7 @@ from handful.reading.header import (
     is_blank,
     no_header,
     no_items,
+    no_rows,
     refuse_equal_names,
     warn_of_title,
 )
@@ -111,9 +112,7 @@ def _sheets(path: Path, named: str | None) -> dict[str, tuple[list[Any], array[i
     except HandfulError:
         raise
     except Exception as error:  # openpyxl raises nearly anything about a damaged file
-        raise BankError(
-            f"{path} cannot be read as .xlsx ({type(error).__name__}: {error}); it is cut short or of another kind"
-        ) from error
+        raise unreadable(path, ".xlsx", with_type(error)) from error
     return found
 
 
@@ -142,7 +141,7 @@ def _column(letters: str) -> int:
 
 def _table(rows: list[Any], lines: array[int], budget: Budget, asked: Asked, where: str) -> Table:
     if len(lines) < 2:
-        raise BankError(f"{where} has no rows; expected a header, and one row per item")
+        raise no_rows(where)
     if asked.header_row is not None:
         if asked.header_row not in lines[:-1]:
             raise no_header(asked.header_row, where)

@@ -31,6 +31,7 @@ from handful.reading.header import (
     find_column,
     holds_items,
     is_clear_comma,
+    no_rows,
     not_a_number,
     with_point,
 )
@@ -324,10 +325,10 @@ class Table:
         """Refuse a table of which no row is left, or, unless `skip_bad`, of which too many rows are unreadable."""
         bad = [one for one in self.skipped if one.kind == "unreadable"]
         if not self.n_rows:
+            if not self.skipped:
+                raise no_rows(self.where)
             raise BankError(
                 f"{self.where}: none of the {self.n_given:,} rows can be read; the first is {self.skipped[0]}"
-                if self.skipped
-                else f"{self.where} has no rows; expected a header, and one row per item"
             )
         if not skip_bad and len(bad) > max(1, MOST_UNREADABLE * self.n_given):
             raise BankError(
@@ -398,7 +399,7 @@ def table_of_lists(columns: Mapping[str, list[Any]], asked: Asked, where: str, *
     """Make a table from columns of plain values; the vectors are a column of lists, or one column per dimension."""
     n_rows = len(next(iter(columns.values()), ()))
     if not n_rows:
-        raise BankError(f"{where} has no rows; expected a header, and one row per item")
+        raise no_rows(where)
     if any(is_clear_comma(value) for values in columns.values() for value in values):
         columns = {name: _with_points(values) for name, values in columns.items()}
     chosen, measured = list[str](), list[str]()
