@@ -1,6 +1,6 @@
 """classify: a catalogue and a batch, of vectors, images or sentences, to labels, a file and a page."""
 
-from handful.classification.batch import Batch
+from handful.classification.batch import Batch, Reading
 from handful.classification.corrections import Corrections, GivenLabel, read_corrections
 from handful.classification.files import check_ending, write_predictions
 from handful.classification.known import KnownFiles
@@ -17,6 +17,7 @@ __all__ = [
     "Corrections",
     "GivenLabel",
     "KnownFiles",
+    "Reading",
     "Shown",
     "check_ending",
     "classify",
