@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 
-from handful.catalogue import Catalogue, load_catalogue, save_catalogue
+from handful.catalogue import Catalogue, Source, load_catalogue, save_catalogue
 from handful.catalogue.files import catalogue_of, parts_of
 from handful.engine.left_out import LeftOutExamples
 from handful.errors import FileFormatError
@@ -54,6 +54,10 @@ def changed(make=catalogue, about=lambda about: {}, **tensors):
         write_tensors(path, held | tensors, {"handful": json.dumps(now | about(now))})
 
     return write
+
+
+GENUS, ITEM = {"record.columns.genus": np.full(24, -1)}, {"record.sources.item": np.zeros(24, np.int64)}
+ITEMS = {name: [7] if name == "item" else [] for name in Source._fields}
 
 
 def head(**numbers):
@@ -133,7 +137,8 @@ def of_head(name, value):
         record(feature_names=7),
         record(feature_names=[1, 2, 3, 4, 5]),
         record(sources={}),
-        record(columns={"genus": [["a"]]}),
+        changed(about=lambda now: {"record": now["record"] | {"columns": {"genus": [["a"]]}}}, **GENUS),
+        changed(about=lambda now: {"record": now["record"] | {"sources": ITEMS}}, **ITEM),
         of_head("record.sources.item", np.zeros(24, np.int64)),
         of_head("record.sources.item", np.zeros(3, np.int64)),
         of_head("record.previews.positions", np.array([0.5])),

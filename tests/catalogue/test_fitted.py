@@ -174,6 +174,10 @@ def test_what_does_not_fit_is_refused():
         catalogue + Catalogue.of(rows(0), LABELS, "raw")
     with pytest.raises(OptionError, match="range_scale"):
         Catalogue.of(rows(0), LABELS, "range_scale")
+    with pytest.raises(LabelError, match="at least one example, got none"):
+        Catalogue.streamed([], [])
+    with pytest.raises(LabelError, match="at least one name, got none"):
+        Catalogue.of_names(np.empty((0, 6)), np.array([]))
     assert catalogue.unknown(np.array(["fly", "ant", "elk"])) == ["elk", "fly"]
     with pytest.raises(LabelError, match="must be of one kind"):
         Catalogue.of(rows(0, 3), np.array(["a", None, 3], dtype=object))
@@ -204,6 +208,10 @@ def test_a_name_goes_with_its_class():
     assert catalogue.shots.tolist() == [3, 2, 2, 2, 0]
     assert catalogue.without(np.array(["ant"])).names.classes.tolist() == ["emu"]
     assert catalogue.without(np.array(["ant", "emu"])).names is None
+    merged = catalogue.relabelled(np.array(["insect", "insect", "cat", "dog", "emu"]))
+    assert (merged.classes.tolist(), merged.shots.tolist()) == (["cat", "dog", "emu", "insect"], [2, 2, 0, 5])
+    assert merged.names.classes.tolist() == ["emu", "insect"]
+    np.testing.assert_array_equal(merged.names.points[::-1], catalogue.names.points)
 
 
 def test_catalogues_with_names_are_added_and_the_later_name_counts():

@@ -366,6 +366,10 @@ def test_groups_that_are_not_there_are_refused(world):
         classifier.infer(batch[:2], groups=["marsh", "wood"])[["marsh"]]
     with pytest.raises(LabelError, match="it has no group 'marsh'"):
         classifier.infer(batch)["marsh"]
+    with pytest.raises(LabelError, match="it has no groups"):
+        classifier.infer(batch).place("marsh")
+    with pytest.raises(OptionError, match="the probabilities of all classes were not kept"):
+        _ = Batches.of(CatalogueItems(classifier.catalogue_, batch)).answer(keep=False).probabilities
 
 
 class Name(str):

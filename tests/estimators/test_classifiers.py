@@ -374,6 +374,9 @@ def test_tuples_are_labels_and_groups():
     assert classifier.classes_.tolist() == sorted(set(labels))
     assert [name for name, _ in classifier.predict(batch)] == BatchClassifier().fit(X, y).predict(batch).tolist()
     assert classifier.infer(batch, given={0: ("fly", 2)}, new_classes=[("fly", 2)]).labels[0] == ("fly", 2)
+    assert classifier.predict(batch, unknown=("none", 0), given={3: None})[3] == ("none", 0)
+    with pytest.raises(LabelError, match="a label must be a single value"):
+        BatchClassifier().fit(X, y).predict(batch, unknown=["none"])
     for groups in ([("a", 1)] * 7 + [("b", 2)] * 8, [["a", 1]] * 7 + [["b", 2]] * 8):
         found = classifier.infer(batch, groups=groups)
         assert found.groups.tolist() == [("a", 1), ("b", 2)]

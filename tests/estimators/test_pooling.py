@@ -189,5 +189,10 @@ def test_refusals(world):
 def test_steps_are_counted_within_a_pool():
     found = siblings_of([0, 0, 1, 1], [5, 9, 7, 9], 4, np.arange(4))
     assert found.step_of.tolist() == [0, 1, 0, 1]
+    assert siblings_of(True, ["2026-01-09", "2026-01-10"], 2, np.arange(2)).step_of.tolist() == [0, 1]
+    assert siblings_of(True, ["9", "10"], 2, np.arange(2)).step_of.tolist() == [0, 1]
+    for order, sentence in (([1.0, np.nan], "no value in order"), ([(1, 2), (1, 3)], "one column of numbers or dates")):
+        with pytest.raises(TaskError, match=sentence):
+            siblings_of(True, order, 2, np.arange(2))
     assert siblings_of(None, None, 4, np.arange(4)) is None
     assert siblings_of(False, None, 4, np.arange(4)) is None

@@ -279,6 +279,8 @@ def test_several_classes_in_groups():
         (np.ones((2, 3)), "sigmoid", {"several": True, "given": {0: 1}}, OptionError, "no given labels"),
         (np.ones((2, 3)), "logits", {"given": {0: 999}}, LabelError, "not in the catalogue"),
         (np.ones((2, 3)), "logits", {"given": {2: 1}}, LabelError, "row 2, but the batch has rows 0 to 1"),
+        (np.ones((2, 3)), "logits", {"given": {0: None}}, OptionError, "leave out items that were given None"),
+        (np.ones((2, 3)), "logits", {"candidates": 7}, OptionError, "candidates must be a list of classes, got 7"),
         (np.ones((2, 3)), "logits", {"model_prior": [0, 1, 2]}, OptionError, "positive"),
         (np.ones((2, 3)), "similarities", {"model_prior": [1, 1, 2]}, OptionError, "similarities"),
         (np.ones((2, 3)), "logits", {"groups": [1]}, TaskError, "one entry per row"),

@@ -90,6 +90,13 @@ def test_candidates_hold_alone_too(world):
     assert "expected" not in str(only)
 
 
+def test_names_alone_explain_too(world):
+    _, _, batch = world
+    named = BatchClassifier.from_names({"this": batch[0], "that": batch[40], "else": -batch[0]})
+    why = named.explain(batch, 0)
+    assert (why.label, why.alone, why.nearest) == ("this", "this", ())
+
+
 def test_what_cannot_be_explained_is_refused(world):
     classifier, _, batch = world
     with pytest.raises(TaskError, match="the items 0 to 49, got 50"):

@@ -13,7 +13,7 @@ from handful.banks import write_parquet
 from handful.catalogue import Catalogue
 from handful.datasets import load_clinc150
 from handful.engine.model import label_batch
-from handful.errors import OptionError, StorageError, TaskError
+from handful.errors import FileFormatError, OptionError, StorageError, TaskError
 from handful.large import solve
 from handful.machine.folders import folder_at
 from handful.runs.executors import in_process
@@ -90,12 +90,30 @@ def test_shards_do_not_change_the_answer_beyond_rounding(tmp_path):
     [
         ({"shard_rows": 0}, "at least 1"),
         ({"transform": "cl2n"}, "transform each row alone"),
+        ({"candidates": [1]}, "classes of a fitted catalogue; give a Catalogue"),
     ],
 )
 def test_what_does_not_fit_is_refused(arguments, message, tmp_path):
     problem = large_problem()
     with pytest.raises(OptionError, match=message):
         solve(problem.catalogue, problem.queries, tmp_path / "run", **arguments)
+
+
+def test_a_fitted_catalogue_needs_examples_and_its_own_transform(tmp_path):
+    batch = np.eye(4, dtype="float32")
+    with pytest.raises(TaskError, match="has names alone"):
+        solve(Catalogue.of_names(batch, np.arange(4)), batch, tmp_path / "names")
+    with pytest.raises(OptionError, match="was fitted with transform 'l2', got 'raw'"):
+        solve(Catalogue.of(batch, np.arange(4)), batch, tmp_path / "raw", transform="raw")
+
+
+def test_answers_that_were_cut_are_refused_where_they_are_read(tmp_path):
+    problem = large_problem()
+    found = solve(problem.catalogue, problem.queries, tmp_path)
+    file = next(tmp_path.glob("answers/*.parquet"))
+    file.write_bytes(file.read_bytes()[:-9])
+    with pytest.raises(FileFormatError, match="was cut short, changed or exchanged"):
+        found.answer()
 
 
 def test_dimensions_must_agree(tmp_path):
