@@ -24,8 +24,6 @@ import pytest
 import torch
 from hypothesis import settings
 
-from handful.cli import terminal
-
 # A change is judged by the same examples every time; new ones are for whoever looks for trouble.
 settings.register_profile("quick", deadline=None, max_examples=3, derandomize=True)
 settings.register_profile("thorough", deadline=None, max_examples=200)
@@ -34,12 +32,6 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 torch.set_num_threads(1)
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
-
-
-@pytest.fixture(autouse=True)
-def _no_progress_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Progress is never due, however slow the machine is; tests about progress set their own times."""
-    monkeypatch.setattr(terminal, "FIRST_LINE", 1e6)
 
 
 @pytest.fixture(scope="session")

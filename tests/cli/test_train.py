@@ -6,7 +6,6 @@ from handful.cli.main import main
 from handful.fewshot.networks import NETWORKS
 from handful.fewshot.networks.checkpoint import Checkpoint
 from handful.fewshot.training import splits
-from handful.runs import Progress
 from tests.items_at_hand import image_folder, zipped
 from tests.trainings_at_hand import OPTIONS
 
@@ -124,12 +123,6 @@ def test_wrong_layouts_and_broken_images_say_what_to_do(photos, tmp_path, capsys
     assert "1 of 24 images cannot be read; fix or remove them:\n  class1/03.png" in said
     assert "cannot be held out" in refused(capsys, "--items", photos, "--hold-out", 5, *out)
     assert not (tmp_path / "run").exists()
-
-
-def test_where_somebody_looks_the_check_of_the_images_is_shown(capsys):
-    train._checked(Progress("check images", 500, 1000, 1.0, 1.0))
-    train._checked(Progress("check images", 1000, 1000, 2.0, 0.0))
-    assert capsys.readouterr().err == "\rchecked 500 of 1,000 images\rchecked 1,000 of 1,000 images\n"
 
 
 def test_the_names_in_the_help_are_those_there_are():

@@ -43,6 +43,7 @@ from handful.engine.unknown import UnknownModel, fit_unknown_model, unknown_reas
 from handful.errors import LabelError, OptionError, TaskError
 from handful.plots import html
 from handful.reading.class_names import SimilarNames, similar_names
+from handful.runs.progress import Reporter, bars
 from handful.shapes import Float, Int
 
 # Numbers that the kept examples may have.
@@ -217,7 +218,8 @@ class Catalogue:
         if len(codes) < int(self.shots.sum(dtype=np.float64)):
             means, shots = (means, shots) if names is None else names.blended(means, shots)
             return LinearHead.of_means(means, shots, points, codes)
-        return fit_head(points, codes, self.n_classes, self._square_norm, names)
+        with bars("fit the catalogue"):
+            return fit_head(points, codes, self.n_classes, self._square_norm, names, Reporter())
 
     @cached_property
     def unknown_model(self) -> UnknownModel | None:

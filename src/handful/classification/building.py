@@ -48,6 +48,7 @@ from handful.reading.read import read, read_input, refuse_useless
 from handful.reading.table import Columns, Skipped, Table, warn_of_skipped
 from handful.runs import Progress
 from handful.runs.lock import only_changer
+from handful.runs.progress import bars
 from handful.shapes import Float
 
 PathLike = str | os.PathLike[str]
@@ -127,7 +128,12 @@ def build_catalogue(
     (['cat', 'dog', 'fox'], 'animals.npz')
     """
     refuse_overwriting({"examples": examples}, {"catalogue": out})
-    found = embedded_examples(Path(examples), on_progress=on_progress, **reading)
+    with bars("build the catalogue", on_progress) as listener:
+        return _built(Path(examples), Path(out), listener, reading)
+
+
+def _built(examples: Path, out: Path, on_progress: Listener, reading: Reading) -> Catalogue:
+    found = embedded_examples(examples, on_progress=on_progress, **reading)
     sources = found.sources(out, examples, date=records.today())
     record = Record(
         found.backbone,
@@ -143,10 +149,9 @@ def build_catalogue(
     fitted = Catalogue.of_bank(found.bank)
     _ = fitted.reference.unknown_model
     made = fitted.relabelled(np.array(found.bank.class_names)).with_record(record)
-    place = Path(out)
-    place.parent.mkdir(parents=True, exist_ok=True)
-    with only_changer(place, OptionError):
-        save_catalogue(made, place)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with only_changer(out, OptionError):
+        save_catalogue(made, out)
     return made
 
 

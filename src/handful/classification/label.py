@@ -63,6 +63,7 @@ from handful.reading.contents import KeptPictures
 from handful.reading.contents import Source as Contents
 from handful.reading.table import Skipped, Table, warn_of_skipped
 from handful.runs import Executor, Progress
+from handful.runs.progress import bars
 from handful.shapes import Float
 
 # Items beside which the page shows the nearest example.
@@ -182,6 +183,7 @@ def classify(
         default this process streams batches that are large.
     on_progress : callable, optional
         Called with a `handful.runs.Progress` after every part of a pass, and while images or sentences are embedded.
+        By default there is a bar for each, on a terminal and in a notebook, if they take long.
     features, labels, text, id_column, backbone, device, missing, sheet, header_row, trust_pickle, skip_bad : object
         How both are read and embedded, see `handful.classification.Reading`.
     prior, candidates, precursor, given, new_classes, sequence, pool, order, coarse, expect_unknown : object
@@ -217,9 +219,9 @@ def classify(
     stream = executor is not None
     task = check(inputs, group_by=group_by, method=method, unknown=unknown, stream=stream, **known)
     refuse_overwriting(task.inputs.paths, {"unfinished run": folder})
-    with tempfile.TemporaryDirectory(prefix="handful-") as work:
-        fitted = embed(task, work, on_progress=on_progress)
-        return label(fitted, folder=folder or Path(work) / "run", executor=executor, on_progress=on_progress)
+    with tempfile.TemporaryDirectory(prefix="handful-") as work, bars("classify", on_progress) as listener:
+        fitted = embed(task, work, on_progress=listener)
+        return label(fitted, folder=folder or Path(work) / "run", executor=executor, on_progress=listener)
 
 
 def embed(task: Task, work: PathLike, *, on_progress: Listener | None = None) -> Fitted:

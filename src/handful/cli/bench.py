@@ -31,9 +31,10 @@ from handful.cli.task_options import (
     refuse_unused,
     task_count,
 )
-from handful.cli.terminal import data, waiting
+from handful.cli.terminal import data
 from handful.cli.tune import tune
 from handful.errors import OptionError, PlanError
+from handful.runs.progress import bars
 
 if TYPE_CHECKING:
     from handful.fewshot.benchmark.plan import Banks as BanksByName
@@ -230,7 +231,7 @@ def report(
     from handful.fewshot.benchmark.journal import Journal
     from handful.fewshot.reports.page import write_report
 
-    with waiting(f"reporting {run}"):
+    with bars(f"reporting {run}"):
         journal = Journal(run)
         page = write_report(journal, out, partial(find_bank, journal.bank_places))
     data(str(page))

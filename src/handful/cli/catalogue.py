@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from handful.cli.options import READING, with_options
-from handful.cli.terminal import data, waiting
+from handful.cli.terminal import data
+from handful.runs.progress import bars
 
 if TYPE_CHECKING:
     from handful.catalogue import Catalogue
@@ -50,12 +51,11 @@ def build(
     """
     from handful.catalogue.files import is_catalogue
     from handful.classification.building import build_catalogue
-    from handful.cli.terminal import passes
     from handful.errors import OptionError
 
     if not is_catalogue(out):
         raise OptionError(f"a catalogue is a file that ends in .handful, got {out}; change the ending")
-    with passes(f"building {out}") as on_progress:
+    with bars(f"building {out}") as on_progress:
         made = build_catalogue(examples, out, on_progress=on_progress, **reading)
     _print_about(made)
     data(f"Written: {out}")
@@ -111,7 +111,7 @@ def check(
 
     refuse_overwriting({"catalogue": catalogue}, {"page": report})
     there = load_catalogue(catalogue)
-    with waiting(f"checking {catalogue}"):
+    with bars(f"checking {catalogue}"):
         found = check_catalogue(there, catalogue.parent, fewest=fewest, model=_installed(there))
     _print_about(there)
     for kind, heading in KINDS.items():
@@ -167,9 +167,8 @@ def add(
     """
     from handful.arguments import counted
     from handful.classification.building import add_to_catalogue
-    from handful.cli.terminal import passes
 
-    with passes(f"adding to {catalogue}") as on_progress:
+    with bars(f"adding to {catalogue}") as on_progress:
         added = add_to_catalogue(
             catalogue,
             said,

@@ -99,10 +99,10 @@ def classify_command(
     from handful.classification.page import write_page
     from handful.classification.scores import classify_scores, write_annotations, write_scores
     from handful.cli.printed import print_batch
-    from handful.cli.terminal import passes
     from handful.errors import OptionError
     from handful.exchange.rttm import ENDING as RTTM
     from handful.machine.outputs import refuse_overwriting
+    from handful.runs.progress import bars
 
     known, group_by = known_of(options), options["group_by"] or None
     catalogue, names, batch, scores, sites = (
@@ -143,7 +143,7 @@ def classify_command(
         ),
         replaces=replaceable(out, scores, sites),
     )
-    with passes(f"labelling {given_from}") as on_progress:
+    with bars(f"labelling {given_from}") as on_progress:
         if scores is not None:
             classified = classify_scores(scores, group_by=group_by, sites=sites, pictures=options["pictures"], **known)
             write_scores(classified, scores, out)

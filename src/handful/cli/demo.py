@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from handful.cli.terminal import data, waiting
+from handful.cli.terminal import data
+from handful.runs.progress import bars
 
 if TYPE_CHECKING:
     import numpy as np
@@ -103,7 +104,7 @@ def demo(
 
     if out.exists():
         raise OptionError(f"{out} already exists; remove it, or name another folder with --out")
-    with waiting("labelling"):
+    with bars("labelling"):
         bank, sentences = load_clinc150(), np.array(load_clinc150_sentences())
         catalogue, batches = drawn(bank)
         names = np.array(bank.class_names)[bank.labels]

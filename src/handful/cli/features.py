@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from handful.cli.options import HERE, On, SkipBad, Trust, executor_at
-from handful.cli.terminal import data, waiting
+from handful.cli.terminal import data
+from handful.runs.progress import bars
 
 if TYPE_CHECKING:
     from handful.banks import FeatureBank
@@ -58,7 +59,6 @@ def extract_command(
     """
     from handful.banks.bank import Provenance
     from handful.cli.printed import complain_of_skipped, print_bank
-    from handful.cli.terminal import passes, waiting
     from handful.extraction.extract import checkpoint_of, extract, shards_folder, skipped_items
     from handful.extraction.items import list_items
     from handful.machine.extras import import_extra
@@ -69,9 +69,9 @@ def extract_command(
     refuse_overwriting(reads, {"bank": out, "unfinished bank": shards_folder(out)})
     only_here = {"--workers": workers is not None, "--device": device != "cpu"}
     executor = executor_at(on, workers or available_cores(), only_here)
-    with waiting(f"listing {items}"):
+    with bars(f"listing {items}"):
         listed = list_items(items, split=split, text=text, labels=labels, id_column=id_column, skip_bad=skip_bad)
-    with passes(f"extracting {items}") as on_progress:
+    with bars(f"extracting {items}") as on_progress:
         bank = extract(
             listed,
             import_extra("handful.extraction.backbones", "images,text").load_backbone(backbone, device=device),
@@ -138,7 +138,7 @@ def import_bank(
         "notes": notes,
     }
     provenance = replace(found.provenance, **{name: text for name, text in given.items() if text is not None})
-    with waiting(f"writing {found.n_rows:,} rows to {bank}"):
+    with bars(f"writing {found.n_rows:,} rows to {bank}"):
         saved = replace(found, provenance=provenance).save(bank)
     data(f"{saved.content_hash}  {bank}")
 
@@ -162,7 +162,7 @@ def export_bank(
 
     refuse_overwriting({"source": source}, {"file": file})
     bank = read_bank(source, trust_pickle=trust_pickle, skip_bad=skip_bad)
-    with waiting(f"writing {bank.n_rows:,} rows to {file}"):
+    with bars(f"writing {bank.n_rows:,} rows to {file}"):
         write_parquet(bank, file)
     data(str(file))
 
@@ -209,7 +209,7 @@ def verify(bank: Annotated[Path, typer.Argument(help="A bank saved by handful.")
     from handful.banks import FeatureBank
 
     opened = FeatureBank.load(bank)
-    with waiting(f"reading {opened.n_rows:,} rows of {bank}"):
+    with bars(f"reading {opened.n_rows:,} rows of {bank}"):
         found = opened.verify()
     data(f"{found}  {bank}: as written")
 

@@ -65,10 +65,10 @@ def review_command(
     from handful.classification.files import check_ending
     from handful.classification.label import embed
     from handful.classification.task import check, read_inputs
-    from handful.cli.terminal import passes
     from handful.errors import OptionError
     from handful.machine.extras import import_extra
     from handful.machine.outputs import refuse_overwriting
+    from handful.runs.progress import bars
 
     unfinished = [batch]
     if opens_next:
@@ -84,7 +84,7 @@ def review_command(
     check_ending(final, batch)
     outputs = files.Outputs(final, options["report"], options["tasks"])
     with tempfile.TemporaryDirectory(prefix="handful-") as work:
-        with passes(f"labelling {batch}") as on_progress:
+        with bars(f"labelling {batch}") as on_progress:
             beside = {"names": options["names"], "segments": options["segments"]}
             inputs = read_inputs(catalogue, batch, **beside, **reading_of(options))
             about = {"group_by": options["group_by"] or None, "unknown": options["unknown"]}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from handful.cli.options import given_values
-from handful.cli.terminal import data, waiting
+from handful.cli.terminal import data
 from handful.errors import OptionError
+from handful.runs.progress import bars
 
 if TYPE_CHECKING:
     from handful.fewshot.training import BaseSplit
-    from handful.runs import Progress
 
 # The table of a benchmark's images in the folder of a run, for `handful features extract`.
 TABLE = "items.csv"
@@ -106,7 +105,7 @@ def train_command(
     for name in (field.name for field in fields(Recipe) if field.name in given):
         settings[name] = tuple(given[name]) if isinstance(given[name], list) else given[name]
     recipe = Recipe(**settings)
-    with waiting(f"listing {items}"):
+    with bars(f"listing {items}"):
         split = _split(items, validation, hold_out_classes, benchmark, lists, out / TABLE, seed)
     kept = train(
         split,
@@ -116,18 +115,10 @@ def train_command(
         devices=devices,
         precision=precision,
         workers=workers,
-        progress=sys.stderr.isatty(),
-        on_progress=_checked if sys.stderr.isatty() else None,
     )
     if kept is not None:
         accuracies = "  ".join(f"{name} {100 * value:.1f} %" for name, value in kept.validation.items())
         data(f"{out}  epoch {kept.epoch}  {accuracies}".rstrip())
-
-
-def _checked(progress: Progress) -> None:
-    """Show how many images were checked before the training."""
-    end = "\n" if progress.done == progress.total else ""
-    sys.stderr.write(f"\rchecked {progress.done:,} of {progress.total:,} images{end}")
 
 
 def _split(

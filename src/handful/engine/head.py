@@ -19,7 +19,9 @@ classes are round: `LinearHead.of_means`.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -45,6 +47,7 @@ from handful.engine.linear import (
     nearest_classes,
 )
 from handful.engine.names import USUAL_NAME_WEIGHT, HeadRows, NameVectors, Train
+from handful.runs.progress import Reporter
 
 # Inverse ridge for rows of unit length; divided by the mean squared norm of the rows.
 INVERSE_RIDGE = 30.0
@@ -146,7 +149,12 @@ class LinearHead:
 
 
 def fit_head(
-    points: Floats, codes: Ints, n_classes: int, square_norm: float | None = None, names: NameVectors | None = None
+    points: Floats,
+    codes: Ints,
+    n_classes: int,
+    square_norm: float | None = None,
+    names: NameVectors | None = None,
+    reporter: Reporter | None = None,
 ) -> LinearHead:
     """Fit a head to all examples of a catalogue, and to the names of its classes.
 
@@ -161,6 +169,8 @@ def fit_head(
         origin; that of `points` if it was not moved.
     names
         Names of some of the classes or of all, about the same origin.
+    reporter
+        What is told how many fits are done: one without each part of the examples, and one with all.
     """
     rows, right, dim = HeadRows(points, codes, n_classes), np.ones_like(points[:, 0]), points.shape[1]
     n_rows = len(points) + (0 if names is None else len(names.codes))
@@ -181,6 +191,10 @@ def fit_head(
     if names is not None:
         rows = _with_names(rows, names, train)
     calibration, left_out = Calibration.without_examples(USUAL_TEMPERATURE), _left_out(rows, FOLDS if folded else 1)
+    n_fits = len(left_out) + 1
+    report = None if reporter is None else reporter.stage("fit the catalogue", n_fits, unit="fits")
+    if report is not None:
+        train = _reported(train, report)
     if left_out:
         folds = [rows.leave_out(train, out) for out in left_out]
         calibration = Calibration.of_folds(folds, rows.shots)
@@ -195,6 +209,17 @@ def fit_head(
     spread = _spread(points, codes, n_classes, right)
     head = LinearHead._calibrated(weights, offsets - np.log(mass), means, mass, spread, calibration)
     return replace(head, n_fitted=0 if near or names is not None or not left_out else len(points))
+
+
+def _reported(train: Train, report: Callable[[int], None]) -> Train:
+    """Return the same training, which reports every fit."""
+
+    def trained(*given: Any) -> Any:
+        found = train(*given)
+        report(1)
+        return found
+
+    return trained
 
 
 def update_head(

@@ -27,9 +27,11 @@ from handful.estimators.items import Items
 from handful.estimators.pooling import Pooling
 from handful.estimators.proposals import Proposal
 from handful.estimators.sequences import averaged
+from handful.runs.progress import Reporter, bars
 from handful.shapes import Float, Int
 
 
+@bars("label")
 def predict_codes(items: Items, groups: Any, known: Known) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
     """Return the class of each item and which are rejected; probabilities are never in memory for all rows at once."""
     codes, rejected = np.empty(len(items), np.int64), np.empty(len(items), dtype=bool)
@@ -83,12 +85,15 @@ class Batches:
     def labelled(self) -> Iterator[tuple[int, Int[np.ndarray, "some"], JointAnswer]]:
         """Label every group: yield its place, the rows of its items, and the answer about it."""
         batches = [(rows, self.contexts.of_group(place, rows)) for place, rows in enumerate(self.rows_of)]
+        report = Reporter().stage("label", len(self.items), unit="items")
         for place, ((rows, context), found) in enumerate(zip(batches, self.items.label(batches), strict=True)):
             if self.contexts.sequence_of is not None:
                 sequence_of = np.unique(self.contexts.sequence_of[rows], return_inverse=True)[1]
                 found = averaged(found, sequence_of, context.unknown_share)
             yield place, rows, found
+            report(len(rows))
 
+    @bars("label")
     def answer(self, frame_of: FrameOf = new_frame, *, keep: bool = True, most_in_doubt: int = 0) -> Answer:
         """Label all groups; `keep` says whether the answer has the probabilities of all classes.
 

@@ -35,7 +35,7 @@ from handful.runs import Executor, Progress, in_process
 from handful.runs.executors import Shared
 from handful.runs.lock import only_writer
 from handful.runs.parts import Parts
-from handful.runs.progress import Reporter
+from handful.runs.progress import Reporter, bars
 from handful.shapes import Float
 
 if TYPE_CHECKING:
@@ -177,8 +177,9 @@ def extract(
             starts = range(0, len(items), shard_size)
             shards = [Shard(number, items.source[start : start + shard_size]) for number, start in enumerate(starts)]
             parts = Parts(LocalFolder(work / key), "{:08d}", key)
-            report = Reporter(on_progress)
-            skipped = _compute(shards, parts, (backbone, batch_size, dtype), executor or in_process(), report)
+            with bars("embed", on_progress) as listener:
+                reporter = Reporter(listener)
+                skipped = _compute(shards, parts, (backbone, batch_size, dtype), executor or in_process(), reporter)
             unread = {starts[k] + position: reason for k in sorted(skipped) for position, reason in skipped[k]}
             if len(unread) == len(items):
                 raise ExtractionError(f"none of the {len(items)} items could be read; the first: {unread[0]}")
@@ -219,7 +220,7 @@ def _compute(
     skipped = {number: json.loads(arrays[1].tobytes()) for number, arrays in found if arrays is not None}
     missing = [shard for shard in shards if shard.number not in skipped]
     total, left = (sum(len(shard.source) for shard in some) for some in (shards, missing))
-    report = reporter.stage("embed", total, total - left)
+    report = reporter.stage("embed", total, total - left, "items")
     report(0)
     # A tokeniser, or a module that keeps something of its last call, cannot serve two threads at once.
     shared = Shared(settings[0], own=True)

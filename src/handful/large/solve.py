@@ -44,7 +44,7 @@ from handful.machine.threads import one_thread
 from handful.runs import Executor, Progress, in_process
 from handful.runs.executors import Shared
 from handful.runs.lock import only_writer
-from handful.runs.progress import Reporter
+from handful.runs.progress import Reporter, bars
 from handful.runs.run_file import begin, refuse_another
 
 # Incremented when the meaning of a run's files changes.
@@ -161,7 +161,8 @@ def solve(
             Context.of(None if weights is None else prior_of(weights, 1)),
             unknown_share=None if shares is None else shares[0],
         )
-        return _solved(summed, names, work, context, labelled, executor or in_process(), Reporter(on_progress))
+        with bars("label the batch", on_progress) as listener:
+            return _solved(summed, names, work, context, labelled, executor or in_process(), Reporter(listener))
 
 
 def _solved(

@@ -40,7 +40,7 @@ from handful.many.write import GROUPS, ITEMS, InOrder, Layout, Written, write_fi
 from handful.runs import Progress, in_process
 from handful.runs.lock import only_writer
 from handful.runs.parts import Parts
-from handful.runs.progress import Reporter
+from handful.runs.progress import Reporter, bars, silent
 from handful.runs.run_file import begin
 
 # Incremented when the meaning of a run's files changes.
@@ -181,8 +181,8 @@ def label_groups(
         "unknown_share": None if shares is None else shares[0].tolist(),
     }
     # On one thread sums have a fixed order; portions are what runs at the same time.
-    with only_writer(place, OptionError), one_thread():
-        name, reporter = begin(LocalFolder(place), about, (WORK, ITEMS, GROUPS)), Reporter(on_progress)
+    with only_writer(place, OptionError), one_thread(), bars("label groups", on_progress) as listener:
+        name, reporter = begin(LocalFolder(place), about, (WORK, ITEMS, GROUPS)), Reporter(listener)
         _Run(name, data, layout, catalogue, known, place, threads or available_cores(), reporter).run()
     return LabelledGroups(place / ITEMS, place / GROUPS, data.n_rows)
 
@@ -236,7 +236,7 @@ class _Run:
     def _sorted(self) -> Generator[Any, None, None]:
         """Yield keys of the group, `row` and `vector` (as bytes) of all rows, one group after the other."""
         pa, _ = import_pyarrow()
-        source, report = self.source, self.reporter.stage("sort", self.source.n_rows)
+        source, report = self.source, self.reporter.stage("sort", self.source.n_rows, unit="rows")
         names = [*(f"key{place}" for place in range(len(source.group_by))), "row", "vector"]
         at_once = max(1, BATCH_NUMBERS // source.dim)
         n_parts = min(MOST_PARTS, -(-source.n_rows // most_rows(source.dim)))
@@ -253,7 +253,8 @@ class _Run:
 
     def _label(self, rows: Iterator[Any]) -> list[str]:
         """Label the portions whose answers are not there, several at a time; return a hash of the rows of each."""
-        answers, hashes, report = self._answers, list[str](), self.reporter.stage("label", self.source.n_rows)
+        answers, hashes = self._answers, list[str]()
+        report = self.reporter.stage("label", self.source.n_rows, unit="rows")
 
         def tasks() -> Iterator[tuple[Portion, int]]:
             for number, portion in enumerate(portions(rows, len(self.source.group_by), self.source.dim, self._work)):
@@ -262,7 +263,8 @@ class _Run:
 
         def answer(portion: Portion, number: int) -> int:
             if answers.load(number, hashes[number]) is None:
-                found = label(self.catalogue, portion, self.known, self._work)
+                with silent():
+                    found = label(self.catalogue, portion, self.known, self._work)
                 answers.save(number, *found, made_of=hashes[number])
             return len(portion.rows)
 
@@ -274,7 +276,7 @@ class _Run:
     def _write(self, hashes: Sequence[str], written: Written, unwritten: Sequence[int]) -> None:
         """Write the files of the output that are missing, from the answers in the order of rows."""
         pa, _ = import_pyarrow()
-        report = self.reporter.stage("write", len(unwritten))
+        report = self.reporter.stage("write", len(unwritten), unit="files")
         size = max(SEGMENT_ROWS, -(-self.source.n_rows // MOST_PARTS))
 
         def table(which: int, *by: str) -> Generator[Any, None, None]:

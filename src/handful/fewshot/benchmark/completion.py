@@ -10,11 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from handful.arguments import counted
 from handful.errors import HandfulWarning, PlanError
 from handful.fewshot.benchmark.journal import Journal, remaining
 from handful.fewshot.benchmark.plan import Banks, Cell, Plan, refuse_another_file
 from handful.fewshot.benchmark.run import Material, Row, lost_range, run_range, versions_text
 from handful.runs.executors import Executor, Shared, in_process
+from handful.runs.progress import Reporter, bars
 from handful.shapes import Int
 
 # Rows are written when this many wait, or when the oldest has waited this long; a kill loses no more than that.
@@ -77,6 +79,21 @@ def time_left(states: Sequence[CellProgress]) -> tuple[float, int]:
     return total, unknown
 
 
+def _reports(states: Sequence[CellProgress]) -> Callable[[int], None]:
+    """Return what is told how many tasks of all cells were done; the time left is that of `time_left`."""
+    done, wanted = sum(state.done for state in states), sum(state.wanted for state in states)
+    begun, spent_before = time.monotonic(), sum(state.cpu_seconds for state in states)
+    stage = Reporter().stage(f"run {counted(len(states), 'cell')}", wanted, done, "tasks")
+
+    def report(more: int) -> None:
+        spent = sum(state.cpu_seconds for state in states) - spent_before
+        seconds, not_timed = time_left(states)
+        # Methods run at the same time, and not all the time is theirs.
+        stage(more, None if not_timed or spent <= 0 else seconds * (time.monotonic() - begun) / spent)
+
+    return report
+
+
 def complete(
     journal: Journal,
     banks: Banks,
@@ -101,7 +118,7 @@ def complete(
     mix_versions : bool
         Continue even if existing rows were made by other versions. Otherwise that is a `PlanError`.
     on_progress : callable, optional
-        Called with a cell's progress whenever rows of it come in.
+        Called with a cell's progress whenever rows of it come in. On a terminal and in a notebook there is a bar, too.
 
     Examples
     --------
@@ -116,10 +133,11 @@ def complete(
     >>> [(state.done, state.wanted) for state in progress(journal)]
     [(3, 3)]
     """
-    with journal.writing():
+    with journal.writing(), bars("run the benchmark"):
         if not mix_versions:
             refuse_a_mix(journal, journal.plan)
         states = {state.cell.content_hash: state for state in progress(journal)}
+        report = _reports(list(states.values()))
         waiting: list[Row] = []
         oldest = time.monotonic()
         try:
@@ -134,6 +152,7 @@ def complete(
                     # Cleared first: if this is interrupted after the shard was written, it must not be written again.
                     full, waiting = waiting, []
                     journal.append(full)
+                report(len(rows))
                 if on_progress is not None:
                     on_progress(state)
         finally:

@@ -57,7 +57,7 @@ class Pictures:
         self._kept: list[Any] = []
         self._archive: tuple[int, zipfile.ZipFile] | None = None
         broken: list[str] = []
-        report, before = Reporter(on_progress).stage("check images", len(items)), 0
+        report, before = Reporter(on_progress).stage("check images", len(items), unit="images"), 0
         for row, content in enumerate(items.source):
             image = _decoded(content)
             if isinstance(image, Unreadable):

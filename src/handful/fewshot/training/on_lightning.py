@@ -32,6 +32,7 @@ from handful.fewshot.training.recipe import Recipe
 from handful.fewshot.training.run import REALISTIC, STATE, few_shot_accuracies
 from handful.machine.outputs import written_whole
 from handful.runs.parts import append_checksum, verify_checksum
+from handful.runs.progress import Reporter
 from handful.shapes import Float, Int
 
 
@@ -90,6 +91,23 @@ class BaseTraining(lightning.LightningModule):
         placed[places] = vectors
         self.accuracies = few_shot_accuracies(placed, self.validation.labels)
         self.log_dict(self.accuracies, prog_bar=True, rank_zero_only=True)
+
+
+class ReportSteps(lightning.Callback):
+    """Reports every step of the training."""
+
+    def __init__(self, reporter: Reporter) -> None:
+        self.reporter = reporter
+
+    def on_train_start(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:
+        """Begin after the steps of a killed training."""
+        total = int(trainer.estimated_stepping_batches)
+        self.report = self.reporter.stage("train", total, trainer.global_step, "steps")
+
+    def on_train_batch_end(self, trainer: lightning.Trainer, *_: Any, **__: Any) -> None:
+        """Report one step, in the first of all processes."""
+        if trainer.is_global_zero:
+            self.report(1)
 
 
 class KeepBest(lightning.Callback):
@@ -174,7 +192,7 @@ def fit(
     devices: int,
     precision: str,
     workers: int,
-    progress: bool,
+    reporter: Reporter,
 ) -> bool:
     """Train, from the state in `folder` if there is one; return whether this process is the first of all."""
     views = RandomViews(base, recipe)
@@ -186,11 +204,11 @@ def fit(
             strategy="ddp" if devices > 1 else "auto",
             precision=precision,  # type: ignore[arg-type]
             max_epochs=recipe.epochs,
-            callbacks=[KeepBest(folder, base.items)],
+            callbacks=[KeepBest(folder, base.items), ReportSteps(reporter)],
             plugins=[WholeStates()],
             logger=CSVLogger(folder, name="logs"),
             enable_checkpointing=False,
-            enable_progress_bar=progress,
+            enable_progress_bar=False,
             enable_model_summary=False,
             num_sanity_val_steps=0,
             use_distributed_sampler=False,

@@ -37,6 +37,7 @@ from handful.fewshot.transforms import transform
 from handful.machine.extras import import_extra
 from handful.machine.folders import LocalFolder
 from handful.runs import Progress
+from handful.runs.progress import Reporter, bars
 from handful.runs.run_file import ABOUT_FILE, begin, refuse_another
 from handful.shapes import Float, Int
 
@@ -65,7 +66,6 @@ def train(
     devices: int = 1,
     precision: str = "32-true",
     workers: int = 0,
-    progress: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Checkpoint | None:
     """Train a network on base classes and keep the epoch that is best on validation classes.
@@ -87,10 +87,9 @@ def train(
         32-true, 16-mixed, bf16-mixed or 64-true. The checkpoint is in single precision.
     workers : int
         Processes that load images, per training process; 0 loads in the training process itself.
-    progress : bool
-        Whether Lightning draws a bar for each epoch.
     on_progress : callable, optional
-        Called with a `handful.runs.Progress` while images are checked before the training.
+        Called with a `handful.runs.Progress` while images are checked, and after every step of the training. By default
+        there are bars, on a terminal and in a notebook.
 
     Returns
     -------
@@ -130,11 +129,12 @@ def train(
     if (out / FINISHED).exists():
         return Checkpoint.load(out)
     on_lightning = import_extra("handful.fewshot.training.on_lightning", "train")
-    base = Pictures(split.base, on_progress=on_progress)
-    validation = None if split.validation is None else Pictures(split.validation)
-    begin(folder, about, ())
-    machine = {"accelerator": accelerator, "devices": devices, "precision": precision, "workers": workers}
-    first = on_lightning.fit(base, validation, recipe, out, progress=progress, **machine)
+    with bars("train", on_progress) as listener:
+        base = Pictures(split.base, on_progress=listener)
+        validation = None if split.validation is None else Pictures(split.validation)
+        begin(folder, about, ())
+        machine = {"accelerator": accelerator, "devices": devices, "precision": precision, "workers": workers}
+        first = on_lightning.fit(base, validation, recipe, out, reporter=Reporter(listener), **machine)
     if not first:
         return None
     folder.create(FINISHED, b"")
