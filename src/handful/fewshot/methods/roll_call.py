@@ -18,7 +18,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from handful.engine.head import fit_head
 from handful.engine.model import JointAnswer, Reference, label_batch
@@ -27,7 +26,7 @@ from handful.fewshot.frame import Frame
 from handful.fewshot.methods.method import Method, Options
 from handful.fewshot.solution import Solution
 from handful.fewshot.task import TaskBatch
-from handful.shapes import Float, Int
+from handful.shapes import Float
 
 # So that a query of unknown items alone has proportions too, and no logarithm is infinite.
 LEAST = 1e-30
@@ -47,20 +46,20 @@ def solve(task: TaskBatch, options: RollCallOptions) -> Solution:
 
 def _solved(task: TaskBatch) -> Solution:
     """Label the queries of tasks that share a support."""
-    frame = Frame(task)
-    points, codes, square_norm = support_of(frame)
-    examples, classes = points.cpu().numpy(), codes.cpu().numpy().astype(np.int64)
-    head = fit_head(examples, classes, task.n_classes, square_norm)
+    frame, real = Frame(task), task.present("support")[0]
+    points, classes = task.support[0][real], task.support_labels[0][real].cpu().numpy()
+    examples = (points - frame.origin[0]).cpu().numpy()
+    head = fit_head(examples, classes, task.n_classes, float(points.square().sum(-1).mean()))
     reference = Reference(head, fit_unknown_model(head, examples, classes))
     n_tasks, n_query = frame.query.shape[:2]
     log_q = torch.full((n_tasks, n_query, task.n_classes), -torch.inf, dtype=task.dtype)
     shares, unknown = torch.zeros(n_tasks, task.n_classes, dtype=task.dtype), torch.zeros(log_q.shape[:2])
     for t in range(n_tasks):
-        real = np.ones(n_query, bool) if frame.query_mask is None else frame.query_mask[t].cpu().numpy()
-        answer = label_batch(frame.query[t].cpu().numpy()[real], reference)
-        log_q[t, real] = torch.from_numpy(np.log(np.maximum(answer.probabilities, LEAST))).to(task.dtype)
+        in_query = task.present("query")[t].cpu().numpy()
+        answer = label_batch(frame.query[t].cpu().numpy()[in_query], reference)
+        log_q[t, in_query] = torch.from_numpy(np.log(np.maximum(answer.probabilities, LEAST))).to(task.dtype)
         shares[t] = torch.from_numpy(answer.expected_counts / max(float(answer.expected_counts.sum()), LEAST))
-        unknown[t, real] = torch.from_numpy(_unknown(answer)).float()
+        unknown[t, in_query] = torch.from_numpy(_unknown(answer)).float()
     log_q, shares = log_q.to(frame.query.device), shares.to(frame.query.device)
     ones = torch.ones(n_tasks, dtype=torch.int64, device=log_q.device)
     return Solution(
@@ -80,15 +79,6 @@ def _unknown(answer: JointAnswer) -> Float[np.ndarray, "item"]:
         # The least certain queries come first.
         return np.asarray((1 - answer.probabilities.max(1)).clip(min=0) / 2)
     return answer.unknown
-
-
-def support_of(frame: Frame) -> tuple[Float[Tensor, "point dim"], Int[Tensor, "point"], float]:
-    """Return the support of a single task, or the one that all tasks share: points, labels, mean squared norm."""
-    task = frame.task
-    points, codes = task.support[0], task.support_labels[0]
-    if task.support_mask is not None:
-        points, codes = points[task.support_mask[0]], codes[task.support_mask[0]]
-    return points - frame.origin[0], codes, float(points.square().sum(-1).mean())
 
 
 METHOD = Method(

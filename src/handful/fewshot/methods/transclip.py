@@ -44,7 +44,7 @@ from torch import Tensor
 
 from handful.fewshot.frame import Frame
 from handful.fewshot.methods.method import Method, Options, above, at_least
-from handful.fewshot.numerics.geometry import Moments, masked, soft_moments
+from handful.fewshot.numerics.geometry import masked, soft_moments
 from handful.fewshot.numerics.vectors import neighbour_affinities, softmax, unit
 from handful.fewshot.solution import Solution
 from handful.fewshot.task import TaskBatch
@@ -119,12 +119,9 @@ class NamedProblem:
             n_query=n_query,
         )
 
-    def moments(self, z: Float[Tensor, "task query class"]) -> Moments:
-        """`Σ_n z_nk` and `Σ_n z_nk x_n`, about x̄."""
-        return soft_moments(self.points, masked(z, self.query_mask))
-
-    def directions(self, moments: Moments, otherwise: Float[Tensor, "task class dim"]) -> Tensor:
-        """Means of the moments, scaled to unit length, about x̄; `otherwise` for classes without mass."""
+    def directions(self, z: Float[Tensor, "task query class"], otherwise: Float[Tensor, "task class dim"]) -> Tensor:
+        """`norm( Σ_n z_nk x_n )`, about x̄; `otherwise` for classes without mass."""
+        moments = soft_moments(self.points, masked(z, self.query_mask))
         means = moments.sums / moments.mass.clamp(min=LEAST_MASS).unsqueeze(-1)
         return self.on_the_sphere(means).where(moments.mass.unsqueeze(-1) > LEAST_MASS, otherwise)
 
@@ -136,8 +133,8 @@ class NamedProblem:
         self, z: Float[Tensor, "task query class"], means: Float[Tensor, "task class dim"]
     ) -> tuple[Float[Tensor, "task class dim"], Float[Tensor, "task class"]]:
         """`Σ_n z_nk (x_n - μ_k)²` for each dimension, and `Σ_n z_nk`."""
-        first = self.moments(z)
-        squares = masked(z, self.query_mask).mT @ self.points.square()
+        z = masked(z, self.query_mask)
+        first, squares = soft_moments(self.points, z), z.mT @ self.points.square()
         scatter = squares - 2 * means * first.sums + means.square() * first.mass.unsqueeze(-1)
         return scatter.clamp(min=0), first.mass
 
@@ -153,7 +150,7 @@ def first_means(problem: NamedProblem) -> Float[Tensor, "task class dim"]:
     """`norm( Σ ŷ_nk x_n )` over the queries that ŷ gives most to class k."""
     prior = masked(problem.log_prior.exp(), problem.query_mask)
     least = prior.topk(min(FIRST_QUERIES, prior.shape[-2]), dim=-2).values[..., -1:, :]
-    return problem.directions(problem.moments(prior.where(prior >= least, 0)), problem.names)
+    return problem.directions(prior.where(prior >= least, 0), problem.names)
 
 
 def votes(problem: NamedProblem, z: Float[Tensor, "task query class"]) -> Float[Tensor, "task class"]:
@@ -164,7 +161,7 @@ def votes(problem: NamedProblem, z: Float[Tensor, "task query class"]) -> Float[
 
 def shared_update(problem: NamedProblem, z: Float[Tensor, "task query class"], old: Gaussians) -> Gaussians:
     """μ and Σ of TransCLIP."""
-    means = problem.directions(problem.moments(z), old.means)
+    means = problem.directions(z, old.means)
     return Gaussians(means, problem.scatter(z, means)[0].sum(-2, keepdim=True) / problem.n_query)
 
 
@@ -174,7 +171,7 @@ def anchored_update(
     """μ and Σ of StatA; the anchor is at the names, with Σ_0."""
     trust = votes(problem, z).unsqueeze(-1)
     trust = trust / (anchor_weight + trust)
-    seen = problem.directions(problem.moments(z), anchor.means)
+    seen = problem.directions(z, anchor.means)
     means = problem.on_the_sphere(trust * seen + (1 - trust) * anchor.means)
     scatter, mass = problem.scatter(z, means)
     within = scatter / mass.clamp(min=LEAST_MASS).unsqueeze(-1)
