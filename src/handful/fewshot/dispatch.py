@@ -53,7 +53,8 @@ def solve(method: str | Method, task: TaskBatch, **options: object) -> Solution:
     ready = "l2" if chosen.transform == "raw" else chosen.transform
     advice = f"apply transform({ready!r}, task) first, or multiply all features by a number"
     refuse_magnitudes(task, torch.finfo(task.dtype).eps ** 0.5, advice)
-    most = tasks_per_chunk(task, chosen.support_arrays)
+    # A trace has the time of the whole batch, so a batch that is recorded is not cut.
+    most = task.n_tasks if getattr(settings, "record", False) else tasks_per_chunk(task, chosen.support_arrays)
     n_chunks = -(-task.n_tasks // most)
     size = -(-task.n_tasks // n_chunks)  # about equal sizes: a small last chunk would be inefficient
     chunks = [task.select(slice(start, start + size)) for start in range(0, task.n_tasks, size)]

@@ -98,7 +98,7 @@ class Solution:
 
     @staticmethod
     def join(parts: Sequence[Solution]) -> Solution:
-        """Concatenate the solutions of consecutive chunks of tasks, all from the same method."""
+        """Concatenate the solutions of consecutive chunks of tasks, all from the same method and without a trace."""
         if len(parts) == 1:
             return parts[0]
         joined: dict[str, Any] = {}
@@ -108,24 +108,9 @@ class Solution:
             if callable(values[0]):
                 joined[name] = partial(_chunk_by_chunk, values, sizes)
             elif values[0] is not None:
-                joined[name] = _join_traces(values) if name == "trace" else torch.cat(values)
+                joined[name] = torch.cat(values)
         return Solution(**joined)
 
 
 def _chunk_by_chunk(functions: list[Callable[[Tensor], Any]], sizes: list[int], weights: Tensor) -> Any:
     return concatenated([function(part) for function, part in zip(functions, torch.split(weights, sizes), strict=True)])
-
-
-def _join_traces(traces: list[Trace]) -> Trace:
-    """Join traces of chunks that ran one after the other: shorter ones repeat their last column, seconds add up."""
-    longest = max(len(t.seconds) for t in traces)
-
-    def stretched(column: Tensor) -> Tensor:
-        missing = longest - column.shape[-1]
-        return torch.cat([column, column[..., -1:].expand(*column.shape[:-1], missing)], -1)
-
-    return Trace(
-        torch.cat([stretched(t.observed) for t in traces]),
-        torch.cat([stretched(t.change) for t in traces]),
-        torch.stack([stretched(t.seconds) for t in traces]).sum(0),
-    )

@@ -140,13 +140,6 @@ def test_ties_and_tasks_in_common(tmp_path, banks, accuracies, expected):
     assert chosen(tmp_path, banks, "laplacian_shot", accuracies).found.cell.options["smoothness"] == expected
 
 
-def test_a_tie_between_others_goes_to_the_default(tmp_path, banks):
-    # The public configuration has 50, the default of the method is 10.
-    values = {8.0: [0.6, 0.8], 10.0: [0.8, 0.6], 50.0: [0.5, 0.5]}
-    points = [({"sharpness": value}, numbers) for value, numbers in values.items()]
-    assert chosen(tmp_path, banks, "bd_cspn", points).found.cell.options["sharpness"] == 10.0
-
-
 def test_the_plan_runs_both_on_the_test_classes(tmp_path, banks):
     plan = bound_plan(tuning_plan(banks, ["laplacian_shot", "bd_cspn"]), banks)
     accuracies = [noisy(0.5 + 0.01 * k) for k in range(len(plan))]

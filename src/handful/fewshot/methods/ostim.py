@@ -184,30 +184,26 @@ def ostim_block(task: TaskBatch, options: OstimOptions) -> Solution:
 # EOL
 
 
-@dataclass(frozen=True)
-class ScaledPrototypes:
-    """What is optimised: prototypes, and a scale and a shift for each class."""
-
-    prototypes: Float[Tensor, "task class dim"]  # w
-    log_scales: Float[Tensor, "task 1 class"]  # η
-    shifts: Float[Tensor, "task 1 class"]  # δ
-
-    def logits(self, cosines: Float[Tensor, "task point class"], temperature: float) -> Tensor:
-        """`l_nk`."""
-        return temperature * (self.log_scales.exp() * cosines + self.shifts)
+def scaled_logits(
+    cosines: Float[Tensor, "task point class"], eta: Tensor, delta: Tensor, options: EolOptions
+) -> Float[Tensor, "task point class"]:
+    """`l_nk = τ (e^{η_k} c_nk + δ_k)`."""
+    return options.temperature * (eta.exp() * cosines + delta)
 
 
-def eol_softmax(logits: Float[Tensor, "task point class"], options: EolOptions) -> Float[Tensor, "task point open"]:
-    """`ln p_nj` with the constant outlier logit `ln(K/u)`."""
-    return open_softmax(logits, logits.new_full((1, 1, 1), math.log(logits.shape[-1] / options.unknown_share)))
+def constant_outlier(logits: Float[Tensor, "task point class"], options: EolOptions) -> Float[Tensor, "1 1 1"]:
+    """`l_n0 = ln(K/u)`."""
+    return logits.new_full((1, 1, 1), math.log(logits.shape[-1] / options.unknown_share))
 
 
-def eol_gradient(problem: OpenProblem, options: EolOptions, *parts: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def eol_gradient(
+    problem: OpenProblem, options: EolOptions, w: Float[Tensor, "task class dim"], eta: Tensor, delta: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
     """Slopes of the loss in w, η and δ."""
-    head = ScaledPrototypes(*parts)
     n_classes, u = problem.means.shape[-2], options.unknown_share
-    cosines = problem.cosines(head.prototypes)
-    log_p = eol_softmax(head.logits(cosines, options.temperature), options)
+    cosines = problem.cosines(w)
+    logits = scaled_logits(cosines, eta, delta, options)
+    log_p = open_softmax(logits, constant_outlier(logits, options))
     p = log_p.exp()
     # `a = weights · p̂`, and the loss has the sum of `terms · a ln a`; the slope of `a ln a` is `1 + ln a`.
     mean = mean_over_query(problem, p)
@@ -219,12 +215,9 @@ def eol_gradient(problem: OpenProblem, options: EolOptions, *parts: Tensor) -> t
     slopes = options.marginal_weight * of_marginal + options.conditional_weight * of_conditional
     of_logits = logit_slopes(problem, p, problem.query_shares * slopes, options.support_weight)[..., :-1]
     of_logits = options.temperature * of_logits
-    scaled = head.log_scales.exp() * of_logits
-    return (
-        prototype_slopes(problem, head.prototypes, scaled),
-        (scaled * cosines).sum(-2, keepdim=True),
-        of_logits.sum(-2, keepdim=True),
-    )
+    scaled = eta.exp() * of_logits
+    of_eta, of_delta = (scaled * cosines).sum(-2, keepdim=True), of_logits.sum(-2, keepdim=True)
+    return prototype_slopes(problem, w, scaled), of_eta, of_delta
 
 
 def eol_block(task: TaskBatch, options: EolOptions) -> Solution:
@@ -233,15 +226,15 @@ def eol_block(task: TaskBatch, options: EolOptions) -> Solution:
     zeros = torch.zeros_like(problem.means[..., :1]).mT
     start, gradient = [problem.means, zeros, zeros], partial(eol_gradient, problem, options)
     w, eta, delta = minimised(gradient, start, options.learning_rate, options.max_iter)
-    head = ScaledPrototypes(w, eta, delta)
-    log_p = eol_softmax(head.logits(problem.cosines(w), options.temperature), options)
+    logits = scaled_logits(problem.cosines(w), eta, delta, options)
+    log_p = open_softmax(logits, constant_outlier(logits, options))
     # `w_k = Σ_n p_nk z_n / Σ_n p_nk` over support and query
     shares = torch.cat([problem.support_shares, problem.query_shares], 1)
     p = log_p[..., :-1].exp().where(shares > 0, 0)
     of_support, of_query = p[:, : task.support_slots], p[:, task.support_slots :]
     sums = of_support.mT @ task.zeroed("support") + of_query.mT @ task.zeroed("query")
     means = sums / p.sum(-2).unsqueeze(-1)
-    closed = softmax(problem.query(head.logits(problem.cosines(means), options.temperature)))
+    closed = softmax(problem.query(scaled_logits(problem.cosines(means), eta, delta, options)))
     unknown = problem.query(log_p)[..., -1].exp()
     return Frame(task).solution(closed, n_iter=options.max_iter, find_prototypes=means, unknown=unknown)
 

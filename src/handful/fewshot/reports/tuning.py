@@ -92,15 +92,11 @@ def tuning_plan(banks: Banks, methods: Sequence[str], points: Sequence[Point] = 
 
 def published_point(method: str, public: Point, names: Sequence[str]) -> dict[str, Any]:
     """Values of these options behind the paper's tables: those of the public configurations, else the defaults."""
-    known = {**default_options(method), **public}
+    defaults = dataclasses.asdict(METHODS[method].make_options()) if method in METHODS else {}
+    known = {**defaults, **public}
     if unknown := [name for name in names if name not in known]:
         METHODS[method].make_options(**dict.fromkeys(unknown))  # raises an error that names the options there are
     return {name: known[name] for name in names}
-
-
-def default_options(method: str) -> dict[str, Any]:
-    """All options of a method with their defaults; none of a method that this process does not have."""
-    return dataclasses.asdict(METHODS[method].make_options()) if method in METHODS else {}
 
 
 def _refuse_without_splits(banks: Banks, name: str, validation: str) -> None:
@@ -135,7 +131,7 @@ def choices(journal: Journal) -> list[Choice]:
     """For each method on each bank, the options with the highest mean accuracy on the tasks that all of them have.
 
     The run is one of `tuning_plan`. Of options that tie, the published ones are
-    chosen, then the defaults, then the first of the grid.
+    chosen, then the first of the grid.
     """
     grids: dict[tuple[str, str], list[Result]] = {}
     for result in results(journal):
@@ -148,7 +144,6 @@ def _choice(grid: Sequence[Result]) -> Choice:
     values = {name: {repr(result.cell.options.get(name)) for result in grid} for name in cell.options}
     names = tuple(name for name, seen in values.items() if len(seen) > 1)
     published = published_point(cell.method, public_options(cell.method, cell.bank, cell.spec), names)
-    default = {name: default_options(cell.method).get(name) for name in names}
 
     def tuned(result: Result) -> dict[str, Any]:
         return {name: result.cell.options[name] for name in names}
@@ -157,7 +152,7 @@ def _choice(grid: Sequence[Result]) -> Choice:
     if not means or (beside := next((result for result in grid if tuned(result) == published), None)) is None:
         raise PlanError(f"{cell.method} on {cell.bank} has no tasks yet, or no published options; tune it again")
     solved = [result for result in grid if result.label in means]
-    best = max(solved, key=lambda r: (means[r.label], tuned(r) == published, tuned(r) == default))
+    best = max(solved, key=lambda r: (means[r.label], tuned(r) == published))
     return Choice(best, beside, names)
 
 
