@@ -1,5 +1,5 @@
 # The commands of the project; `make` alone lists them.
-.PHONY: help install lock format lint types test contract others beyond lowest docs slow perf pace
+.PHONY: help install lock format lint types test contract others beyond lowest docs slow perf pace measure
 
 # Compiled modules are kept: without them every process takes twice as long to begin.
 unexport PYTHONDONTWRITEBYTECODE
@@ -61,3 +61,7 @@ perf:      ## speed, never part of the tests
 	python perf/benchmark.py
 	python perf/ray_overhead.py
 	python perf/large.py
+
+measure:   ## every figure again, with this version: make measure DATA=folder; goes on where it was stopped
+	python tools/measure.py $(DATA)
+	python tools/measure.py --check

@@ -35,15 +35,14 @@ from typing import Any
 import numpy as np
 import torch
 
+from bank_data import Floats, Ints, bank
 from handful import fewshot
 from handful.estimators import BatchClassifier
 from handful.extraction.backbones import load_backbone
 from handful.fewshot.reports.summary import Estimate
 from handful.fewshot.reports.tables import markdown_table
-from harm_data import bank
 from pages import Cells, Page, dots, kept, mean, measure_groups, verdict
 from pages import requirements as _required
-from side_by_side import Floats, Ints
 
 RESULTS = Path(__file__).parent / "results" / "names"
 GROUPS = {

@@ -51,9 +51,9 @@ import numpy.typing as npt
 from sklearn.metrics import roc_auc_score
 
 import handful
+from bank_data import rng_of
 from handful.estimators import BatchClassifier
 from handful.estimators.context import Known
-from harm_data import rng_of
 from open_batches_data import CATALOGUES, GROUPS, NO_CLASS, Bools, Cell, Floats, Ints, drawn
 from open_batches_page import CEILINGS, RESULTS, Row, compared, load, page, printed
 from pages import keep

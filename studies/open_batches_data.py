@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from harm_data import rng_of
+from bank_data import rng_of
 from real_uses import COMPOUNDS, LABORATORY, array
 
 SIZE, CATALOGUES = 75, 8

@@ -24,6 +24,7 @@ from matplotlib.figure import Figure
 from handful.fewshot.reports.plots import COLOURS, MARKS, as_svg
 
 MEASURED = Path(__file__).resolve().parents[1] / "docs" / "measured"
+VERSIONS = Path(__file__).resolve().parent / "results" / "measured.json"
 NOT_YET = "Not measured yet."
 DIGITS = 4  # of a number in a CSV file
 Row = Mapping[str, Any]
@@ -72,7 +73,7 @@ class Page:
             f"**Limits.** {self.limits}",
             f"All rows: {', '.join(links)}.",
             "## How it was made",
-            self.made,
+            f"{self.made} {measured_with(self.name)}",
             "\n".join(["```", *self.commands, "```"]),
         ]
         return "\n\n".join(parts) + "\n"
@@ -98,6 +99,15 @@ class Page:
             for name, content in wanted.items()
             if not (folder / name).is_file() or (folder / name).read_text(encoding="utf-8") != content
         ]
+
+
+def measured_with(name: str, file: Path = VERSIONS) -> str:
+    """Say which version measured the figures of a page, as `tools/measure.py` keeps it."""
+    known = json.loads(file.read_text(encoding="utf-8")).get(name, {}) if file.is_file() else {}
+    if known.get("state") != "whole":
+        return "Measured with an earlier version."
+    minutes = f"{known['cpu_minutes']:.0f} CPU minutes"
+    return f"Measured with handful {known['version']} (commit {known['commit'][:7]}), in {minutes}."
 
 
 def keep(file: Path, found: Any, levels: int = 2) -> None:

@@ -30,13 +30,12 @@ from typing import Any
 
 import numpy as np
 
+from bank_data import Ints, bank, orders, rng_of
 from handful.estimators import BatchClassifier
 from handful.fewshot.reports.summary import Estimate
 from handful.fewshot.reports.tables import markdown_table
-from harm_data import bank, orders, rng_of
 from pages import NOT_YET, Cells, Page, dots, kept, mean, measure_groups, verdict
 from pages import requirements as _required
-from side_by_side import Ints
 
 RESULTS = Path(__file__).parent / "results" / "questions"
 GROUPS = {

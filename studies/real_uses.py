@@ -1,10 +1,8 @@
 """Voices, groceries, mass spectra, sounds and requests: labels, classes present and unknown items, on untuned data.
 
-    python studies/real_uses.py DATA NAME [--only clips ...] [--batches 50]
-    python studies/real_uses.py --compare NAME OLDER
+    python studies/real_uses.py DATA [--only clips ...] [--batches 50]
 
-Only the public interface is called, so any version of handful can be measured: install it, choose a NAME for it, and
-compare the two on the same batches. Every cell is measured with and without unknown items.
+Every cell is measured with and without unknown items; `tools/readme_figures.py` makes the table of the README.
 
 - **utterances**, **clips** (`audiomnist-speakers`): 3 rows of each of 60 voices; 4 to 6 voices with 10 to 20 rows each,
   two of which are not in the catalogue if something is unknown.
@@ -19,12 +17,13 @@ compare the two on the same batches. Every cell is measured with and without unk
   the requests that have an intent, or of all requests if something is unknown.
 
 `joint` labels the whole batch, `alone` each item by the same classifier, `means` each item by the nearest class mean.
-Results are saved in `studies/results/real_uses/NAME.json`, one value per batch.
+Results are saved in `studies/results/real_uses.json`, one value per batch.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import warnings
 from collections.abc import Iterator
 from functools import cache
@@ -36,9 +35,9 @@ import numpy.typing as npt
 from sklearn.metrics import roc_auc_score
 
 from handful.estimators import BatchClassifier
-from pages import keep, kept
+from pages import keep
 
-RESULTS = Path(__file__).parent / "results" / "real_uses"
+RESULTS = Path(__file__).parent / "results" / "real_uses.json"
 CELLS = ("utterances", "clips", "groceries", "spectra", "candidates", "sounds", "requests")
 # Cells whose batches share a catalogue, and the cell that has the same one.
 SHARED = {"spectra": "spectra", "candidates": "spectra", "requests": "requests"}
@@ -206,42 +205,21 @@ def measured(data: Path, cell: str, unknown: bool, n: int) -> Iterator[dict[str,
         yield figures(model, batch)
 
 
-def compare(name: str, older: str) -> None:
-    """Print every figure of two versions, and the paired difference with its 95 % interval."""
-    new, old = kept(RESULTS, [name, older]).values()
-    print(f"| batch | figure | {older} | {name} | difference |\n|---|---|---|---|---|")
-    for cell in [cell for cell in new if cell in old]:
-        for figure in [figure for figure in new[cell][0] if figure in old[cell][0]]:
-            a, b = (np.array([batch[figure] for batch in one[cell]]) for one in (old, new))
-            n = min(len(a), len(b))
-            gain = b[:n] - a[:n]
-            half = 1.96 * gain.std(ddof=1) / np.sqrt(n)
-            print(f"| {cell} | {figure} | {a[:n].mean():.2f} | {b[:n].mean():.2f} | {gain.mean():+.2f} ± {half:.2f} |")
-
-
 def main() -> None:
-    """Measure the cells asked for and keep them, or compare two versions."""
+    """Measure the cells asked for and keep them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", type=Path, nargs="?", help="folder that holds the data")
-    parser.add_argument("name", nargs="?", help="name of what is measured, for its file of results")
+    parser.add_argument("data", type=Path, help="folder that holds the data")
     parser.add_argument("--only", nargs="+", choices=CELLS, default=CELLS)
     parser.add_argument("--batches", type=int, default=50, help="batches per cell")
-    parser.add_argument("--compare", nargs=2, metavar=("NAME", "OLDER"))
     given = parser.parse_args()
-    if given.compare:
-        return compare(*given.compare)
-    if given.name is None:
-        parser.error("say where the data are and how to name the results")
-    file = RESULTS / f"{given.name}.json"
-    found: dict[str, Any] = kept(RESULTS, [given.name]).get(given.name, {})
+    found = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {}
     for cell in given.only:
         for unknown in (False, True):
             what = f"{cell}, {'some' if unknown else 'nothing'} unknown"
             found[what] = list(measured(given.data, cell, unknown, given.batches))
             means = {key: round(float(np.mean([one[key] for one in found[what]])), 2) for key in found[what][0]}
             print(what, means, flush=True)
-            keep(file, found)
-    return None
+            keep(RESULTS, found)
 
 
 if __name__ == "__main__":

@@ -32,13 +32,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bank_data import rng_of
 from handful.catalogue import Catalogue
 from handful.engine import head, left_out, linear, links, model, names, pooling, presence, questions, scores, tilt
 from handful.engine import unknown as unknown_items
 from handful.engine.head import LinearHead
 from handful.engine.model import Context, Reference, label_batch
 from handful.engine.scores import in_nats, label_scores, unit_of
-from harm_data import rng_of
 from open_batches_data import GROUPS, Cell, Floats, Ints, bank, drawn
 from pages import Page, dots, keep
 

@@ -35,6 +35,7 @@ from typing import Any
 import numpy as np
 from starlette.testclient import TestClient
 
+from bank_data import bank, orders, rng_of
 from handful.classification.page_data import best_questions
 from handful.estimators import BatchClassifier
 from handful.fewshot.reports.tables import markdown_table
@@ -44,7 +45,6 @@ from handful.review.journal import opened
 from handful.review.memory import MemoryLabeller
 from handful.review.server import Finished, Routes, make_app
 from handful.review.server import Page as ReviewPage
-from harm_data import bank, orders, rng_of
 from pages import NOT_YET, Cells, Page, dots, kept, mean, measure_groups, verdict
 from pages import requirements as _required
 

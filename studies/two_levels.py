@@ -13,13 +13,9 @@ classes; items are never examples. If some are unknown, two more classes are in 
 - `requests`: `banking77-minilm`, 77 intents, six in a batch. Coarse classes are made up: pairs of intents whose means
   are near, the nearest first.
 
-*Small catalogues* of `clinc150-minilm`, `cub200-efflite0`, `omniglot659-conv4` and `esc50-birdnet` have 3, 6, 10 or 20
-classes with 2, 3 or 5 examples each, and no coarse classes; a batch has 30 items of 2 to 6 classes. If some are
-unknown, these are 8 items of two more classes. 40 batches are drawn for each.
-
 `nearest` is the class with the nearest mean, `fine` the label of an item, `coarse` its most probable coarse class, and
 `sure` is `Answer.sure_labels`, over the items that have one. Results are kept in `studies/results/two_levels`;
-`--render` writes the page from them, and prints a table of small catalogues.
+`--render` writes the page from them. Small catalogues: `reliability.py`.
 """
 
 from __future__ import annotations
@@ -33,13 +29,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bank_data import Floats, Ints, bank, unit, whole_numbers
 from handful.estimators import BatchClassifier
-from handful.estimators.certainty import SURE
 from handful.fewshot.reports.summary import Estimate
 from handful.fewshot.reports.tables import markdown_table
-from harm_data import bank
 from pages import Page, dots, file_of, keep, kept, mean, measure_or_render
-from side_by_side import Floats, Ints, unit, whole_numbers
 
 RESULTS = Path(__file__).parent / "results" / "two_levels"
 BANKS = {
@@ -52,18 +46,7 @@ PRESENT = {"groceries": 6, "groceries by icons": 6, "birds": 8, "requests": 6}
 # Examples per class, and classes of a batch that the catalogue lacks.
 CELLS = {"1 example": (1, 0), "5 examples": (5, 0), "5 examples, some unknown": (5, 2)}
 ITEMS = 75
-SMALL = {
-    "small, requests": "clinc150-minilm",
-    "small, birds": "cub200-efflite0",
-    "small, characters": "omniglot659-conv4",
-    "small, sounds": "esc50-birdnet",
-}
-SMALL_CELLS = [(classes, shots) for classes in (3, 6, 10, 20) for shots in (2, 3, 5)]
-SMALL_ITEMS, SMALL_UNKNOWN, SMALL_BATCHES = 30, 8, 40
-# Examples of small catalogues in the same line of the table, and what is shown as nearly certain.
-EXAMPLES, HIGH = ((6, 18), (20, 40), (50, 100)), 0.99
 ENOUGH = 95.0  # percent of the answers that are right
-FEWEST = 20  # sure labels of a cell that count as its worst
 
 
 class Bank(NamedTuple):
@@ -144,32 +127,6 @@ def measured(one: Bank, present: int, shots: int, number: int, missing: int = 0)
     }
 
 
-def small(features: Floats, labels: Ints, classes: int, shots: int, number: int, *, some: bool) -> dict[str, int]:
-    """Draw a small catalogue and a batch, and count labels: all, right, sure, and nearly certain ones."""
-    rng = np.random.default_rng([classes, shots, int(some), number])
-    there = rng.choice(labels.max() + 1, classes + 2, replace=False)
-    listed, strange = there[:classes], there[classes:]
-    examples = np.concatenate([rng.permutation(np.flatnonzero(labels == k))[:shots] for k in listed])
-    present = listed[: rng.integers(2, 7)]
-    items = rng.permutation(np.setdiff1d(np.flatnonzero(np.isin(labels, present)), examples))[:SMALL_ITEMS]
-    if some:
-        others = rng.permutation(np.flatnonzero(np.isin(labels, strange)))[:SMALL_UNKNOWN]
-        items = np.concatenate([items[: SMALL_ITEMS - SMALL_UNKNOWN], others])
-    with warnings.catch_warnings(action="ignore"):
-        found = BatchClassifier().fit(features[examples], labels[examples]).infer(features[items])
-    right, known = found.labels == labels[items], np.isin(labels[items], listed)
-    sure, high = (found.certainty >= SURE) & ~found.rejected, (found.certainty > HIGH) & ~found.rejected
-    counts = {"known": known, "right": right, "sure": sure, "sure_right": sure & right, "high": high}
-    counts["high_wrong"] = high & ~right
-    return {"items": len(items)} | {name: int(chosen.sum()) for name, chosen in counts.items()}
-
-
-def added(features: Floats, labels: Ints, classes: int, shots: int, n: int, *, some: bool) -> dict[str, int]:
-    """Add up the counts of all batches of a cell of small catalogues."""
-    rows = [small(features, labels, classes, shots, number, some=some) for number in range(min(n, SMALL_BATCHES))]
-    return {name: sum(row[name] for row in rows) for name in rows[0]}
-
-
 def nearest(examples: Floats, labels: Ints, items: Floats) -> Ints:
     """Return the class whose mean is nearest to each item, by the cosine."""
     classes = np.unique(labels)
@@ -214,57 +171,9 @@ def table(found: Mapping[str, Mapping[str, Any]]) -> str:
     return markdown_table(titles, lines)
 
 
-def small_rows(found: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the counts of each bank and cell of small catalogues."""
-    return [
-        {"bank": name, **dict(zip(("classes", "examples", "unknown"), map(int, cell.split()), strict=True)), **row}
-        for name, of in found.items()
-        for cell, (row,) in of.items()
-    ]
-
-
-def share(some: Sequence[Mapping[str, Any]], part: str, whole: str) -> float:
-    """Return what part of some cells is, in percent; NaN of nothing."""
-    n = sum(row[whole] for row in some)
-    return 100 * sum(row[part] for row in some) / n if n else float("nan")
-
-
-def worst(some: Sequence[Mapping[str, Any]], unknown: int) -> float:
-    """Return the smallest share of sure labels that are right in a cell; NaN if no cell has enough of them."""
-    enough = [[row] for row in some if row["unknown"] == unknown and row["sure"] >= FEWEST]
-    return min((share(row, "sure_right", "sure") for row in enough), default=float("nan"))
-
-
-def small_table(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return shares of small catalogues by their number of examples, over all banks, and those of the worst cell."""
-
-    def said(value: float, digits: int = 0) -> str:
-        return "" if np.isnan(value) else f"{value:.{digits}f}"
-
-    lines = []
-    for low, high in EXAMPLES:
-        for unknown, batch in enumerate(("closed", "a quarter unknown")):
-            some = [
-                row for row in rows if low <= row["classes"] * row["examples"] <= high and row["unknown"] == unknown
-            ]
-            lines.append(
-                [
-                    f"{low} to {high}, {batch}",
-                    said(share(some, "right", "known")),
-                    said(share(some, "sure", "items")),
-                    said(share(some, "sure_right", "sure"), 1),
-                    said(worst(some, unknown), 1),
-                    said(share(some, "high", "items")),
-                    said(share(some, "high_wrong", "high"), 1),
-                ]
-            )
-    titles = ["examples", "class right", "sure", "of these right", "in the worst cell", "above 0.99", "of these wrong"]
-    return markdown_table(titles, lines)
-
-
 def page() -> Page:
     """Make the page from what was kept."""
-    found, of_small = kept(RESULTS, BANKS), small_rows(kept(RESULTS, SMALL))
+    found = kept(RESULTS, BANKS)
     shown = {
         f"{name}, {cell}": {
             "class": [row["fine"] for row in rows],
@@ -298,16 +207,10 @@ def page() -> Page:
             "label is sure anyway, and most where species look alike. With one example per class, few items are sure "
             "of anything. Iconic pictures are hardly a catalogue for photographs: three items in ten are right, "
             "however they are labelled. If a quarter of the items was unknown and not rejected, many of these were "
-            "sure of a wrong label. In [small catalogues](two_levels_small.csv) of 3 to 20 classes with 2 to 5 "
-            "examples each, the chance that an item is unknown counts, and so does the number of examples: with fewer "
-            "than 18 nothing is sure. Sure labels of closed batches are then right in "
-            f"{worst(of_small, 0):.1f} % or more in every cell; if a quarter of the items is unknown, in "
-            f"{share([row for row in of_small if row['unknown']], 'sure_right', 'sure'):.1f} % over all cells and in "
-            f"{worst(of_small, 1):.0f} % in the worst one."
+            "sure of a wrong label. Small catalogues have a [page of their own](reliability.md)."
         ),
         limits=(
-            "The table is of handful 0.3.0, where the chance that an item is unknown did not count. Items that "
-            "are sure of nothing still have a label. A batch errs as a whole: with five "
+            "Items that are sure of nothing still have a label. A batch errs as a whole: with five "
             f"examples, all sure labels are right in {whole} of {len(sure)} batches, and {min(sure):.0f} % in the "
             "worst one. Pairs of requests are made up."
         ),
@@ -326,20 +229,11 @@ def page() -> Page:
             for cell, rows in of.items()
             for number, row in enumerate(rows)
         ],
-        more={"small": of_small},
     )
 
 
 def measure(data: Path, name: str, n: int) -> None:
     """Measure the cells of a bank."""
-    if name in SMALL:
-        features, labels = bank(data / SMALL[name])
-        kinds = [(classes, shots, some) for classes, shots in SMALL_CELLS for some in (False, True)]
-        keep(
-            file_of(RESULTS, name),
-            {f"{c} {s} {some:d}": [added(features, labels, c, s, n, some=some)] for c, s, some in kinds},
-        )
-        return
     one = read_bank(data, name)
     cells = {
         cell: [measured(one, PRESENT[name], shots, number, missing) for number in range(n)]
@@ -349,11 +243,5 @@ def measure(data: Path, name: str, n: int) -> None:
     keep(file_of(RESULTS, name), cells)
 
 
-def main() -> None:
-    """Measure, or render."""
-    measure_or_render(__doc__, {**BANKS, **SMALL}, measure, page)
-    print(small_table(small_rows(kept(RESULTS, SMALL))))
-
-
 if __name__ == "__main__":
-    main()
+    measure_or_render(__doc__, BANKS, measure, page)

@@ -1,7 +1,7 @@
 """Write the figures of README.md from the study of real uses: python tools/readme_figures.py.
 
-The text between the two markers in README.md is made here from `studies/results/real_uses`, which
-`python studies/real_uses.py DATA NAME` writes. A test renders it again and compares.
+The text between the two markers in README.md is made here from `studies/results/real_uses.json`, which
+`python studies/real_uses.py DATA` writes. A test renders it again and compares.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
-RESULTS = ROOT / "studies" / "results" / "real_uses"
-VERSION = "0.3"
+RESULTS = ROOT / "studies" / "results" / "real_uses.json"
 BEGIN, END = "<!-- figures: python tools/readme_figures.py -->\n", "<!-- end of figures -->\n"
 NOT_YET = "Not measured yet.\n"
 CELLS = {
@@ -49,8 +48,7 @@ def better(batches: list[dict[str, Any]]) -> str:
 
 def figures() -> str:
     """Return the table, one row for each use that was measured."""
-    file = RESULTS / f"{VERSION}.json"
-    kept = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    kept = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {}
     found = {cell: batches for cell in CELLS if (batches := kept.get(cell))}
     if not found:
         return NOT_YET

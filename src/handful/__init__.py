@@ -19,7 +19,7 @@ __all__ = [
     "read",
     "read_bank",
 ]
-__version__ = "0.3.0"
+__version__ = "0.4.0"
 
 # Where each name is. A module is imported when a name of it is first used: `handful --help` and `import handful` need
 # neither torch nor scikit-learn.

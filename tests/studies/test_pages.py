@@ -12,7 +12,7 @@ import pages
 ROOT = Path(__file__).resolve().parents[2]
 
 STUDIES = (
-    "harm_page",
+    "harm",
     "open_batches",
     "study_page",
     "names",
@@ -20,7 +20,7 @@ STUDIES = (
     "sites",
     "questions",
     "sessions",
-    "stata_protocol",
+    "reliability",
     "camera_traps",
     "voices",
     "two_levels",
@@ -50,6 +50,17 @@ def test_a_page_is_that_of_its_results_and_short(study):
     opening, _, end = text.partition("## How it was made")
     assert "```" not in opening
     assert f"python studies/{study}.py" in end
+
+
+def test_every_page_says_which_version_measured_it(tmp_path):
+    file = tmp_path / "measured.json"
+    known = {"version": "0.4.0", "commit": "0123456789", "cpu_minutes": 2.4}
+    file.write_text(json.dumps({"one": {**known, "state": "whole"}, "two": {**known, "state": "begun"}}))
+    assert pages.measured_with("one", file) == "Measured with handful 0.4.0 (commit 0123456), in 2 CPU minutes."
+    for name in ("two", "three"):
+        assert pages.measured_with(name, file) == "Measured with an earlier version."
+    measure = importlib.import_module("measure")
+    assert {page_of(study).name for study in [*STUDIES, "methods_table"]} - {"study"} <= set(measure.STUDIES)
 
 
 def test_every_page_is_listed():

@@ -39,16 +39,3 @@ def test_what_the_page_says_is_so():
         with_unknown = of["5 examples, some unknown"]
         assert study.figure(with_unknown, "sure").mean < sure
         assert study.figure(with_unknown, "answered unknown").mean > 10
-
-
-def test_small_catalogues():
-    rng = np.random.default_rng(0)
-    labels = np.arange(12).repeat(30)
-    features = 6 * rng.normal(size=(12, 16))[labels] + rng.normal(size=(360, 16))
-    closed, some = (study.small(features, labels, 6, 5, 0, some=some) for some in (False, True))
-    assert (closed["items"], closed["known"], some["items"], some["known"]) == (30, 30, 30, 22)
-    assert closed["high"] == 0 < closed["sure"] == closed["sure_right"]  # 30 examples support no more than 31/32
-    assert study.small(features, labels, 3, 5, 0, some=False)["sure"] == 0  # 15 support 16/17
-    both = study.added(features, labels, 6, 5, 2, some=True)
-    assert both["items"] == 60
-    assert study.share([closed, some], "known", "items") == 100 * 52 / 60

@@ -1,0 +1,172 @@
+"""Measure every figure of the documentation again, with one version, and write all pages.
+
+    python tools/measure.py DATA [--only harm voices ...] [--processes 2]
+    python tools/measure.py --check
+
+DATA is a folder that holds the data. Each study runs in a process of its own, one thread each. What this version has
+measured is not measured again, and a study that was stopped goes on where it can. `studies/results/measured.json` has
+the version, the commit and the CPU minutes of each; pages show them. `--check` lists the pages, and exits with 1 if one
+has figures of another version.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Lock
+from typing import Any, NamedTuple
+
+import handful
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "studies" / "results"
+MEASURED = RESULTS / "measured.json"
+
+
+class Study(NamedTuple):
+    """Commands that measure, commands that write pages, and results that are deleted before they are measured."""
+
+    measure: tuple[str, ...]
+    render: tuple[str, ...]
+    results: str | None = None
+
+
+def _study(name: str, *options: str, results: bool = True) -> Study:
+    commands = tuple(f"studies/{name}.py DATA {option}".strip() for option in options or ("",))
+    return Study(commands, (f"studies/{name}.py --render",), name if results else None)
+
+
+GROUPS = ("--group tuning", "--group confirmation")
+# The quick ones first, so that much is there if it is stopped.
+STUDIES = {
+    "reliability": _study("reliability"),
+    "questions": _study("questions", *GROUPS),
+    "two_levels": _study("two_levels"),
+    "voices": _study("voices"),
+    "sites": _study("sites", *GROUPS),
+    "real_uses": Study(("studies/real_uses.py DATA",), ("tools/readme_figures.py",)),
+    "open_batches": Study(
+        ("studies/open_batches.py DATA --group confirmation --out studies/results/open_batches/confirmation.json",),
+        ("studies/open_batches.py --page",),
+    ),
+    "camera_traps": Study(
+        ("studies/camera_traps.py DATA/images/caltech24.zip",), ("studies/camera_traps.py --render",)
+    ),
+    "harm": _study("harm"),
+    "sessions": _study("sessions"),
+    "scores": _study("scores", *GROUPS, *(f"{group} --mixtures" for group in GROUPS), results=False),
+    "names": _study("names", *GROUPS, "--group fresh --parts alone"),
+    "spectra": _study("spectra"),
+    "paddle": Study(("tools/draw_paddle.py DATA",), ()),
+    "sensitivity": _study("sensitivity", "--workers 1", results=False),
+    "scale": _study("scale"),
+    "methods": Study(
+        (
+            "studies/methods_table.py DATA/clinc150-minilm DATA/cub200-efflite0 DATA/omniglot659-conv4"
+            " --budget-minutes 1",
+        ),
+        ("studies/methods_table.py --render",),
+        "methods_table.json",
+    ),
+}
+
+
+def read() -> dict[str, Any]:
+    """Return what is known about each study."""
+    return dict(json.loads(MEASURED.read_text(encoding="utf-8"))) if MEASURED.is_file() else {}
+
+
+def outdated(version: str) -> list[str]:
+    """Return the studies whose figures are not of this version."""
+    known = read()
+    return [
+        name
+        for name in STUDIES
+        if (known.get(name, {}).get("version"), known.get(name, {}).get("state")) != (version, "whole")
+    ]
+
+
+def write(name: str, lock: Lock, **entry: Any) -> None:
+    """Keep what is known about one study."""
+    with lock:
+        known = read() | {name: entry}
+        text = ",\n".join(f'"{key}": {json.dumps(known[key])}' for key in sorted(known))
+        MEASURED.write_text(f"{{\n{text}\n}}\n", encoding="utf-8")
+
+
+def run(name: str, data: Path, commit: str, lock: Lock) -> bool:
+    """Measure a study and write its page; return whether it ended well."""
+    study, known = STUDIES[name], read().get(name, {})
+    if (known.get("version"), known.get("state")) != (handful.__version__, "begun"):
+        if study.results is not None:
+            old = RESULTS / study.results
+            (shutil.rmtree if old.is_dir() else lambda file: file.unlink(missing_ok=True))(old)
+        known = {}
+    about = {"version": handful.__version__, "commit": commit}
+    minutes = known.get("cpu_minutes", 0.0)
+    write(name, lock, **about, state="begun", cpu_minutes=minutes)
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+    for command in (*study.measure, *study.render):
+        words = command.replace("DATA", str(data)).split()
+        process = subprocess.Popen([sys.executable, *words], cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        minutes += _seconds(usage) / 60
+        if process.returncode:
+            write(name, lock, **about, state="begun", cpu_minutes=round(minutes, 1))
+            print(f"{name}: {command} ended with {process.returncode}", flush=True)
+            return False
+    write(name, lock, **about, state="whole", cpu_minutes=round(minutes, 1))
+    print(f"{name}: {minutes:.1f} CPU minutes", flush=True)
+    return True
+
+
+def _seconds(usage: resource.struct_rusage) -> float:
+    return usage.ru_utime + usage.ru_stime
+
+
+def check() -> int:
+    """List the studies; return 1 if one is of another version."""
+    known = read()
+    for name in STUDIES:
+        one = known.get(name, {})
+        print(
+            f"{name:14} {one.get('version', 'earlier'):8} {one.get('commit', '')[:7]:8} {one.get('state', ''):6} {one.get('cpu_minutes', '')}"
+        )
+    behind = outdated(handful.__version__)
+    if behind:
+        print(f"not measured with {handful.__version__}: {', '.join(behind)}; run: python tools/measure.py DATA")
+    return bool(behind)
+
+
+def main() -> int:
+    """Measure, or check."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", nargs="?", type=Path, help="folder that holds the data")
+    parser.add_argument("--only", nargs="+", choices=list(STUDIES), default=list(STUDIES))
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--check", action="store_true", help="list the pages by version")
+    given = parser.parse_args()
+    if given.check:
+        return check()
+    if given.data is None:
+        parser.error("name the data, or --check")
+    commit = subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=ROOT, text=True).strip()
+    wanted = [name for name in outdated(handful.__version__) if name in given.only]
+    lock = Lock()
+    one: Callable[[str], bool] = lambda name: run(name, given.data.resolve(), commit, lock)  # noqa: E731
+    with ThreadPoolExecutor(given.processes) as pool:
+        ended = list(pool.map(one, wanted))
+    return int(not all(ended))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
