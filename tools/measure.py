@@ -14,13 +14,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from subprocess import DEVNULL
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -114,33 +114,32 @@ def run(name: str, data: Path, commit: str, lock: Lock) -> bool:
     minutes = known.get("cpu_minutes", 0.0)
     write(name, lock, **about, state="begun", cpu_minutes=minutes)
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-    for command in (*study.measure, *study.render):
-        words = command.replace("DATA", str(data)).split()
-        process = subprocess.Popen([sys.executable, *words], cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)
+    for command in study.measure:
+        process = subprocess.Popen([sys.executable, *_words(command, data)], cwd=ROOT, env=environment, stdout=DEVNULL)
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
-        minutes += _seconds(usage) / 60
+        minutes = round(minutes + (usage.ru_utime + usage.ru_stime) / 60, 1)
         if process.returncode:
-            write(name, lock, **about, state="begun", cpu_minutes=round(minutes, 1))
+            write(name, lock, **about, state="begun", cpu_minutes=minutes)
             print(f"{name}: {command} ended with {process.returncode}", flush=True)
             return False
-    write(name, lock, **about, state="whole", cpu_minutes=round(minutes, 1))
-    print(f"{name}: {minutes:.1f} CPU minutes", flush=True)
+    write(name, lock, **about, state="whole", cpu_minutes=minutes)
+    print(f"{name}: {minutes} CPU minutes", flush=True)
+    for command in study.render:
+        subprocess.run([sys.executable, *_words(command, data)], cwd=ROOT, env=environment, check=True)
     return True
 
 
-def _seconds(usage: resource.struct_rusage) -> float:
-    return usage.ru_utime + usage.ru_stime
+def _words(command: str, data: Path) -> list[str]:
+    return command.replace("DATA", str(data)).split()
 
 
 def check() -> int:
     """List the studies; return 1 if one is of another version."""
     known = read()
     for name in STUDIES:
-        one = known.get(name, {})
-        print(
-            f"{name:14} {one.get('version', 'earlier'):8} {one.get('commit', '')[:7]:8} {one.get('state', ''):6} {one.get('cpu_minutes', '')}"
-        )
+        one = {"version": "earlier", "commit": "", "state": "", "cpu_minutes": ""} | known.get(name, {})
+        print(f"{name:14} {one['version']:8} {one['commit'][:7]:8} {one['state']:6} {one['cpu_minutes']}")
     behind = outdated(handful.__version__)
     if behind:
         print(f"not measured with {handful.__version__}: {', '.join(behind)}; run: python tools/measure.py DATA")
