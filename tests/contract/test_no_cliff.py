@@ -39,12 +39,12 @@ def made_up(
 def worlds() -> dict[str, World]:
     """Catalogues and batches of several shapes, made up and real."""
     bank, rng = load_clinc150(), np.random.default_rng(0)
-    rows = [rng.permutation(np.flatnonzero(bank.labels == 3 * k)) for k in range(50)]
+    rows = [rng.permutation(np.flatnonzero(bank.labels == 6 * k)) for k in range(25)]
     catalogue = np.concatenate([of_class[:5] for of_class in rows])
 
     def sentences(sizes: dict[int, int]) -> World:
         batch = np.concatenate([rows[k][5 : 5 + n] for k, n in sizes.items()])
-        return World(bank.take(catalogue), bank.labels[catalogue] // 3, bank.take(batch), bank.labels[batch] // 3)
+        return World(bank.take(catalogue), bank.labels[catalogue] // 6, bank.take(batch), bank.labels[batch] // 6)
 
     made = {
         "five shots": made_up(0, 20, 16, 5, 0.4, [12, 9, 8]),
@@ -55,9 +55,9 @@ def worlds() -> dict[str, World]:
         "few items": made_up(5, 20, 16, 5, 0.5, [2, 1]),
         "many items": made_up(6, 10, 12, 5, 0.6, [80, 60, 40, 20]),
         "strangers": made_up(7, 20, 24, 5, 0.4, [12, 9, 8], strange=1),
-        "two of many intents": sentences({3: 30, 30: 15}),
-        "many intents": sentences(dict.fromkeys(range(0, 50, 2), 3)),
-        "one intent": sentences({27: 20}),
+        "two of many intents": sentences({3: 30, 15: 15}),
+        "many intents": sentences(dict.fromkeys(range(0, 25, 2), 3)),
+        "one intent": sentences({14: 20}),
     }
     return {
         name: world._replace(X=world.X.astype(float), batch=world.batch.astype(float)) for name, world in made.items()

@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# The product on another Python, in a Debian of its own: bash tools/on_python.sh SUITE FOLDER, as root, with debootstrap.
+#
+# trixie has Python 3.13, sid has 3.14. FOLDER keeps the Debian for the next time. The newest packages that pip finds are
+# installed, without the lock file, and the tests of the product without PyTorch run, and the examples in its docstrings.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+suite=$1 root=$2
+
+if [ ! -x "$root/usr/bin/python3" ]; then
+  debootstrap --variant=minbase --include=python3,python3-venv,ca-certificates "$suite" "$root"
+fi
+# What pip needs to reach its index as it does here: certificates, settings, and folders that they name.
+cp -r /etc/ssl/certs "$root/etc/ssl/"
+settings=$(pip config list | sed -n "s/.*\.\(cert\|index-url\|extra-index-url\|find-links\)='\(.*\)'/\1 = \2/p" | sort -u -t= -k1,1)
+printf '[global]\n%s\n' "$settings" > "$root/etc/pip.conf"
+for folder in $(pip config list | sed -n "s/.*\(index-url\|find-links\)='\(.*\)'/\2/p" | tr ' ' '\n' | sed 's#^file://##' |
+  grep '^/' | sort -u); do
+  mkdir -p "$root$folder"
+  mountpoint -q "$root$folder" || mount --bind "$folder" "$root$folder"
+done
+rm -rf "$root/handful"
+mkdir "$root/handful"
+git archive HEAD | tar -x -C "$root/handful"
+chroot "$root" bash -euc '
+  cd /handful
+  [ -x /venv/bin/python ] || python3 -m venv /venv
+  /venv/bin/python -m pip install --quiet . pytest pyarrow hypothesis
+  /venv/bin/python -m pip list 2>/dev/null | grep -iE "^(numpy|scipy|scikit-learn|pyarrow) "
+  export PYTHONUTF8=0 LC_ALL=C
+  /venv/bin/python -m pytest --quiet --noconftest -p no:cacheprovider -c /dev/null --rootdir "$PWD" tests/light.py
+  /venv/bin/python -m pytest --quiet --noconftest -p no:cacheprovider -c /dev/null --rootdir "$PWD" --doctest-modules \
+    --pyargs handful.engine handful.estimators handful.catalogue handful.reading handful.runs handful.machine
+  /venv/bin/python --version
+'
