@@ -14,7 +14,7 @@ fi
 cp -r /etc/ssl/certs "$root/etc/ssl/"
 settings=$(pip config list | sed -n "s/.*\.\(cert\|index-url\|extra-index-url\|find-links\)='\(.*\)'/\1 = \2/p" | sort -u -t= -k1,1)
 printf '[global]\n%s\n' "$settings" > "$root/etc/pip.conf"
-for folder in $(pip config list | sed -n "s/.*\(index-url\|find-links\)='\(.*\)'/\2/p" | tr ' ' '\n' | sed 's#^file://##' |
+for folder in $(pip config list | sed -n "s/.*\(index-url\|find-links\)='\(.*\)'/\2/p" | tr ' ' '\n' | sed 's#^file://##; s#/simple/*$##' |
   grep '^/' | sort -u); do
   mkdir -p "$root$folder"
   mountpoint -q "$root$folder" || mount --bind "$folder" "$root$folder"
