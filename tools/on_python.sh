@@ -2,7 +2,8 @@
 # The product on another Python, in a Debian of its own: bash tools/on_python.sh SUITE FOLDER, as root, with debootstrap.
 #
 # trixie has Python 3.13, sid has 3.14. FOLDER keeps the Debian for the next time. The newest packages that pip finds are
-# installed, without the lock file, and the tests of the product without PyTorch run, and the examples in its docstrings.
+# installed, without the lock file, and the tests of the product without PyTorch run, those of the model, and the examples in
+# docstrings; with the encoding of a terminal that knows ASCII alone.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 suite=$1 root=$2
@@ -25,11 +26,13 @@ git archive HEAD | tar -x -C "$root/handful"
 chroot "$root" bash -euc '
   cd /handful
   [ -x /venv/bin/python ] || python3 -m venv /venv
-  /venv/bin/python -m pip install --quiet . pytest pyarrow hypothesis
+  /venv/bin/python -m pip install --quiet ".[plots]" pytest pyarrow hypothesis
   /venv/bin/python -m pip list 2>/dev/null | grep -iE "^(numpy|scipy|scikit-learn|pyarrow) "
   export PYTHONUTF8=0 LC_ALL=C
-  /venv/bin/python -m pytest --quiet --noconftest -p no:cacheprovider -c /dev/null --rootdir "$PWD" tests/light.py
-  /venv/bin/python -m pytest --quiet --noconftest -p no:cacheprovider -c /dev/null --rootdir "$PWD" --doctest-modules \
+  run="/venv/bin/python -m pytest --quiet --noconftest -p no:cacheprovider -c /dev/null --rootdir $PWD"
+  $run tests/light.py
+  PYTHONPATH=. $run tests/engine tests/runs tests/machine
+  $run --doctest-modules -k "not hugging_face" \
     --pyargs handful.engine handful.estimators handful.catalogue handful.reading handful.runs handful.machine
   /venv/bin/python --version
 '
