@@ -31,7 +31,7 @@ chroot "$root" bash -euc '
   export PYTHONUTF8=0 LC_ALL=C
   run="/venv/bin/python -m pytest --quiet --noconftest -p no:cacheprovider -c /dev/null --rootdir $PWD"
   $run tests/light.py
-  PYTHONPATH=. $run tests/engine tests/runs tests/machine
+  PYTHONPATH=. $run $(grep -LE "torch|fewshot|_at_hand" tests/engine/test_*.py tests/runs/test_*.py)
   $run --doctest-modules -k "not hugging_face" \
     --pyargs handful.engine handful.estimators handful.catalogue handful.reading handful.runs handful.machine
   /venv/bin/python --version
