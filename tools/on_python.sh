@@ -26,7 +26,7 @@ git archive HEAD | tar -x -C "$root/handful"
 chroot "$root" bash -euc '
   cd /handful
   [ -x /venv/bin/python ] || python3 -m venv /venv
-  /venv/bin/python -m pip install --quiet ".[plots]" pytest pyarrow hypothesis
+  /venv/bin/python -m pip install --quiet ".[plots]" pandas pytest pyarrow hypothesis
   /venv/bin/python -m pip list 2>/dev/null | grep -iE "^(numpy|scipy|scikit-learn|pyarrow) "
   export PYTHONUTF8=0 LC_ALL=C
   run="/venv/bin/python -m pytest --quiet --noconftest -p no:cacheprovider -c /dev/null --rootdir $PWD"
