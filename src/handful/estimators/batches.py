@@ -22,7 +22,7 @@ from handful.estimators.certainty import certainty_of, in_doubt, most_certain
 from handful.estimators.coarse import Coarse
 from handful.estimators.containers import FrameOf, new_frame
 from handful.estimators.context import BatchContexts, Known
-from handful.estimators.diagnostics import diagnose
+from handful.estimators.diagnostics import Diagnostic, diagnose
 from handful.estimators.items import Items
 from handful.estimators.pooling import Pooling
 from handful.estimators.proposals import Proposal
@@ -125,7 +125,6 @@ class Batches:
                 while len(kept) > 1 and sum(len(one.found.probabilities) for one in kept) > most_in_doubt:
                     kept.pop()
         self.in_doubt = {one.place: one.found for one in kept}
-        n_zero = np.bincount(self.contexts.group_of, weights=items.zero, minlength=len(of_groups)).astype(np.int64)
         answer = Answer(
             classes=items.classes,
             codes=codes,
@@ -140,17 +139,7 @@ class Batches:
             unknown_interval=np.array([found.interval for found in of_groups]),
             unknown_reason=items.unknown_reason,
             proposals=tuple(tuple(Proposal.of(group, items.classes) for group in found.groups) for found in of_groups),
-            diagnostics=tuple(
-                diagnose(
-                    items.head,
-                    len(rows),
-                    float(found.confidence.mean()),
-                    n_zero=int(zero),
-                    unknown_share=self.contexts.of_group(place, rows[:0]).unknown_share,
-                    unknown_reason=items.unknown_reason,
-                )
-                for place, (rows, found, zero) in enumerate(zip(self.rows_of, of_groups, n_zero, strict=True))
-            ),
+            diagnostics=self._diagnosed(of_groups),
             groups=names,
             group_of=self.contexts.group_of,
             pooling=self.pooling,
@@ -159,6 +148,21 @@ class Batches:
             frame_of=frame_of,
         )
         return answer if names is not None else answer.at(0)
+
+    def _diagnosed(self, of_groups: list[JointAnswer]) -> tuple[tuple[Diagnostic, ...], ...]:
+        """Say what looks wrong with each group."""
+        n_zero = np.bincount(self.contexts.group_of, weights=self.items.zero, minlength=len(of_groups))
+        return tuple(
+            diagnose(
+                self.items.head,
+                len(rows),
+                float(found.confidence.mean()),
+                n_zero=int(n_zero[place]),
+                unknown_share=self.contexts.of_group(place, rows[:0]).unknown_share,
+                unknown_reason=self.items.unknown_reason,
+            )
+            for place, (rows, found) in enumerate(zip(self.rows_of, of_groups, strict=True))
+        )
 
     def _pool(self) -> None:
         """Label all groups alone, and take what siblings hold as a prior."""
