@@ -11,10 +11,11 @@ from handful.fewshot.training import Recipe
 from handful.fewshot.training.batches import Pictures
 from handful.fewshot.training.run import STATE
 from handful.runs.parts import append_checksum
+from handful.runs.progress import Reporter
 from tests.trainings_at_hand import RECIPE, small_split
 
 pytestmark = pytest.mark.beyond
-HERE = {"accelerator": "cpu", "devices": 1, "precision": "32-true", "workers": 0, "progress": False}
+HERE = {"accelerator": "cpu", "devices": 1, "precision": "32-true", "workers": 0}
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +26,8 @@ def split(tmp_path_factory):
 @pytest.fixture(scope="module")
 def finished(split, tmp_path_factory, on_lightning):
     folder = tmp_path_factory.mktemp("run")
-    assert on_lightning.fit(Pictures(split.base), Pictures(split.validation), RECIPE, folder, **HERE)
+    pictures = Pictures(split.base), Pictures(split.validation)
+    assert on_lightning.fit(*pictures, RECIPE, folder, reporter=Reporter(), **HERE)
     return folder
 
 
@@ -54,9 +56,12 @@ def test_a_finished_run_has_a_checkpoint_a_state_and_a_log(finished, split):
 
 
 def test_without_validation_the_last_epoch_is_kept(split, tmp_path, on_lightning):
-    on_lightning.fit(Pictures(split.base), None, RECIPE, tmp_path, **HERE)
+    seen = []
+    on_lightning.fit(Pictures(split.base), None, RECIPE, tmp_path, reporter=Reporter(seen.append), **HERE)
     kept = Checkpoint.load(tmp_path)
     assert kept.epoch == RECIPE.epochs
+    assert {(one.stage, one.unit) for one in seen} == {("train", "steps")}
+    assert [one.done for one in seen] == list(range(1, seen[0].total + 1))
     assert kept.validation == {}
 
 
@@ -81,7 +86,8 @@ def test_the_best_is_kept_and_remembered_by_a_resumed_training(tmp_path, split, 
 
 
 def test_loading_workers_change_nothing(finished, split, tmp_path, on_lightning):
-    on_lightning.fit(Pictures(split.base), Pictures(split.validation), RECIPE, tmp_path, **{**HERE, "workers": 1})
+    pictures, machine = (Pictures(split.base), Pictures(split.validation)), {**HERE, "workers": 1}
+    on_lightning.fit(*pictures, RECIPE, tmp_path, reporter=Reporter(), **machine)
     one, other = Checkpoint.load(finished), Checkpoint.load(tmp_path)
     assert one.epoch == other.epoch
     assert all(torch.equal(one.weights[name], other.weights[name]) for name in one.weights)
