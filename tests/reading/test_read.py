@@ -7,7 +7,7 @@ import pytest
 
 from handful.errors import BankError
 from handful.reading import read, read_bank
-from handful.reading.read import has_columns
+from handful.reading.read import kind_of
 from tests.banks_at_hand import random_bank
 from tests.items_at_hand import image_bytes, image_folder, zipped
 
@@ -30,10 +30,12 @@ def test_what_has_columns(tmp_path):
     image_folder(tmp_path / "images", 1, 1)
     np.save(tmp_path / "x.npy", np.eye(2))
     for name in ("bank", "images", "x.npy"):
-        assert not has_columns(tmp_path / name)
+        assert not kind_of(tmp_path / name).columns
         with pytest.raises(BankError, match="has no columns, so it has no column 'z'"):
             read(tmp_path / name, features="z")
-    assert all(has_columns(tmp_path / name) for name in ("x.csv", "x.JSONL.gz", "x.parquet", "x.npz", "x.h5ad", "x.pt"))
+    assert all(
+        kind_of(tmp_path / name).columns for name in ("x.csv", "x.JSONL.gz", "x.parquet", "x.npz", "x.h5ad", "x.pt")
+    )
 
 
 @pytest.mark.parametrize(

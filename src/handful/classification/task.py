@@ -26,7 +26,7 @@ from handful.estimators.context import BatchContexts
 from handful.extraction.items import Items, list_items
 from handful.machine.extras import import_extra
 from handful.reading.labels import labelled, with_labels, without_labels
-from handful.reading.read import has_columns, may_have_bad_rows, may_hold_pickles, read_input, refuse_useless
+from handful.reading.read import kind_of, read_input, refuse_useless
 from handful.reading.table import Skipped, Table
 
 # A batch is streamed when `dense_bytes` is larger. Labelling in memory holds several such copies at once.
@@ -147,9 +147,9 @@ def read_inputs(
     if catalogue is None and names is None:
         raise OptionError("give a catalogue of examples, names of the classes, or both; got neither")
     paths = paths_read({}, catalogue=catalogue, batch=batch, names=names, segments=segments)
-    if asked.skip_bad and not any(map(may_have_bad_rows, paths.values())):
+    if asked.skip_bad and not any(kind_of(path).rows for path in paths.values()):
         raise OptionError("no input is a table, so none has rows that cannot be read; leave skip_bad out")
-    if asked.trust_pickle and not any(map(may_hold_pickles, paths.values())):
+    if asked.trust_pickle and not any(kind_of(path).pickles for path in paths.values()):
         raise OptionError("no input file can contain a pickle; leave trust_pickle out")
     named = None if names is None else read_names(Path(names), beside=catalogue is not None, **reading)
     refuse_useless([one for one in (catalogue, batch) if not isinstance(one, Catalogue | None)], asked)
@@ -165,7 +165,7 @@ def read_inputs(
         items = with_segments(items, Path(segments))
     given = {"catalogue": catalogue, "batch": batch}
     tables = {name: one for name, one in (("catalogue", examples), ("batch", items)) if isinstance(one, Table)}
-    takers = [name for name, one in tables.items() if one.vectors is not None and has_columns(given[name])]
+    takers = [name for name, one in tables.items() if one.vectors is not None and kind_of(given[name]).columns]
     if asked.features is not None and not takers and (named is None or named.vectors is None):
         raise OptionError(f"no input is a table of vectors, so none has a column {asked.features!r}; leave it out")
     with_texts = any(one.text for one in tables.values()) or (named is not None and named.texts is not None)

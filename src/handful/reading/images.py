@@ -16,6 +16,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from handful.errors import BankError, FileFormatError
 from handful.machine.extras import install_command
 from handful.reading.contents import DAMAGED_ENTRY, HEIC, IMAGE_SUFFIXES, NOT_READ, FolderFiles, ZipFiles
+from handful.reading.header import Asked
 from handful.reading.table import Table
 
 # The column of the folder that a file lies in.
@@ -80,8 +81,10 @@ def read_image_folder(root: Path) -> Table:
     return _table(names, FolderFiles(root, names), str(root))
 
 
-def read_image_archive(path: Path, archive: Path) -> Table:
+def read_image_archive(path: Path, asked: Asked) -> Table:
     """List the images in a .zip, or below a folder inside it."""
+    archive = archive_above(path)
+    assert archive is not None
     inside = path.relative_to(archive).as_posix()
     prefix = "" if inside == "." else f"{inside}/"
     try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from handful.errors import BankError
 from handful.reading.class_names import is_missing, merged_names, plain_label
 from handful.reading.header import find_column, no_columns
 from handful.reading.parquet import damaged_notes
-from handful.reading.read import in_hand, may_hold_pickles, read
+from handful.reading.read import kind_of, read
 from handful.reading.table import Table
 from handful.shapes import Int
 
@@ -54,7 +53,7 @@ def read_bank(
     >>> read_bank(place).class_names
     ('ant', 'bee')
     """
-    if trust_pickle and (in_hand(path) or not may_hold_pickles(Path(path))):
+    if trust_pickle and not kind_of(path).pickles:
         raise BankError(f"{path} contains no pickle; leave trust-pickle out")
     return labelled(read(path, features=features, trust_pickle=trust_pickle, skip_bad=skip_bad), labels)
 

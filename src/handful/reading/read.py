@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from handful.banks import store
 from handful.banks.bank import FeatureBank
@@ -26,24 +26,40 @@ from handful.reading.spectra import read_mgf, read_msp, read_mzml
 from handful.reading.spreadsheet import book_above, read_spreadsheet
 from handful.reading.table import Table
 
-PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".plk")
-# Readers of files by the ending of their names; text can also be packed, `.csv.gz`.
-READERS: Mapping[str, Callable[[Path, Asked], Table]] = MappingProxyType(
+
+class Kind(NamedTuple):
+    """A kind of file or folder, or what is in hand: its reader, and what it can have.
+
+    `columns` says whether vectors are columns with a name: not in a bank, arrays alone, spectra, or images. `rows` says
+    whether single rows can be unreadable, `header` whether the names of columns are in one of its lines, and `pickles`
+    whether it may contain pickled objects.
+    """
+
+    read: Callable[[Any, Asked], Table]
+    columns: bool = True
+    rows: bool = False
+    header: bool = False
+    pickles: bool = False
+
+
+DELIMITED, PARQUET = Kind(read_delimited, rows=True, header=True), Kind(read_parquet, rows=True)
+# Kinds of files by the ending of their names; text can also be packed, `.csv.gz`.
+KINDS: Mapping[str, Kind] = MappingProxyType(
     {
-        ".csv": read_delimited,
-        ".tsv": read_delimited,
-        ".txt": read_delimited,
-        ".jsonl": read_json_lines,
-        ".xlsx": read_spreadsheet,
-        ".parquet": read_parquet,
-        ".pq": read_parquet,
-        ".npz": read_npz,
-        ".npy": read_npy,
-        ".h5ad": read_cells,
-        ".mgf": read_mgf,
-        ".msp": read_msp,
-        ".mzml": read_mzml,
-        **dict.fromkeys(PICKLES, read_pickle),
+        ".csv": DELIMITED,
+        ".tsv": DELIMITED,
+        ".txt": DELIMITED,
+        ".jsonl": Kind(read_json_lines, rows=True),
+        ".xlsx": Kind(read_spreadsheet, rows=True, header=True),
+        ".parquet": PARQUET,
+        ".pq": PARQUET,
+        ".npz": Kind(read_npz, pickles=True),
+        ".npy": Kind(read_npy, columns=False, pickles=True),
+        ".h5ad": Kind(read_cells),
+        ".mgf": Kind(read_mgf, columns=False, rows=True),
+        ".msp": Kind(read_msp, columns=False, rows=True),
+        ".mzml": Kind(read_mzml, columns=False, rows=True),
+        **dict.fromkeys((".pt", ".pth", ".pkl", ".pickle", ".plk"), Kind(read_pickle, pickles=True)),
     }
 )
 # What to do with files that people often have.
@@ -52,12 +68,6 @@ HINTS = {
     ".json": "write one object per line and call it .jsonl",
 }
 PACKED = (".csv", ".tsv", ".jsonl")
-# Files of which single rows can be unreadable.
-WITH_ROWS = (".csv", ".tsv", ".txt", ".jsonl", ".xlsx", ".parquet", ".pq", ".mgf", ".msp", ".mzml")
-# Files with the names of columns in one of their lines.
-WITH_HEADER = (".csv", ".tsv", ".txt", ".xlsx")
-# Files of which vectors are no column: they are made from something else, or stand alone.
-NO_COLUMNS = (".npy", ".mgf", ".msp", ".mzml")
 
 
 def read(
@@ -125,27 +135,28 @@ def read(
     return _read_checked(path, asked)
 
 
-def _read_checked(path: Any, asked: Asked) -> Table:
-    if in_hand(path):
-        return _with_items(table_in_hand(path, asked), asked.text, Path()).checked(asked.skip_bad)
-    path = Path(path)
-    if (named := asked.features or asked.text) and not has_columns(path):
-        raise no_columns(path, named)
-    if asked.skip_bad and not may_have_bad_rows(path):
-        raise BankError(f"{path} is no table, so it has no rows that cannot be read; leave skip_bad out")
-    return _with_items(_read(path, asked), asked.text, path).checked(asked.skip_bad)
-
-
 def read_input(path: Any, asked: Asked) -> Table:
     """Read one of several inputs: what its kind of file cannot have is meant for the others."""
-    if not has_columns(path):
+    kind = kind_of(path)
+    asked = asked._replace(skip_bad=asked.skip_bad and kind.rows)
+    if not kind.columns:
         asked = asked._replace(features=None, text=None)
-    if not takes_sheet(path):
-        asked = asked._replace(sheet=None)
-    if not has_header(path):
+    if not kind.header:
         asked = asked._replace(header_row=None)
-    bad = asked.skip_bad and not in_hand(path) and may_have_bad_rows(Path(path))
-    return _read_checked(path, asked._replace(skip_bad=bad))
+    return _read_checked(path, asked if takes_sheet(path) else asked._replace(sheet=None))
+
+
+def _read_checked(path: Any, asked: Asked) -> Table:
+    kind, folder = kind_of(path), Path()
+    if not in_hand(path):
+        path = folder = Path(path)
+        if (named := asked.features or asked.text) and not kind.columns:
+            raise no_columns(path, named)
+        if asked.skip_bad and not kind.rows:
+            raise BankError(f"{path} is no table, so it has no rows that cannot be read; leave skip_bad out")
+        if archive_above(path) is None and not (book_above(path) or path).exists():
+            raise absent(path, BankError)
+    return _with_items(kind.read(path, asked), asked.text, folder).checked(asked.skip_bad)
 
 
 def in_hand(value: Any) -> bool:
@@ -153,13 +164,26 @@ def in_hand(value: Any) -> bool:
     return not isinstance(value, (str, os.PathLike))
 
 
-def has_columns(path: Any) -> bool:
-    """Tell whether vectors are columns with a name: not in a bank, arrays alone, spectra, or images."""
+def kind_of(path: Any) -> Kind:
+    """Tell the kind of a file by its ending, and that of a folder by the files in it."""
     if in_hand(path):
-        return has_names(path)
+        return Kind(table_in_hand, columns=has_names(path))
     path = Path(path)
-    ending = _ending(path)
-    return bool(parquet_files(path)) if ending is None else ending not in NO_COLUMNS
+    ending = path.suffix.lower()
+    if archive_above(path) is not None:
+        return Kind(read_image_archive, columns=False)
+    if ending == ".gz":
+        packed = Path(path.stem).suffix.lower()
+        return KINDS[packed] if packed in PACKED else Kind(_refuse, columns=False)
+    if book_above(path) is not None:
+        return KINDS[".xlsx"]
+    if not path.is_dir():
+        return KINDS.get(ending) or Kind(_refuse, columns=False)
+    if store.is_bank(path):
+        return Kind(_read_bank, columns=False)
+    if (path / "features.npy").exists():
+        return Kind(read_array_folder, columns=False, pickles=True)
+    return PARQUET if parquet_files(path) else Kind(_read_images, columns=False)
 
 
 def refuse_useless(inputs: Sequence[Any], asked: Asked) -> None:
@@ -169,8 +193,9 @@ def refuse_useless(inputs: Sequence[Any], asked: Asked) -> None:
     called = " and ".join("what is in hand" if in_hand(one) else str(one) for one in inputs)
     if asked.sheet is not None and not any(map(takes_sheet, inputs)):
         raise OptionError(f"a sheet is for an .xlsx file whose path names none; got {called}: leave sheet out")
-    if asked.header_row is not None and not any(map(has_header, inputs)):
-        raise OptionError(f"header_row is for {', '.join(WITH_HEADER)} files; got {called}: leave it out")
+    if asked.header_row is not None and not any(kind_of(one).header for one in inputs):
+        endings = ", ".join(ending for ending, kind in KINDS.items() if kind.header)
+        raise OptionError(f"header_row is for {endings} files; got {called}: leave it out")
     if asked.header_row is not None and asked.header_row < 1:
         raise OptionError(
             f"lines are counted from 1, so header_row cannot be {asked.header_row}; it is that of the names"
@@ -182,66 +207,24 @@ def takes_sheet(path: Any) -> bool:
     return not in_hand(path) and book_above(Path(path)) == Path(path)
 
 
-def has_header(path: Any) -> bool:
-    """Tell whether the names of columns are in a line of a file."""
-    return not in_hand(path) and _ending(Path(path)) in WITH_HEADER
-
-
-def may_hold_pickles(path: Path) -> bool:
-    """Tell whether a file is a pickle, or holds arrays, which can be pickled objects."""
-    arrays = (path / "features.npy").exists() and not store.is_bank(path)
-    return arrays or _ending(path) in {*PICKLES, ".npz", ".npy"}
-
-
-def may_have_bad_rows(path: Path) -> bool:
-    """Tell whether single rows of a file can be unreadable: those of tables and of spectra, not of arrays or images."""
-    ending = _ending(path)
-    return bool(parquet_files(path)) if ending is None else ending in WITH_ROWS
-
-
-def _ending(path: Path) -> str | None:
-    """Return the ending that tells the kind of a file; None for folders, archives and unknown files."""
-    endings = [ending.lower() for ending in path.suffixes]
-    if endings[-1:] == [".gz"]:
-        return next((ending for ending in endings[-2:-1] if ending in PACKED), None)
-    if book_above(path) is not None:
-        return ".xlsx"
-    return endings[-1] if endings and endings[-1] in READERS and not path.is_dir() else None
-
-
-def _read(path: Path, asked: Asked) -> Table:
-    ending = _ending(path)
-    archive = archive_above(path)
-    if archive is not None:
-        return read_image_archive(path, archive)
-    if not (book_above(path) or path).exists():
-        raise absent(path, BankError)
-    if path.is_dir():
-        return _read_folder(path, asked)
-    if ending is None:
-        raise BankError(
-            f"{path} is of an unknown kind{_hint(path)}; known are folders, .zip, {', '.join(READERS)}; for anything "
-            "else, load the arrays and use FeatureBank.from_arrays"
-        )
-    return READERS[ending](path, asked)
-
-
-def _hint(path: Path) -> str:
-    """Say what to do about a file whose kind people often have; empty if nothing is known about it."""
+def _refuse(path: Path, asked: Asked) -> Table:
+    """Refuse a file of an unknown kind; say what to do about those that people often have."""
     ending = path.suffix.lower()
+    hint = f": {HINTS[ending]}" if ending in HINTS else ""
     if ending in IMAGE_SUFFIXES or ending in NOT_READ:
-        return ": a single image; give the folder that it is in"
-    return f": {HINTS[ending]}" if ending in HINTS else ""
+        hint = ": a single image; give the folder that it is in"
+    raise BankError(
+        f"{path} is of an unknown kind{hint}; known are folders, .zip, {', '.join(KINDS)}; for anything else, load the "
+        "arrays and use FeatureBank.from_arrays"
+    )
 
 
-def _read_folder(path: Path, asked: Asked) -> Table:
-    if store.is_bank(path):
-        bank = FeatureBank.load(path)
-        return Table(str(path), bank.n_rows, vectors=bank.features, bank=bank, provenance=bank.provenance)
-    if (path / "features.npy").exists():
-        return read_array_folder(path, asked)
-    if parquet_files(path):
-        return read_parquet(path, asked)
+def _read_bank(path: Path, asked: Asked) -> Table:
+    bank = FeatureBank.load(path)
+    return Table(str(path), bank.n_rows, vectors=bank.features, bank=bank, provenance=bank.provenance)
+
+
+def _read_images(path: Path, asked: Asked) -> Table:
     if not any(path.iterdir()):
         raise BankError(f"{path} is an empty folder; check the path")
     if not image_names(file.relative_to(path).as_posix() for file in path.rglob("*")):
