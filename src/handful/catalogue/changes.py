@@ -256,17 +256,16 @@ def _with_few_previews(catalogue: Catalogue) -> Catalogue:
     return catalogue.with_record(few)
 
 
-def refuse_other_length(catalogue: Catalogue, dim: int, whose: str) -> None:
-    """Refuse vectors that are not as long as those of the catalogue."""
-    if dim != catalogue.dim:
-        raise BankError(
-            f"vectors of the catalogue have {catalogue.dim} numbers, {whose} {dim}; both must come from the same "
-            "backbone"
-        )
+def other_length(catalogue: Catalogue, dim: int, whose: str) -> BankError:
+    """Return the error for vectors that are not as long as those of the catalogue."""
+    return BankError(
+        f"vectors of the catalogue have {catalogue.dim} numbers, {whose} {dim}; both must come from the same backbone"
+    )
 
 
 def _check_fits(catalogue: Catalogue, dim: int, backbone: str) -> None:
-    refuse_other_length(catalogue, dim, "the new ones")
+    if dim != catalogue.dim:
+        raise other_length(catalogue, dim, "the new ones")
     made_by = catalogue.record.backbone
     if made_by and backbone and made_by != backbone:
         raise BankError(

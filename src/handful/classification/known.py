@@ -14,7 +14,7 @@ import numpy.typing as npt
 from handful.classification.batch import Batch
 from handful.classification.corrections import Corrections, given_to_rows, labels_of, read_corrections
 from handful.errors import FileFormatError, OptionError
-from handful.estimators.context import Known, refuse_unknown
+from handful.estimators.context import Known, no_argument
 from handful.estimators.given import new_class_names
 from handful.estimators.unknown_share import UnknownShare
 from handful.exchange.species import TAXONOMY, read_candidates, read_coarse, read_weights, taxa
@@ -80,7 +80,8 @@ class KnownFiles(TypedDict, total=False):
 
 def columns_named(known: KnownFiles) -> tuple[str, ...]:
     """Return the columns of the batch that are named."""
-    refuse_unknown(known, KnownFiles)
+    if unknown := set(known) - set(KnownFiles.__annotations__):
+        raise no_argument(min(unknown), KnownFiles)
     asked = [known.get("sequence"), known.get("pool"), known.get("order")]
     return tuple(name for one in asked if one is not None and not isinstance(one, bool) for name in _names(one))
 

@@ -35,7 +35,7 @@ from handful import large
 from handful.arguments import takes
 from handful.banks import FeatureBank
 from handful.catalogue import Catalogue, Source
-from handful.catalogue.changes import refuse_other_length
+from handful.catalogue.changes import other_length
 from handful.classification.batch import CELLS, Batch, Reading, extracted
 from handful.classification.known import KnownFiles, new_labels
 from handful.classification.labelled import MOST_EXPLAINED, Classified, Shown
@@ -262,7 +262,8 @@ def embed(task: Task, work: PathLike, *, on_progress: Listener | None = None) ->
         return Fitted(task, None, tuple(bank.class_names), bank, batch, rows, skipped)
     catalogue, classes = _fitted(examples, task)
     fitted = Fitted(task, catalogue, classes, bank, batch, rows, skipped)
-    refuse_other_length(catalogue, fitted.points.shape[1], "those of the batch")
+    if fitted.points.shape[1] != catalogue.dim:
+        raise other_length(catalogue, fitted.points.shape[1], "those of the batch")
     return fitted
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from handful.catalogue import Catalogue
-from handful.catalogue.changes import refuse_other_length
+from handful.catalogue.changes import other_length
 from handful.classification.batch import Reading, asked_of
 from handful.errors import BankError, LabelError, OptionError
 from handful.extraction.items import list_items
@@ -145,7 +145,8 @@ def with_names(
     own = np.array(positions, dtype=np.int64)[codes]
     if examples is None:
         return Catalogue.of_names(vectors, own), tuple(every)
-    refuse_other_length(examples, vectors.shape[1], "those of the names")
+    if vectors.shape[1] != examples.dim:
+        raise other_length(examples, vectors.shape[1], "those of the names")
     return examples.with_names(vectors, own), tuple(every)
 
 

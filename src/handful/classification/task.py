@@ -152,12 +152,10 @@ def read_inputs(
     if asked.trust_pickle and not any(kind_of(path).pickles for path in paths.values()):
         raise OptionError("no input file can contain a pickle; leave trust_pickle out")
     named = None if names is None else read_names(Path(names), beside=catalogue is not None, **reading)
+    examples: Table | Catalogue | None = load_catalogue(catalogue) if is_catalogue(catalogue) else catalogue
     refuse_useless([one for one in (catalogue, batch) if not isinstance(one, Catalogue | None)], asked)
-    examples: Table | Catalogue | None
-    if catalogue is None or isinstance(catalogue, Catalogue):
-        examples = catalogue
-    else:
-        examples = load_catalogue(catalogue) if is_catalogue(catalogue) else read_input(catalogue, asked)
+    if examples is not None and not isinstance(examples, Catalogue):
+        examples = read_input(catalogue, asked)
     items = read_input(batch, asked)
     if segments is not None:
         if items.vectors is None:

@@ -87,19 +87,16 @@ class Known(TypedDict, total=False):
     expect_unknown: Any
 
 
-def refuse_unknown(known: Mapping[str, Any], entries: type) -> None:
-    """Refuse arguments that are no entries of `Known`, or of another TypedDict of what is known."""
-    unknown = set(known) - set(entries.__annotations__)
-    if unknown:
-        raise OptionError(
-            f"there is no argument {min(unknown)!r}; what is known about a batch is given as "
-            f"{', '.join(entries.__annotations__)}"
-        )
+def no_argument(name: str, entries: type) -> OptionError:
+    """Return the error for an argument that is no entry of `Known`, or of another TypedDict of what is known."""
+    listed = ", ".join(entries.__annotations__)
+    return OptionError(f"there is no argument {name!r}; what is known about a batch is given as {listed}")
 
 
 def checked(known: Mapping[str, Any]) -> Known:
     """Refuse arguments that do not exist; what is None is left out, and so is `pool=False`."""
-    refuse_unknown(known, Known)
+    if unknown := set(known) - set(Known.__annotations__):
+        raise no_argument(min(unknown), Known)
     left_out = {name for name, value in known.items() if value is None or (name == "pool" and value is False)}
     return cast(Known, {name: value for name, value in known.items() if name not in left_out})
 
