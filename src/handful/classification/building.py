@@ -126,6 +126,9 @@ def build_catalogue(
     >>> made = build_catalogue(folder / "animals.npz", folder / "animals.handful")
     >>> made.classes.tolist(), made.record.sources[1].file
     (['cat', 'dog', 'fox'], 'animals.npz')
+    >>> np.savez(folder / "more.npz", features=np.eye(3)[:2] + 0.1, labels=["cat", "dog"])
+    >>> add_to_catalogue(folder / "animals.handful", folder / "more.npz", person="Ada").n_added
+    2
     """
     refuse_overwriting({"examples": examples}, {"catalogue": out})
     with bars("build the catalogue", on_progress) as listener:
@@ -219,15 +222,6 @@ def add_to_catalogue(
     -------
     Added
         The catalogue, and how many examples were added.
-
-    Examples
-    --------
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> np.savez(folder / "animals.npz", features=np.eye(3), labels=["cat", "dog", "fox"])
-    >>> _ = build_catalogue(folder / "animals.npz", folder / "animals.handful")
-    >>> np.savez(folder / "more.npz", features=np.eye(3)[:2] + 0.1, labels=["cat", "dog"])
-    >>> add_to_catalogue(folder / "animals.handful", folder / "more.npz", person="Ada").n_added
-    2
     """
     there, file = load_catalogue(catalogue), Path(said)
     backbone = there.record.backbone.partition(", weights ")[0]
