@@ -18,7 +18,7 @@ from handful.arguments import counted, whole
 from handful.errors import LabelError, OptionError
 from handful.estimators.certainty import SURE, in_doubt
 from handful.estimators.coarse import Coarse
-from handful.estimators.containers import FrameOf, new_frame
+from handful.estimators.containers import FrameOf, new_frame, rows_by_group
 from handful.estimators.pooling import Pooling
 from handful.estimators.summary import notes_on, summary_of
 from handful.extraction.decode import picture_of
@@ -378,9 +378,7 @@ class Answer:
     @cached_property
     def rows_of(self) -> list[Int[np.ndarray, "row"]]:
         """Rows of each group; of all items without groups."""
-        if self.group_of is None:
-            return [np.arange(len(self.codes))]
-        return np.split(np.argsort(self.group_of, kind="stable"), np.cumsum(self.sizes)[:-1])
+        return [np.arange(len(self.codes))] if self.group_of is None else rows_by_group(self.group_of)
 
     def top(self, k: int = 3) -> Top:
         """Return the k most probable classes of every item, with their probabilities.

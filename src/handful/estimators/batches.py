@@ -20,7 +20,7 @@ from handful.engine.model import JointAnswer
 from handful.estimators.answer import Answer, best_two
 from handful.estimators.certainty import certainty_of, in_doubt, most_certain
 from handful.estimators.coarse import Coarse
-from handful.estimators.containers import FrameOf, new_frame
+from handful.estimators.containers import FrameOf, new_frame, rows_by_group
 from handful.estimators.context import BatchContexts, Known
 from handful.estimators.diagnostics import Diagnostic, diagnose
 from handful.estimators.items import Items
@@ -174,9 +174,3 @@ class Batches:
         prior, self.pooling = self.contexts.siblings.prior(counts, labels, self.contexts.prior)
         self.contexts = copy(self.contexts)  # the caller's stays as it is
         self.contexts.prior = prior
-
-
-def rows_by_group(group_of: Int[np.ndarray, "item"]) -> list[Int[np.ndarray, "some"]]:
-    """Rows of each group; groups are counted from zero."""
-    order, sizes = np.argsort(group_of, kind="stable"), np.bincount(group_of)
-    return np.split(order, np.cumsum(sizes)[:-1])

@@ -203,3 +203,9 @@ def places_in(values: npt.NDArray[Any], argument: str) -> tuple[npt.NDArray[Any]
     except LabelError as error:
         kinds = ", ".join(sorted({type(value).__name__ for value in values.tolist()}))
         raise TaskError(f"{argument} must have values of one kind, such as text or numbers, got {kinds}") from error
+
+
+def rows_by_group(group_of: Int[np.ndarray, "item"]) -> list[Int[np.ndarray, "some"]]:
+    """Rows of each group; groups are counted from zero."""
+    order, sizes = np.argsort(group_of, kind="stable"), np.bincount(group_of)
+    return np.split(order, np.cumsum(sizes)[:-1])
