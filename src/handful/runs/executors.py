@@ -13,7 +13,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from handful.errors import ClusterError, HandfulError, OptionError
 from handful.machine.extras import import_extra
@@ -28,6 +28,7 @@ TASKS_PER_CORE = 2
 Result = TypeVar("Result")
 
 
+@runtime_checkable
 class Executor(Protocol):
     """Calls a function for every task, and yields the results as they are ready; stops when it is closed.
 

@@ -15,7 +15,7 @@ from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
 from html import escape
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 # Seconds after which work is long enough to be shown, and between two pictures of it.
 LONG, BETWEEN = 1.5, 0.2
@@ -144,6 +144,7 @@ def silent() -> Iterator[None]:
         _drawing.reset(token)
 
 
+@runtime_checkable
 class _Canvas(Protocol):
     """Where bars are drawn."""
 
