@@ -152,15 +152,16 @@ def item_data(classified: Classified, on_page: Int[np.ndarray, "some"], title: s
 
 
 def map_data(classified: Classified, on_page: Int[np.ndarray, "some"]) -> dict[str, Any] | None:
-    """Return the places of items and examples on the map of `Answer.plot_map`; None without vectors."""
+    """Return the places of items and examples on the map of `Answer.plot_map`, one unit wide; None without vectors."""
     if classified.batches is None:
         return None
     found = batch_map(classified.answer, classified.batches.items, on_page)
     some = slice(None, None, 1 + len(found.codes) // MOST_ON_MAP)
+    wide = float(np.ptp(found.items, axis=0).max()) or 1.0
     return {
         "classes": found.classes.tolist(),
-        "items": rounded(found.items, 2),
-        "examples": rounded(found.examples[some], 2),
+        "items": rounded(found.items / wide),
+        "examples": rounded(found.examples[some] / wide),
         "codes": found.codes[some].tolist(),
     }
 
