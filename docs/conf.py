@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 import subprocess
 import sys
@@ -59,7 +60,7 @@ highlight_language = "commands"  # what a page does not call Python is for a ter
 default_role = "literal"  # a docstring means code by backticks
 rst_epilog = r".. |Q| replace:: \|Q\|"  # and a size by bars
 templates_path = ["_templates"]
-source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+source_suffix = {".md": "markdown", ".rst": "restructuredtext", ".ipynb": "markdown"}
 
 html_theme = "pydata_sphinx_theme"
 html_title = "handful"
@@ -154,6 +155,32 @@ def draw_architecture(app: Sphinx) -> None:
     subprocess.run([sys.executable, str(tools / "draw_architecture.py")], check=True, capture_output=True)
 
 
+def notebook_as_page(app: Sphinx, docname: str, content: list[str]) -> None:
+    """Write a notebook as Markdown: its text, code, and what `tools/run_notebooks.py` has kept of its output."""
+    if not docname.startswith("learn/notebooks/") or docname.endswith("README"):
+        return
+    parts = []
+    for cell in json.loads(content[0])["cells"]:
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "markdown":
+            parts.append(source)
+            continue
+        # A line for Jupyter is a command.
+        parts.append(f"```\n{source[1:]}\n```" if source.startswith("%") else f"```python\n{source}\n```")
+        for output in cell["outputs"]:
+            forms = {kind: "".join(lines) for kind, lines in output.get("data", {"text": output.get("text")}).items()}
+            if "image/png" in forms:
+                picture = (
+                    f"<img alt='The picture that this code draws' src='data:image/png;base64,{forms['image/png']}'>"
+                )
+                parts.append(f"```{{raw}} html\n<p class='output'>{picture}</p>\n```")
+            elif "text/html" in forms:
+                parts.append(f"```{{raw}} html\n<div class='output'>{forms['text/html']}</div>\n```")
+            else:
+                parts.append(f"```text\n{forms['text']}```")
+    content[0] = "\n\n".join(parts)
+
+
 class Commands(RegexLexer):
     """Words of a command line, each in one piece, so that a narrow screen breaks lines between them only."""
 
@@ -246,6 +273,7 @@ def setup(app: Sphinx) -> None:
     app.add_lexer("commands", Commands)
     # By default signatures in lists of names cannot break between parameters, so a phone breaks them within words.
     app.add_node(autosummary_table, override=True, html=(nothing, nothing))
+    app.connect("source-read", notebook_as_page)
     app.connect("doctree-read", fit_pages)
     app.connect("autodoc-skip-member", skip_fields)
     app.connect("builder-inited", gather_changes, priority=1)

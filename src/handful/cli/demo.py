@@ -60,7 +60,7 @@ td i { display: block; height: 5px; border-radius: 3px; background: var(--in); m
 .absent td:first-child, .wrong { color: var(--out) } .absent i { background: var(--out) }
 pre { background: var(--soft); border-radius: 8px; padding: .8rem 1rem; white-space: pre-wrap }
 pre span { white-space: nowrap }
-@media (max-width: 480px) { th, td { font-size: .86rem; padding: .25rem .3rem } }
+@media (max-width: 480px) { th, td { font-size: .86rem; padding: .25rem .3rem } .words th:first-child { width: 26% } }
 """
 
 
