@@ -167,7 +167,8 @@ class TaskBatch:
     @cached_property
     def magnitude(self) -> Float[Tensor, "task"]:
         """Largest absolute value of each task, over support and query, without padding."""
-        of_support, of_query = (self.zeroed(name).abs().amax((-2, -1)) for name in ("support", "query"))
+        ends = [self.zeroed(name).flatten(1).aminmax(dim=1) for name in ("support", "query")]
+        of_support, of_query = (torch.maximum(high, -low) for low, high in ends)
         return torch.maximum(of_support, of_query)
 
     def present(self, name: str) -> Bool[Tensor, "#task row"]:
