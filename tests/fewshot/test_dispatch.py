@@ -40,8 +40,9 @@ def test_chunks_are_equally_large(monkeypatch):
 
 def test_the_task_is_named_with_its_magnitude_and_what_to_do():
     task = random_task(0, dtype=torch.float32)
-    task.support[1] *= 1e20
-    with pytest.raises(TaskError, match=r"features of task 1 are .*e\+20, .*; apply transform\('l2', task\) first"):
+    task.support[1] *= 1e12
+    sentence = r"vectors of task 1 have lengths of up to .*e\+1.*; apply transform\('l2', task\) first"
+    with pytest.raises(TaskError, match=sentence):
         fewshot.solve("roll_call", task)
 
 

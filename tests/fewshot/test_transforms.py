@@ -112,7 +112,7 @@ def test_features_beyond_the_range_of_their_type_are_refused():
     task = random_task(3, dtype=torch.float32)
     for factor in (1e-42, 1e20):
         with pytest.raises(
-            TaskError, match=r"features of task 0 are .*; multiply all features by a number that brings"
+            TaskError, match=r"vectors of task 0 have lengths .*; multiply all features by a number that brings"
         ):
             fewshot.transform("l2", task.with_features(task.support * factor, task.query * factor))
 

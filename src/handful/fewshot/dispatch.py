@@ -63,7 +63,7 @@ def solve(method: str | Method, task: TaskBatch, **options: object) -> Solution:
     if bool(missing.any()):
         t = int(missing.nonzero()[0])
         raise TaskError(
-            f"task {t} has no finite answer: with these options, features of up to {float(task.magnitude[t]):.2g} "
+            f"task {t} has no finite answer: with these options, vectors of length {float(task.magnitude[t]):.2g} "
             f"exceed the range of {task.dtype}; {advice} that brings them near one"
         )
     return solution

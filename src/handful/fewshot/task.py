@@ -166,10 +166,13 @@ class TaskBatch:
 
     @cached_property
     def magnitude(self) -> Float[Tensor, "task"]:
-        """Largest absolute value of each task, over support and query, without padding."""
-        ends = [self.zeroed(name).flatten(1).aminmax(dim=1) for name in ("support", "query")]
-        of_support, of_query = (torch.maximum(high, -low) for low, high in ends)
-        return torch.maximum(of_support, of_query)
+        """Length of the longest vector of each task, of support and query; its largest number if squares underflow."""
+
+        def longest(name: str) -> Float[Tensor, "#task"]:
+            lengths = torch.linalg.vector_norm(getattr(self, name), dim=-1).where(self.present(name), 0).amax(-1)
+            return lengths if bool((lengths > 0).all()) else self.zeroed(name).abs().amax((-2, -1))
+
+        return torch.maximum(longest("support"), longest("query"))
 
     def present(self, name: str) -> Bool[Tensor, "#task row"]:
         """Return True where a row of `support` or `query` is real, and not padding."""

@@ -25,7 +25,7 @@ from handful.shapes import Float
 
 # Exponent and offset of PT-MAP's power transform, as its authors published them.
 POWER, POWER_OFFSET = 0.5, 1e-6
-# A task whose largest number is in this range is not rescaled.
+# A task whose longest vector is in this range is not rescaled.
 SMALLEST, LARGEST = 2.0**-12, 2.0**12
 # Room for temperatures and for sums over points and dimensions when features are raised to their fourth power.
 HEADROOM = 100
@@ -186,7 +186,7 @@ def refuse_magnitudes(task: TaskBatch, least: float, advice: str) -> None:
     if bool(wrong.any()):
         t = int(wrong.nonzero()[0])
         raise TaskError(
-            f"the features of task {t} are numbers of up to {float(task.magnitude[t]):.2g}, but numbers between "
+            f"the vectors of task {t} have lengths of up to {float(task.magnitude[t]):.2g}, but lengths between "
             f"{least:.2g} and {most:.2g} are needed to compute in {task.dtype}; {advice} that brings them near one"
         )
 
