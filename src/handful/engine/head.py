@@ -47,6 +47,7 @@ from handful.engine.linear import (
     nearest_classes,
 )
 from handful.engine.names import USUAL_NAME_WEIGHT, HeadRows, NameVectors, Train
+from handful.machine.threads import one_thread
 from handful.runs.progress import Reporter
 
 # Inverse ridge for rows of unit length; divided by the mean squared norm of the rows.
@@ -148,6 +149,7 @@ class LinearHead:
         return cls(weights / t, offsets / t, means, mass, spread, t, wrong_share, confidence, examples)
 
 
+@one_thread()  # many wait for one another on a busy machine, a hundred times as long as one takes
 def fit_head(
     points: Floats,
     codes: Ints,
@@ -222,6 +224,7 @@ def _reported(train: Train, report: Callable[[int], None]) -> Train:
     return trained
 
 
+@one_thread()
 def update_head(
     before: LinearHead, classes: Ints, points: Floats, codes: Ints, n_classes: int, n_known: int, square_norm: float
 ) -> LinearHead | None:

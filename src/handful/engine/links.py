@@ -61,11 +61,7 @@ class Anchors(NamedTuple):
 
     @classmethod
     def of(
-        cls,
-        points: Floats,
-        centre: Floats,
-        pair_odds: tuple[float, float],
-        fixed_unknown: Floats | None = None,
+        cls, points: Floats, centre: Floats, pair_odds: tuple[float, float], fixed_unknown: Floats | None = None
     ) -> Anchors:
         """Make anchors of items [..., item, dim]; b is estimated from all pairs of them."""
         fixed_unknown = np.full(points.shape[:-1], np.nan) if fixed_unknown is None else fixed_unknown
@@ -224,9 +220,7 @@ def _pair_log_odds(odds: Floats) -> Floats:
     more = more.reshape(*odds.shape[:-2], -1)
     chance = np.full(odds.shape[:-2], 0.1)
     for _ in range(12 if len(each) > 1 else 0):
-        ratio = more * chance[..., None].astype(more.dtype)
-        ratio += 1
-        np.divide(more, ratio, out=ratio)
+        ratio = more / (1 + chance[..., None].astype(more.dtype) * more)
         curvature = (ratio[..., None, :] @ ratio[..., None])[..., 0, 0]
         step = ratio.sum(-1, dtype=np.float64) / np.maximum(curvature, np.finfo(more.dtype).tiny)
         # At most half of the way to either end, so that no step leaves the interval.

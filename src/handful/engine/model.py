@@ -371,12 +371,7 @@ class JointAnswer:
 
     @classmethod
     def of(
-        cls,
-        labels: ItemLabels,
-        summary: BatchSummary,
-        prior_weight: PerBatch,
-        none: Bools,
-        batch: tuple[int, ...] = (),
+        cls, labels: ItemLabels, summary: BatchSummary, prior_weight: PerBatch, none: Bools, batch: tuple[int, ...] = ()
     ) -> JointAnswer:
         """Make that of one batch of a stack, or of a single batch."""
         low, high = summary.interval[batch]
@@ -466,7 +461,8 @@ class Decision:
         joint, others = joint_posterior(posterior, self.samples, self.n_classes)
         unknown, joint_weight = np.where(items.none, 1.0, np.nan), 1 - self.samples.alone_weight[..., None]
         if self.unknown_posterior is not None:
-            unknown = self.unknown(items, self.unknown_evidence(items, joint, self.dots(items), linked))
+            evidence = self.unknown_evidence(items, joint, self.dots(items), linked)
+            unknown = _unknown(items, evidence, self.unknown_posterior.of_items(evidence.t, evidence.sizes))
             joint_weight = joint_weight * (1 - unknown)  # an item of no class is labelled alone
         alone = (1 - joint_weight).astype(joint.dtype)
         columns = self.samples.columns
@@ -530,20 +526,6 @@ class Decision:
         t = model.statistic((away**2).sum(-1) - (head.spread or 0.0) / others, scores)
         return np.where(alone, 0, t), np.where(alone, 0.0, 1.0)
 
-    def unknown(self, items: BatchItems, evidence: UnknownEvidence) -> Floats:
-        """Chance of each item to belong to no class, [..., item].
-
-        It shares its class with an item that is known to have none, with one that is known to have one, or with
-        neither of them; then only its own evidence counts.
-        """
-        assert self.unknown_posterior is not None
-        with_unknown = evidence.with_unknown * (1 - evidence.with_known)
-        with_known = evidence.with_known * (1 - evidence.with_unknown)
-        neither = (1 - evidence.with_unknown) * (1 - evidence.with_known)
-        unknown = with_unknown + neither * self.unknown_posterior.of_items(evidence.t, evidence.sizes)
-        unknown /= np.maximum(with_unknown + with_known + neither, 1e-3)
-        return np.asarray(np.where(items.unlabelled, unknown, items.none))
-
     def distance_ratio(self, items: BatchItems, joint: Floats, dots: Floats) -> PerBatch:
         """Squared distance from its class that a quarter of the items keeps, by that of left-out examples, [...]."""
         unlabelled, model = items.unlabelled, self.reference.unknown_model
@@ -564,6 +546,19 @@ class Decision:
         """Shares of the candidate classes, by the labels of each item, [..., item, column]."""
         own = joint * self.samples.valid[..., None, :]
         return np.asarray(own / np.maximum(own.sum(-1, keepdims=True), np.finfo(own.dtype).tiny))
+
+
+def _unknown(items: BatchItems, evidence: UnknownEvidence, unknown: Floats) -> Floats:
+    """Chance of each item to belong to no class, [..., item], from that by its own evidence.
+
+    It shares its class with an item that is known to have none, with one that is known to have one, or with neither of
+    them; then only its own evidence counts.
+    """
+    with_unknown = evidence.with_unknown * (1 - evidence.with_known)
+    with_known = evidence.with_known * (1 - evidence.with_unknown)
+    neither = (1 - evidence.with_unknown) * (1 - evidence.with_known)
+    unknown = (with_unknown + neither * unknown) / np.maximum(with_unknown + with_known + neither, 1e-3)
+    return np.asarray(np.where(items.unlabelled, unknown, items.none))
 
 
 def decide(items: BatchItems) -> tuple[Decision, Floats]:
@@ -587,8 +582,9 @@ def _decided(items: BatchItems) -> tuple[Decision, Floats, ItemPosterior]:
     if model is not None:
         evidence = at.unknown_evidence(items, joint, dots)
         each = evidence._replace(weights=evidence.weights / items.copies)
-        at = replace(at, unknown_posterior=UnknownPosterior.of(model, each, items.context.unknown_share))
-        weights = np.maximum(1 - at.unknown(items, evidence) ** 2, 1e-3)  # a batch of unknown items is still a batch
+        at = replace(at, unknown_posterior=(of := UnknownPosterior.of(model, each, items.context.unknown_share)))
+        # A batch of unknown items is still a batch.
+        weights = np.maximum(1 - _unknown(items, evidence, of.of_evidence) ** 2, 1e-3)
         if (weights < 1).any():
             unknown = (1 / weights - 1) * mean_likelihood(posterior, at.samples, at.n_classes)
             again = _tilted(items, weights)

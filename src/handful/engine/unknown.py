@@ -47,6 +47,7 @@ from handful.engine.head import LinearHead
 from handful.engine.left_out import FEWEST_LEFT_OUT, Floats, Ints
 from handful.engine.linear import class_sums, logistic_line
 from handful.engine.links import find_copies
+from handful.machine.threads import one_thread
 
 # Share of the variance of t that all items of a class have in common: that of a group does not fall below it.
 COMMON = 0.1
@@ -82,6 +83,7 @@ class UnknownModel(NamedTuple):
         return np.asarray((distances - d) / of_d - (scores - s) / of_s)
 
 
+@one_thread()
 def fit_unknown_model(head: LinearHead, points: Floats, codes: Ints) -> UnknownModel | None:
     """Learn from the examples that the head was fitted to.
 
@@ -292,11 +294,14 @@ class UnknownPosterior:
         Posterior of share, shift, width and level, [..., share, shift, width, level].
     interval : Floats
         Of the share, 90 %, [..., 2].
+    of_evidence : Floats
+        Chance of each item of the evidence to be unknown, [..., item], as that of `of_items`.
     """
 
     model: UnknownModel
     grid: Floats
     interval: Floats
+    of_evidence: Floats
 
     @classmethod
     def of(
@@ -321,9 +326,10 @@ class UnknownPosterior:
         prior = _prior(np.full((len(t), 2), np.nan) if unknown_share is None else unknown_share.reshape(-1, 2))
         size = max(1, 256 // n_items)
         parts = [slice(at, at + size) for at in range(0, len(t), size)]
-        grids = [_integrated(model, prior[part], t[part], n[part], w[part], fixed[part]) for part in parts]
-        grid, interval = (np.concatenate(each) for each in zip(*grids, strict=True))
-        return cls(model, grid.reshape(*lead, *grid.shape[1:]), interval.reshape(*lead, 2))
+        found = [_integrated(model, prior[part], t[part], n[part], w[part], fixed[part]) for part in parts]
+        return cls(
+            model, *(np.concatenate(each).reshape(*lead, *each[0].shape[1:]) for each in zip(*found, strict=True))
+        )
 
     def of_items(self, t: Floats, sizes: Floats) -> npt.NDArray[np.float64]:
         """Chance of each item to be unknown, [..., item]."""
@@ -333,17 +339,13 @@ class UnknownPosterior:
         high, wide = max(1, 256 // n_items), 256  # densities that fit a cache
         for top in range(0, len(t), high):
             some = slice(top, top + high)
-            likely = grid[some] > 1e-8 * grid[some].max((1, 2), keepdims=True)
-            sources = np.flatnonzero(likely.any((0, 1)))
-            weights = (grid[some] * likely)[..., sources]
+            sources, weights = _likely(grid[some])
             for left in range(0, n_items, wide):
                 here = some, slice(left, left + wide)
                 inverse = 1 / _unknown_ratio(self.model, t[here], sizes[here], sources)
                 of_sources = np.zeros_like(inverse)
                 for number in range(1, len(shares)):
-                    of_share = _item_posterior(inverse, shares[number])
-                    of_share *= weights[:, number, None]
-                    of_sources += of_share
+                    of_sources += weights[:, number, None] * _item_posterior(inverse, shares[number])
                 unknown[here] = of_sources.sum(-1)
         return unknown.reshape(shape).clip(0, 1)
 
@@ -427,8 +429,8 @@ def _grid() -> _Grid:
 
 def _integrated(
     model: UnknownModel, prior: Floats, t: Floats, n: Floats, w: Floats, fixed: Floats
-) -> tuple[Floats, Floats]:
-    """Return the grids [batch, share, shift, width, level] and the intervals [batch, 2] of some batches."""
+) -> tuple[Floats, Floats, Floats]:
+    """Return grids [batch, share, shift, width, level], intervals [batch, 2] and chances of items [batch, item]."""
     shifts, widths, _, shares, log_prior = _grid()
     total = w.sum(1)[:, None]
     known = (model.known[0] + model.known[1] / n)[:, None]
@@ -437,9 +439,8 @@ def _integrated(
     ratio = _unknown_ratio(model, t, n, np.arange(log_prior.size))
     log = np.zeros((len(t), len(shares), log_prior.size))
     for number in range(1, len(shares)):
-        mixed = ratio * np.float32(shares[number])
-        mixed += np.float32(1 - shares[number])
-        log[:, number] = (w[:, None].astype(np.float32) @ np.log(mixed, out=mixed))[:, 0]
+        mixed = ratio * np.float32(shares[number]) + np.float32(1 - shares[number])
+        log[:, number] = (w[:, None].astype(np.float32) @ np.log(mixed))[:, 0]
     log += np.repeat(log_known, log_prior.shape[-1], axis=-1).reshape(len(t), 1, -1)
     log *= np.minimum(1.0, MOST_GROUPS / np.maximum(total, 1e-9))[..., None]
     with np.errstate(divide="ignore"):
@@ -454,7 +455,7 @@ def _integrated(
     log -= log.max((1, 2), keepdims=True)
     grid = np.exp(np.maximum(log, -80, dtype=np.float32))  # smaller numbers take much longer
     grid /= grid.sum((1, 2), keepdims=True)
-    return grid.reshape(len(t), len(shares), *log_prior.shape), _intervals(grid, ratio, n, fixed)
+    return grid.reshape(len(t), len(shares), *log_prior.shape), *_share_in_batch(grid, ratio, n, fixed)
 
 
 def _unknown_ratio(model: UnknownModel, t: Floats, n: Floats, sources: npt.NDArray[np.intp]) -> Floats:
@@ -476,40 +477,39 @@ def _unknown_ratio(model: UnknownModel, t: Floats, n: Floats, sources: npt.NDArr
     a, b, c, turning_point = (each.astype(np.float32).take(other, -1) for each in (*parabola, turning_point))
     x = (t[..., None] - shifts[shift]).astype(np.float32)
     outer = np.maximum(x, turning_point)
-    a *= outer
-    a += b
-    a *= outer
-    a += c
-    x -= outer
-    x *= np.float32(1e-3)
-    a += x
-    return np.asarray(np.exp(np.clip(a, -40, 60, out=a), out=a))
+    log = (a * outer + b) * outer + c + np.float32(1e-3) * (x - outer)
+    return np.asarray(np.exp(log.clip(-40, 60)))
 
 
 def _item_posterior(inverse_ratio: Floats, share: float) -> Floats:
     """Chance of each item to be unknown if sources and share hold, [batch, item, source]."""
-    chance = inverse_ratio * np.float32((1 - share) / share)
-    chance += 1
-    return np.asarray(np.reciprocal(chance, out=chance))
+    return 1 / (1 + inverse_ratio * np.float32((1 - share) / share))
 
 
-def _intervals(grid: Floats, ratio: Floats, n: Floats, fixed: Floats) -> Floats:
-    """5 % and 95 % quantiles of the share in a batch, rounded outwards to 60ths, [batch, 2].
-
-    It has a normal distribution for each cell of the grid. A quantile is the number of ends below which lies less than
-    the tail, counted in halves.
-    """
-    likely, shares, free = grid > 1e-4 * grid.max((1, 2), keepdims=True), _grid().shares, np.isnan(fixed)
+def _likely(grid: Floats) -> tuple[npt.NDArray[np.intp], Floats]:
+    """Return the sources that count in any batch, and the grid of these, [batch, share, source]; zero if too small."""
+    likely = grid > 1e-8 * grid.max((1, 2), keepdims=True)
     sources = np.flatnonzero(likely.any((0, 1)))
-    weights = (grid * likely)[..., sources]
+    return sources, (grid * likely)[..., sources]
+
+
+def _share_in_batch(grid: Floats, ratio: Floats, n: Floats, fixed: Floats) -> tuple[Floats, Floats]:
+    """5 % and 95 % quantiles of the share of unknown items [batch, 2], and the chance of each item [batch, item].
+
+    The share has a normal distribution for each cell of the grid. A quantile is rounded outwards to 60ths: it is the
+    number of ends below which lies less than the tail, counted in halves.
+    """
+    shares, free, (sources, weights) = _grid().shares, np.isnan(fixed), _likely(grid)
     inverse, mean, variance = 1 / ratio[..., sources], np.zeros_like(weights), np.zeros_like(weights)
-    counted = (np.stack([free, n * free], 1) / free.shape[1]).astype(np.float32)
+    counted, unknown = (np.stack([free, n * free], 1) / free.shape[1]).astype(np.float32), np.zeros(free.shape)
     for number in range(1, len(shares)):
         chance = _item_posterior(inverse, shares[number])
+        unknown += (chance @ weights[:, number, :, None])[..., 0]
         mean[:, number] = (counted[:, :1] @ chance)[:, 0]
         chance -= chance**2
         variance[:, number] = (counted[:, 1:] @ chance)[:, 0]
     mean += np.nan_to_num(fixed).mean(1).astype(np.float32)[:, None, None]
+    weights = weights * (weights > 1e-4 * weights.max((1, 2), keepdims=True))
     mean, variance, weights = (each.reshape(len(grid), 1, -1) for each in (mean, variance, weights))
     # Φ(x) is ½ + ½ tanh(y + 0.0692 y³) with y = 0.7988 x, to within 0.0002.
     steepness = np.float32(0.7988) / np.maximum(np.sqrt(variance / free.shape[1]), np.float32(1e-6))
@@ -517,12 +517,7 @@ def _intervals(grid: Floats, ratio: Floats, n: Floats, fixed: Floats) -> Floats:
     total = weights.sum(-1)[:, 0]
     for width in (32, 16, 8, 4, 2, 1):
         end = ends_below + width - 1
-        y = (end / 60 + 1e-5)[..., None, None].astype(np.float32) - mean
-        y *= steepness
-        chance = y * y
-        chance *= np.float32(0.0692)
-        chance += 1
-        chance *= y
-        below = (np.tanh(chance, out=chance) @ weights.swapaxes(-1, -2))[..., 0, 0]
+        y = ((end / 60 + 1e-5)[..., None, None].astype(np.float32) - mean) * steepness
+        below = (np.tanh(y * (1 + np.float32(0.0692) * y * y)) @ weights.swapaxes(-1, -2))[..., 0, 0]
         ends_below = ends_below + width * (((total + below) / 2 < tails) & (end < 60))
-    return np.stack([np.maximum(ends_below[0] - 1, 0), ends_below[1]], 1) / 60
+    return np.stack([np.maximum(ends_below[0] - 1, 0), ends_below[1]], 1) / 60, unknown.clip(0, 1)
