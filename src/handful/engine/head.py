@@ -149,7 +149,7 @@ class LinearHead:
         return cls(weights / t, offsets / t, means, mass, spread, t, wrong_share, confidence, examples)
 
 
-@one_thread()  # many wait for one another on a busy machine, a hundred times as long as one takes
+@one_thread()  # on a busy machine several wait for one another, much longer than one takes
 def fit_head(
     points: Floats,
     codes: Ints,

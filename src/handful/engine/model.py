@@ -394,18 +394,6 @@ class JointAnswer:
         return np.asarray((self.unknown > self.limit) | self.none)
 
 
-class LinkedValues(NamedTuple):
-    """What is averaged over groups of items; leading axes are the batches of a stack."""
-
-    along: Floats  # [..., item, 1], <z - c, c - d>, with c the centre of the class means and d the offset
-    scores: Floats  # [..., item, 1], of the item's own classes
-    dots: Floats  # [..., item, column], of items and the means of the candidate classes
-
-    def rows(self, rows: Ints) -> LinkedValues:
-        """Return those of some items."""
-        return LinkedValues(*(values[..., rows, :] for values in self))
-
-
 def _no_samples() -> PresenceSamples:
     return PresenceSamples.of_batch(np.zeros(0, np.intp), np.zeros((1, 0)), np.zeros(0), 1.0)
 
@@ -450,7 +438,7 @@ class Decision:
         items: BatchItems,
         responsibilities: Floats | None = None,
         posterior: ItemPosterior | None = None,
-        linked: tuple[Links, LinkedValues] | None = None,
+        linked: tuple[Links, Floats] | None = None,
     ) -> ItemLabels:
         """Label items.
 
@@ -479,24 +467,28 @@ class Decision:
         means = self.reference.head.means[self.samples.columns]
         return np.asarray(items.points @ means.swapaxes(-1, -2) - (means @ self.offset[..., None]).swapaxes(-1, -2))
 
-    def linked_values(self, items: BatchItems, joint: Floats, dots: Floats) -> LinkedValues:
-        """Return what is averaged over groups of items."""
+    def linked_values(self, items: BatchItems, joint: Floats, dots: Floats) -> Floats:
+        """Return what is averaged over groups of items, [..., item, number].
+
+        That is `<z - c, c - d>`, with c the centre of the class means and d the offset; the score of the item's own
+        classes; and the products of the item and the means of the candidate classes.
+        """
         columns, shares, centre = self.samples.columns, self._shares(joint), self.reference.centre
         scores = np.maximum(take_columns(items.scores, columns), items.top + LOWEST)
         tilts = take_columns(self.offset_tilt.offset_tilts, columns)[..., None, :].astype(shares.dtype)
         scores = (shares * (scores + tilts)).sum(-1)
         along = (items.points - centre) @ (centre - self.offset)[..., None]
-        return LinkedValues(along, scores[..., None], dots)
+        return np.concatenate([along, scores[..., None], dots], -1)
 
     def unknown_evidence(
-        self, items: BatchItems, joint: Floats, dots: Floats, linked: tuple[Links, LinkedValues] | None = None
+        self, items: BatchItems, joint: Floats, dots: Floats, linked: tuple[Links, Floats] | None = None
     ) -> UnknownEvidence:
         """Compare the group of each item with the classes of the item; `linked` as in `label`."""
         model, spread = self.reference.unknown_model, self.reference.head.spread or 0.0
         assert model is not None
         mine, lengths = self.linked_values(items, joint, dots), self.reference.lengths[self.samples.columns]
-        links, others = linked or (items.links, mine.rows(items.anchor_rows))
-        means = links.means(*(np.concatenate(values, -1) for values in (others, mine)))
+        links, others = linked or (items.links, mine[..., items.anchor_rows, :])
+        means = links.means(others, mine)
         along, scores, dots = means[..., 0], means[..., 1], means[..., 2:]
         # |Σ_m w_nm z_m - d|², and from there the squared distance from the class.
         away = links.squares + 2 * along + ((self.reference.centre - self.offset) ** 2).sum(-1)[..., None]
@@ -624,7 +616,7 @@ class DecidedBatch:
     decision: Decision
     rows: Ints
     responsibilities: Floats
-    linked: tuple[Ints, Anchors, LinkedValues] | None
+    linked: tuple[Ints, Anchors, Floats] | None
 
     @classmethod
     def of(cls, n_items: int, n_classes: int, items_at: Callable[[Ints], BatchItems], labelled: Ints) -> DecidedBatch:
@@ -644,7 +636,7 @@ class DecidedBatch:
             posterior = decision.item_posterior(items, responsibilities)
             joint, _ = joint_posterior(posterior, decision.samples, decision.n_classes)
             values = decision.linked_values(items, joint, decision.dots(items))
-            linked = rows[items.anchor_rows], items.anchors, values.rows(items.anchor_rows)
+            linked = rows[items.anchor_rows], items.anchors, values[items.anchor_rows]
         return cls(decision, rows, responsibilities, linked)
 
     def label(self, items: BatchItems, rows: range) -> ItemLabels:
