@@ -10,23 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from handful.cli.options import HERE, On, given_values, refuse
+from handful.cli.options import HERE, On, given_values, refuse, with_options
 from handful.cli.runs import carry_out, end_with_failures
 from handful.cli.task_options import (
-    Banks,
-    Concentration,
-    KEff,
-    NClasses,
-    NQuery,
-    Query,
-    Seed,
-    Shots,
-    Split,
-    SupportBank,
-    Tasks,
-    UnknownCount,
-    UnknownShare,
+    TaskOptions,
+    find_bank,
     named_place,
+    open_bank,
     option_grid,
     refuse_unused,
     task_count,
@@ -78,6 +68,7 @@ app.command("tune")(tune)
 
 
 @app.command("run")
+@with_options(*TaskOptions.__annotations__, of=TaskOptions)
 def run(
     context: typer.Context,
     out: Annotated[Path, typer.Option(help="Folder of the run.")],
@@ -85,7 +76,6 @@ def run(
     paper: Annotated[
         str | None, typer.Option(help=f"A plan of the paper: {', '.join(PAPER_NAMES)}.", show_default=False)
     ] = None,
-    bank: Banks = None,
     method: Annotated[
         list[str] | None,
         typer.Option(
@@ -98,18 +88,6 @@ def run(
     transform: Annotated[
         str | None, typer.Option(help="Transform of the features; by default the one of each method's paper.")
     ] = None,
-    shots: Shots = None,
-    support_bank: SupportBank = None,
-    k_eff: KEff = None,
-    n_query: NQuery = None,
-    n_classes: NClasses = None,
-    query: Query = None,
-    concentration: Concentration = None,
-    unknown_classes: UnknownCount = None,
-    unknown_share: UnknownShare = None,
-    split: Split = None,
-    tasks: Tasks = None,
-    seed: Seed = None,
     budget: Annotated[
         float | None,
         typer.Option(
@@ -124,6 +102,7 @@ def run(
     mix_versions: Annotated[
         bool, typer.Option(help="Continue even if existing rows were made by other versions.")
     ] = False,
+    **of_tasks: Any,
 ) -> None:
     """Run a plan: a TOML file, one of the paper's, or a grid of methods, shots and K_eff.
 
@@ -140,13 +119,13 @@ def run(
       handful bench run --resume --out runs/mine
     """
     given = given_values(context)
-    if tasks is not None:
-        given["tasks"] = task_count(tasks)
+    if of_tasks["tasks"] is not None:
+        given["tasks"] = task_count(of_tasks["tasks"])
     source = _source(given)
     reason, refused = NOT_BESIDE[source]
     refuse(context, refused, reason)
     if source == GRID:
-        refuse_unused(context, query, support_bank)
+        refuse_unused(context, of_tasks["query"], of_tasks["support_bank"])
     journal = carry_out(context, given, lambda: _asked(source, given))
     status(out)
     end_with_failures(journal)
@@ -227,7 +206,6 @@ def report(
     Examples:
       handful report runs/first --out reports/first
     """
-    from handful.cli.task_options import find_bank
     from handful.fewshot.benchmark.journal import Journal
     from handful.fewshot.reports.page import write_report
 
@@ -253,7 +231,6 @@ def _source(given: Mapping[str, Any]) -> str:
 
 def _asked(source: str, given: Mapping[str, Any]) -> tuple[dict[str, str], BanksByName, Plan | None]:
     """Paths of the banks, the banks, and the plan; None if the run continues with its own."""
-    from handful.cli.task_options import open_bank
     from handful.fewshot.benchmark.journal import Journal
     from handful.fewshot.benchmark.plan import bound_plan, grid, read_plan
 

@@ -304,15 +304,15 @@ class Options:
     on: On = HERE
 
 
-def with_options(*names: str) -> Callable[[Command], Command]:
-    """Give a command these options beside its own; it takes them as keyword arguments."""
+def with_options(*names: str, of: type = Options) -> Callable[[Command], Command]:
+    """Give a command these options beside its own, as a class has them; it takes them as keyword arguments."""
 
     def add(command: Command) -> Command:
         own, hints = inspect.signature(command), get_type_hints(command, include_extras=True)
-        shared = {name: hint for name, hint in get_type_hints(Options, include_extras=True).items() if name in names}
+        shared = {name: hint for name, hint in get_type_hints(of, include_extras=True).items() if name in names}
         parameters = [one for one in own.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
         parameters += [
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=getattr(Options, name)) for name in shared
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=getattr(of, name)) for name in shared
         ]
         hints |= shared
         parameters = [one.replace(annotation=hints[one.name]) for one in parameters]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -27,43 +27,48 @@ class Spread(StrEnum):
 
 
 BANK = "as PATH or NAME=PATH, or clinc150, which comes with the package"
-Banks: TypeAlias = Annotated[list[str] | None, typer.Option("--bank", help=f"A bank, {BANK}. Repeat for several.")]
-SupportBank: TypeAlias = Annotated[
-    str | None, typer.Option(help=f"Take all rows of another bank as the support instead of --shots: {BANK}.")
-]
-Split: TypeAlias = Annotated[
-    str | None, typer.Option(help="Split whose classes take part; all classes if left out.", show_default=False)
-]
-Shots: TypeAlias = Annotated[
-    list[int] | None, typer.Option(help="Support rows of each class, 5 if left out. Repeat for several.")
-]
-KEff: TypeAlias = Annotated[
-    list[int] | None, typer.Option(help="Classes that may occur in a query, 5 if left out. Repeat for several.")
-]
-NQuery: TypeAlias = Annotated[
-    int | None, typer.Option(min=1, help="Rows to label in each task; 75 if left out.", show_default=False)
-]
-NClasses: TypeAlias = Annotated[
-    int | None,
-    typer.Option(min=1, help="Classes of a task, drawn again for each; all if left out.", show_default=False),
-]
-Query: TypeAlias = Annotated[
-    Spread | None, typer.Option(help="How queries are spread over their classes; uniform if left out.")
-]
-Concentration: TypeAlias = Annotated[
-    float | None, typer.Option(help="Concentration of --query dirichlet; 2 if left out.")
-]
-UnknownCount: TypeAlias = Annotated[
-    int | None,
-    typer.Option(min=1, help="Classes of each query that have no examples; none if left out.", show_default=False),
-]
-UnknownShare: TypeAlias = Annotated[
-    list[float] | None, typer.Option(help="Share of the query that these classes have, 0 to 1. Repeatable.")
-]
-Seed: TypeAlias = Annotated[int | None, typer.Option(help="Seed of the sequence of tasks.", show_default=False)]
-Tasks: TypeAlias = Annotated[
-    str | None, typer.Option(help="Which tasks: 20 or 0:20 for the first 20.", show_default=False)
-]
+
+
+class TaskOptions:
+    """Options of commands about tasks, by name."""
+
+    bank: Annotated[list[str] | None, typer.Option("--bank", help=f"A bank, {BANK}. Repeat for several.")] = None
+    shots: Annotated[
+        list[int] | None, typer.Option(help="Support rows of each class, 5 if left out. Repeat for several.")
+    ] = None
+    support_bank: Annotated[
+        str | None, typer.Option(help=f"Take all rows of another bank as the support instead of --shots: {BANK}.")
+    ] = None
+    k_eff: Annotated[
+        list[int] | None, typer.Option(help="Classes that may occur in a query, 5 if left out. Repeat for several.")
+    ] = None
+    n_query: Annotated[
+        int | None, typer.Option(min=1, help="Rows to label in each task; 75 if left out.", show_default=False)
+    ] = None
+    n_classes: Annotated[
+        int | None,
+        typer.Option(min=1, help="Classes of a task, drawn again for each; all if left out.", show_default=False),
+    ] = None
+    query: Annotated[
+        Spread | None, typer.Option(help="How queries are spread over their classes; uniform if left out.")
+    ] = None
+    concentration: Annotated[float | None, typer.Option(help="Concentration of --query dirichlet; 2 if left out.")] = (
+        None
+    )
+    unknown_classes: Annotated[
+        int | None,
+        typer.Option(min=1, help="Classes of each query that have no examples; none if left out.", show_default=False),
+    ] = None
+    unknown_share: Annotated[
+        list[float] | None, typer.Option(help="Share of the query that these classes have, 0 to 1. Repeatable.")
+    ] = None
+    split: Annotated[
+        str | None, typer.Option(help="Split whose classes take part; all classes if left out.", show_default=False)
+    ] = None
+    tasks: Annotated[str | None, typer.Option(help="Which tasks: 20 or 0:20 for the first 20.", show_default=False)] = (
+        None
+    )
+    seed: Annotated[int | None, typer.Option(help="Seed of the sequence of tasks.", show_default=False)] = None
 
 
 def named_place(text: str) -> tuple[str, str]:

@@ -3,26 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from handful.cli.options import given_values
-from handful.cli.task_options import (
-    BANK,
-    Concentration,
-    NClasses,
-    NQuery,
-    Query,
-    Seed,
-    Split,
-    SupportBank,
-    Tasks,
-    UnknownCount,
-    named_place,
-    refuse_unused,
-    task_numbers,
-)
+from handful.cli.options import given_values, with_options
+from handful.cli.task_options import BANK, TaskOptions, named_place, open_bank, refuse_unused, task_numbers
 from handful.cli.terminal import data
 
 if TYPE_CHECKING:
@@ -34,6 +20,10 @@ if TYPE_CHECKING:
 # Tasks drawn and printed at once.
 CHUNK_TASKS = 256
 DEFAULT_TASKS = "10"
+# Options of tasks as they are elsewhere; the others have one value here.
+OF_A_DRAW = (
+    *("support_bank", "n_query", "n_classes", "query", "concentration", "unknown_classes", "split", "tasks", "seed"),
+)
 
 app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Tasks: which rows are support and which are query."
@@ -46,24 +36,17 @@ def tasks() -> None:
 
 
 @app.command("draw")
+@with_options(*OF_A_DRAW, of=TaskOptions)
 def draw_tasks(
     context: typer.Context,
     bank: Annotated[str, typer.Option(help=f"A bank, {BANK}.")],
     shots: Annotated[int | None, typer.Option(help="Support rows of each class, 5 if left out.")] = None,
-    support_bank: SupportBank = None,
     k_eff: Annotated[int | None, typer.Option(help="Classes that may occur in a query, 5 if left out.")] = None,
-    n_query: NQuery = None,
-    n_classes: NClasses = None,
-    query: Query = None,
-    concentration: Concentration = None,
-    unknown_classes: UnknownCount = None,
     unknown_share: Annotated[
         float | None, typer.Option(help="Share of the query that these classes have, 0 to 1.")
     ] = None,
-    split: Split = None,
-    seed: Seed = None,
-    tasks: Tasks = None,
     preview: Annotated[bool, typer.Option(help="Print a summary of each task instead of its rows.")] = False,
+    **of_tasks: Any,
 ) -> None:
     """Draw tasks and print their row numbers, one JSON object per line.
 
@@ -76,18 +59,18 @@ def draw_tasks(
       handful tasks draw --bank mybank --unknown-classes 3 --unknown-share 0.3 --preview
       handful tasks draw --bank queries --support-bank library --query dirichlet --preview
     """
-    from handful.cli.task_options import open_bank
     from handful.errors import TaskError
     from handful.fewshot.benchmark.plan import ENTRY_DEFAULTS, task_spec
     from handful.fewshot.tasks import draw
 
-    refuse_unused(context, query, support_bank)
+    support_bank, unknown_classes, split = (of_tasks[name] for name in ("support_bank", "unknown_classes", "split"))
+    refuse_unused(context, of_tasks["query"], support_bank)
     if (unknown_classes is None) != (unknown_share is None):
         raise TaskError(
             "--unknown-classes and --unknown-share go together: give how many classes the support lacks, and their "
             "share of the query"
         )
-    wanted = task_numbers(DEFAULT_TASKS if tasks is None else tasks)
+    wanted = task_numbers(DEFAULT_TASKS if of_tasks["tasks"] is None else of_tasks["tasks"])
     whole = open_bank(named_place(bank)[1])
     source = whole.split(split) if split else whole
     banks = {} if support_bank is None else {"support": open_bank(named_place(support_bank)[1])}
@@ -99,7 +82,7 @@ def draw_tasks(
     entry = {name: value for name, value in given_values(context).items() if name in ENTRY_DEFAULTS}
     spec = task_spec({**entry, **({"support_bank": "support"} if banks else {})}, banks)
     for start in range(0, len(wanted), CHUNK_TASKS):
-        drawn = draw(source.labels, spec, seed or 0, wanted[start : start + CHUNK_TASKS])
+        drawn = draw(source.labels, spec, of_tasks["seed"] or 0, wanted[start : start + CHUNK_TASKS])
         for t in range(drawn.n_tasks):
             data(_summary(source, drawn, t) if preview else _rows(drawn, t))
 

@@ -7,20 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from handful.cli.options import HERE, On, given_values, refuse
+from handful.cli.options import HERE, On, given_values, refuse, with_options
 from handful.cli.runs import carry_out, end_with_failures
-from handful.cli.task_options import (
-    Banks,
-    Concentration,
-    NQuery,
-    Seed,
-    Spread,
-    Tasks,
-    named_place,
-    option_grid,
-    refuse_unused,
-    task_count,
-)
+from handful.cli.task_options import Spread, TaskOptions, named_place, open_bank, option_grid, refuse_unused, task_count
 from handful.cli.terminal import data
 from handful.errors import PlanError
 
@@ -33,10 +22,10 @@ OF_A_TUNING = (
 )
 
 
+@with_options("bank", "n_query", "concentration", "tasks", "seed", of=TaskOptions)
 def tune(
     context: typer.Context,
     out: Annotated[Path, typer.Option(help="Folder of the run; the plan is written there as tuned.toml.")],
-    bank: Banks = None,
     method: Annotated[list[str] | None, typer.Option(help="A method to tune. Repeat for several.")] = None,
     option: Annotated[
         list[str] | None,
@@ -49,13 +38,9 @@ def tune(
     shots: Annotated[int | None, typer.Option(help="Support rows of each class, 5 if left out.")] = None,
     k_eff: Annotated[int | None, typer.Option(help="Classes that may occur in a query, 5 if left out.")] = None,
     n_classes: Annotated[int | None, typer.Option(min=0, help="Classes of a task, 5 if left out; 0 for all.")] = None,
-    n_query: NQuery = None,
     query: Annotated[
         Spread | None, typer.Option(help="How queries are spread over their classes; dirichlet if left out.")
     ] = None,
-    concentration: Concentration = None,
-    tasks: Tasks = None,
-    seed: Seed = None,
     budget: Annotated[
         float | None, typer.Option(help="Seconds of processor time per point of a grid.", show_default=False)
     ] = None,
@@ -65,6 +50,7 @@ def tune(
     mix_versions: Annotated[
         bool, typer.Option(help="Continue even if existing rows were made by other versions.")
     ] = False,
+    **of_tasks: Any,
 ) -> None:
     """Run a grid of options on validation tasks, print the best and write a plan for the test classes.
 
@@ -77,12 +63,11 @@ def tune(
       handful bench tune --bank mini=mini.bank --method oslo --option inlier_temperature=0.1,0.5 --out runs/oslo
       handful bench tune --resume --out runs/tuning
     """
-    from handful.cli.task_options import open_bank
     from handful.fewshot.benchmark.journal import Journal
     from handful.fewshot.benchmark.plan import bound_plan
     from handful.fewshot.reports.tuning import choices, choices_markdown, tuning_plan, write_tuned_plan
 
-    own = resume and not method
+    own, bank, tasks = resume and not method, of_tasks["bank"], of_tasks["tasks"]
     if own:
         refuse(context, OF_A_TUNING, "--resume without --method continues the tuning as it is")
     elif not method or not bank:
