@@ -378,7 +378,7 @@ def test_an_interruption_says_how_to_go_on(bank, tmp_path, capsys, monkeypatch):
     )
     assert " 2/2 " in run(capsys, "run", "--resume", "--out", out, "--workers", 2)[1]
     with monkeypatch.context() as patch:
-        patch.setattr("handful.cli.task_options.open_bank", interrupt)
+        patch.setattr("handful.cli.bench.open_bank", interrupt)
         assert main(["bench", *map(str, grid(bank, tmp_path / "other"))]) == 130
     assert capsys.readouterr().err == ("handful: interrupted before anything was changed; run the same command again\n")
 
