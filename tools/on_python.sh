@@ -11,12 +11,12 @@ suite=$1 root=$2
 if [ ! -x "$root/usr/bin/python3" ]; then
   debootstrap --variant=minbase --include=python3,python3-venv,ca-certificates "$suite" "$root"
 fi
-# What pip needs to reach its index as it does here: certificates, settings, and folders that they name.
+# What pip needs to reach its index as it does here: certificates, settings, and folders that they name; tests open terminals.
 cp -r /etc/ssl/certs "$root/etc/ssl/"
 settings=$(pip config list | sed -n "s/.*\.\(cert\|index-url\|extra-index-url\|find-links\)='\(.*\)'/\1 = \2/p" | sort -u -t= -k1,1)
 printf '[global]\n%s\n' "$settings" > "$root/etc/pip.conf"
 for folder in $(pip config list | sed -n "s/.*\(index-url\|find-links\)='\(.*\)'/\2/p" | tr ' ' '\n' | sed 's#^file://##; s#/simple/*$##' |
-  grep '^/' | sort -u); do
+  grep '^/' | sort -u) /dev/pts; do
   mkdir -p "$root$folder"
   mountpoint -q "$root$folder" || mount --bind "$folder" "$root$folder"
 done
