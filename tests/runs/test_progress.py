@@ -154,10 +154,11 @@ with bars("embed"):
 """
 
 
-def test_a_real_terminal():
+@pytest.mark.parametrize(("encoding", "finished"), [("utf-8", "✓"), ("ascii", "*")])
+def test_a_real_terminal(encoding, finished):
     pty = pytest.importorskip("pty", reason="there are no pseudo-terminals here")
     ours, theirs = pty.openpty()
-    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100", "PYTHONIOENCODING": encoding}
     process = subprocess.Popen([sys.executable, "-c", PROGRAM], stderr=theirs, stdout=theirs, env=environment)
     os.close(theirs)
     said = b""
@@ -170,4 +171,5 @@ def test_a_real_terminal():
     os.close(ours)
     text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", said.decode())
     assert re.search(r"embed the batch .* of 1,200 items +\d+ items/s +\d+ s left", text)
-    assert "✓ embed the batch" in text
+    assert f"{finished} embed the batch" in text
+    assert "\\u" not in text

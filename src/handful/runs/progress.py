@@ -228,13 +228,15 @@ def _rich_bars() -> Any:
     from rich.progress import BarColumn, SpinnerColumn, TextColumn
     from rich.progress import Progress as Bars
 
+    console = Console(stderr=True)
+    spinner, finished = ("dots", "✓") if console.encoding.startswith("utf") else ("line", "*")
     fields = (TextColumn(f"{{task.fields[{name}]}}", justify="right") for name in ("counted", "speed", "left"))
     return Bars(
-        SpinnerColumn(finished_text="✓"),
+        SpinnerColumn(spinner, finished_text=finished),
         TextColumn("{task.description}"),
         BarColumn(bar_width=24),
         *fields,
-        console=Console(stderr=True),
+        console=console,
     )
 
 
