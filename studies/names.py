@@ -95,9 +95,9 @@ def drawn(labels: Any, n_classes: int, k_eff: int, n_tasks: int) -> Any:
 
 def joint(classifier: BatchClassifier, features: Any, tasks: Any) -> Any:
     """Share of right labels of each task."""
-    n_tasks, n_items = tasks.rules.shape
-    found = classifier.predict(features[tasks.rules.reshape(-1)], groups=np.arange(n_tasks).repeat(n_items))
-    return (found.reshape(n_tasks, n_items) == tasks.rules_labels).mean(1)
+    n_tasks, n_items = tasks.query.shape
+    found = classifier.predict(features[tasks.query.reshape(-1)], groups=np.arange(n_tasks).repeat(n_items))
+    return (found.reshape(n_tasks, n_items) == tasks.query_labels).mean(1)
 
 
 def alone(folder: Path, k_eff: int) -> Row:
@@ -105,7 +105,7 @@ def alone(folder: Path, k_eff: int) -> Row:
     features, labels, names = read(folder)
     n_classes = len(names)
     tasks = drawn(labels, n_classes, k_eff, TASKS["names"])
-    base = ((features @ names.T).argmax(1)[tasks.rules] == tasks.rules_labels).mean(1)
+    base = ((features @ names.T).argmax(1)[tasks.query] == tasks.query_labels).mean(1)
     row: Row = {"alone": round(100 * float(base.mean()), 2)}
     began = time.process_time()
     classifier = BatchClassifier.from_names(dict(enumerate(names)))
@@ -126,7 +126,7 @@ def rivals(folder: Path, k_eff: int) -> Row:
         k_eff,
         max(n for method, n in TASKS.items() if method != "names"),
     )
-    base = ((features @ names.T).argmax(1)[tasks.rules] == tasks.rules_labels).mean(1)
+    base = ((features @ names.T).argmax(1)[tasks.query] == tasks.query_labels).mean(1)
     ours = joint(BatchClassifier.from_names(dict(enumerate(names))), features, tasks)
     row: Row = {"seconds": {}}
     for method in RIVALS:
@@ -134,11 +134,11 @@ def rivals(folder: Path, k_eff: int) -> Row:
         task = fewshot.TaskBatch(
             torch.from_numpy(names).unsqueeze(0),
             torch.arange(len(names)).unsqueeze(0),
-            torch.from_numpy(features[tasks.rules[:n]]),
+            torch.from_numpy(features[tasks.query[:n]]),
             n_classes=len(names),
         )
         found = fewshot.solve(method, task).log_assignments.argmax(-1).numpy()
-        right = (found == tasks.rules_labels[:n]).mean(1)
+        right = (found == tasks.query_labels[:n]).mean(1)
         row[method] = [*said(right, base[:n]), *said(ours[:n], right)[1:]]
         row["seconds"][method] = round(time.process_time() - began, 1)
     return row

@@ -150,10 +150,10 @@ def draw(labels: Any, spec: TaskSpec, seed: int, indices: Iterable[int]) -> Draw
     >>> from handful.fewshot import ShotsPerClass, UniformOverPool
     >>> spec = TaskSpec(ShotsPerClass(1), UniformOverPool(k_eff=2), n_query=4)
     >>> tasks = draw([0, 0, 0, 1, 1, 1, 2, 2, 2], spec, seed=0, indices=range(100))
-    >>> tasks.rules.shape, tasks.rules.shape
+    >>> tasks.support.shape, tasks.query.shape
     ((100, 3), (100, 4))
     >>> alone = draw([0, 0, 0, 1, 1, 1, 2, 2, 2], spec, seed=0, indices=[42])
-    >>> bool((alone.query[0] == tasks.rules[42]).all())
+    >>> bool((alone.query[0] == tasks.query[42]).all())
     True
     """
     tasks, classes_of_rows = _checked_indices(seed, indices), _checked_labels(labels)
