@@ -61,6 +61,7 @@ perf:      ## speed, never part of the tests
 	python perf/benchmark.py
 	python perf/ray_overhead.py
 	python perf/large.py
+	python perf/labelling.py --out perf/results/labelling.json
 
 measure:   ## every figure again, with this version: make measure DATA=folder; goes on where it was stopped
 	python tools/measure.py $(DATA)

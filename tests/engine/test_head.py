@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from handful.engine import head as module
 from handful.engine.head import LinearHead, fit_head
@@ -99,3 +100,17 @@ def test_near_classes_and_one_fold_where_training_is_dear(monkeypatch):
     assert len(near.left_out.rows) == 40
     assert not np.allclose(near.weights, whole.weights, atol=0.1)
     assert accuracy(near, items, truth) > accuracy(whole, items, truth) - 0.05
+
+
+def test_fitting_runs_on_one_thread(monkeypatch):
+    seen, train = [], module.logistic
+
+    def recorded(*given):
+        seen.extend(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas")
+        return train(*given)
+
+    monkeypatch.setattr(module, "logistic", recorded)
+    rng, codes = np.random.default_rng(0), np.repeat(np.arange(6), 5)
+    with threadpool_limits(2, "blas"):
+        fit_head(rng.normal(size=(6, 8))[codes] + 0.3 * rng.normal(size=(30, 8)), codes, 6)
+    assert set(seen) == {1}
