@@ -316,7 +316,7 @@ def _with_names(rows: HeadRows, names: NameVectors, train: Train) -> HeadRows:
     if not names.are_informative(means, rows.shots):
         return rows if everywhere else named
     best = replace(named, name_weight=USUAL_NAME_WEIGHT)
-    left_out = _left_out(best, FOLDS, 200)  # each weight that is tried takes a head per fold
+    left_out = _left_out(best, FOLDS, 200.0)  # each weight that is tried takes a head per fold
     if left_out:
         best = best.with_best_weight(train, left_out)
     return rows if best.name_weight == 0 and everywhere else best
