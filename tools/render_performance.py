@@ -1,8 +1,8 @@
-"""Write the table of docs/measured/performance.md from what `perf/one_catalogue.py` measured.
+"""Write the table of docs/measured/performance.md from what `perf/labelling.py` measured.
 
     python tools/render_performance.py
 
-The table is between `<!-- one catalogue -->` and `<!-- end -->`; the rest of the page is written by hand.
+The table is between `<!-- labelling -->` and `<!-- end -->`; the rest of the page is written by hand.
 """
 
 from __future__ import annotations
@@ -16,47 +16,30 @@ from handful.fewshot.reports.tables import markdown_table
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "measured" / "performance.md"
-Row = dict[str, Any]
+RESULTS = ROOT / "perf" / "results" / "labelling.json"
 
 
-def one_catalogue(results: Row) -> str:
-    """Render what many batches against one catalogue cost."""
-    titles = ["catalogue", "K", "bare ms", "stacked, ratio", "aim", "one batch ms", "its ratio", "aim"]
-    rows = ((name, row) for name, row in results.items() if name != "growing")
+def table(rows: list[dict[str, Any]]) -> str:
+    """Render what labelling costs per item; fitting has no items."""
+
+    def number(row: dict[str, Any], key: str) -> str:
+        return "–" if row.get(key) is None else f"{row[key]:.3g}"
+
+    keys = ("us", "us_aim", "ratio", "ratio_aim")
     return markdown_table(
-        titles,
-        (
-            (
-                name.partition(" = ")[0].replace("K", "synthetic"),
-                f"{row['n_classes']:,}",
-                f"{row['bare_ms']:.2f}",
-                f"{row['stacked_ratio']:.2f}",
-                row.get("aims", ["–"])[0],
-                f"{row['single_ms']:.1f}",
-                f"{row['single_ratio']:.1f}",
-                row.get("aims", ["–", None])[1] or "–",
-            )
-            for name, row in rows
-        ),
+        ["case", "µs per item", "aim", "times the product", "aim"],
+        [[row["case"], *(number(row, key) for key in keys)] for row in rows if "us" in row],
     )
-
-
-RESULTS = ROOT / "perf" / "results" / "one_catalogue.json"
 
 
 def rendered(page: str) -> str:
     """Return the page with its table as the results are now."""
-    text = one_catalogue(json.loads(RESULTS.read_text()))
-    page, n = re.subn(r"(<!-- one catalogue -->\n).*?(<!-- end -->)", rf"\g<1>{text}\n\g<2>", page, flags=re.DOTALL)
+    text = table(json.loads(RESULTS.read_text()))
+    page, n = re.subn(r"(<!-- labelling -->\n).*?(<!-- end -->)", rf"\g<1>{text}\n\g<2>", page, flags=re.DOTALL)
     if n != 1:
-        raise SystemExit(f"{PAGE} must have the marks <!-- one catalogue --> and <!-- end --> once, found {n}")
+        raise SystemExit(f"{PAGE} must have the marks <!-- labelling --> and <!-- end --> once, found {n}")
     return page
 
 
-def main() -> None:
-    """Write the page."""
-    PAGE.write_text(rendered(PAGE.read_text()))
-
-
 if __name__ == "__main__":
-    main()
+    PAGE.write_text(rendered(PAGE.read_text()))
