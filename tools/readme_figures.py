@@ -1,7 +1,8 @@
-"""Write the figures of README.md from the study of real uses: python tools/readme_figures.py.
+"""Write the figures of README.md from what was measured: python tools/readme_figures.py.
 
-The text between the two markers in README.md is made here from `studies/results/real_uses.json`, which
-`python studies/real_uses.py DATA` writes. A test renders it again and compares.
+The text between the two markers in README.md is made here. Its table is that of `python studies/real_uses.py DATA`, the
+sentences below it are those of `studies/open_batches.py`, `studies/sessions.py` and `tools/draw_paddle.py`. A test
+renders it again and compares.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
-RESULTS = ROOT / "studies" / "results" / "real_uses.json"
+RESULTS = ROOT / "studies" / "results"
 BEGIN, END = "<!-- figures: python tools/readme_figures.py -->\n", "<!-- end of figures -->\n"
 NOT_YET = "Not measured yet.\n"
 CELLS = {
@@ -48,7 +49,7 @@ def better(batches: list[dict[str, Any]]) -> str:
 
 def figures() -> str:
     """Return the table, one row for each use that was measured."""
-    kept = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {}
+    kept = read("real_uses.json")
     found = {cell: batches for cell in CELLS if (batches := kept.get(cell))}
     if not found:
         return NOT_YET
@@ -58,7 +59,49 @@ def figures() -> str:
     rejected = max(np.mean([one["known_rejected"] for one in batches]) for batches in found.values())
     share = f"at most {rejected:.1f} %" if rejected >= 0.05 else "fewer than 0.1 %"
     said = f"In each row, {share} of the items that have a class were called unknown."
-    return "\n".join(table) + f"\n\nEach figure is a mean over {counts} batches. {said}\n"
+    return "\n".join([*table, "", f"Each figure is a mean over {counts} batches. {said}", "", *sentences()]) + "\n"
+
+
+def read(name: str) -> dict[str, Any]:
+    """Return results by the name of their file; nothing if they were not measured."""
+    file = RESULTS / name
+    return dict(json.loads(file.read_text(encoding="utf-8"))) if file.is_file() else {}
+
+
+def sentences() -> list[str]:
+    """Return what is found of unknown items, what a review takes, and how PADDLE compares, one sentence each."""
+    cells = read("open_batches/confirmation.json")["cells"].values()
+
+    def rejected(part: str) -> str:
+        unknown, known = (
+            np.mean([np.mean([row[name] for row in cell["parts"][part]["rows"]]) for cell in cells])
+            for name in ("unknown_rejected", "known_rejected")
+        )
+        return f"{unknown:.0f} % of these, and {known:.0f} % of the others"
+
+    rows = [row for file in sorted((RESULTS / "sessions/confirmation").glob("*.json")) for row in read_answers(file)]
+    asked, read_all = (
+        np.mean([needed[1] for row in rows for needed in row["needed"][rule]]) for rule in ("again", "one by one")
+    )
+    ways: dict[str, list[float]] = {}
+    for bank in read("paddle.json").values():
+        for way, accuracies in bank.items():
+            ways.setdefault(way, []).extend(accuracies)
+    published, found = (np.mean(ways[f"PADDLE, {scale} scale"]) for scale in ("published", "found"))
+    alone, default = (np.mean(ways[way]) for way in ("nearest prototype", "the default of handful"))
+    return [
+        f"- [Unknown items](docs/measured/open_batches.md), where 30 % belong to no class: {rejected('0.3')}, are called "
+        f"unknown; {rejected('told 0.3')}, if you say how many to expect; {rejected('answers 0.3')}, after ten answers.",
+        f"- [A review](docs/measured/sessions.md): 99 % of 80 labels are right after {asked:.0f} answers; reading them one "
+        f"by one takes {read_all:.0f}.",
+        f"- [PADDLE](docs/measured/scale.md) on sentences and photographs: {found:.1f} % at the found scale, "
+        f"{published:.1f} at the published one, {alone:.1f} by the nearest prototype, {default:.1f} by the default.",
+    ]
+
+
+def read_answers(file: Path) -> list[dict[str, Any]]:
+    """Return the sessions of one bank in which answers were counted."""
+    return list(json.loads(file.read_text(encoding="utf-8"))["answers"])
 
 
 def with_figures(text: str) -> str:
