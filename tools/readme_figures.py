@@ -90,10 +90,11 @@ def sentences() -> list[str]:
     published, found = (np.mean(ways[f"PADDLE, {scale} scale"]) for scale in ("published", "found"))
     alone, default = (np.mean(ways[way]) for way in ("nearest prototype", "the default of handful"))
     return [
-        f"- [Unknown items](docs/measured/open_batches.md), where 30 % belong to no class: {rejected('0.3')}, are called "
-        f"unknown; {rejected('told 0.3')}, if you say how many to expect; {rejected('answers 0.3')}, after ten answers.",
-        f"- [A review](docs/measured/sessions.md): 99 % of 80 labels are right after {asked:.0f} answers; reading them one "
-        f"by one takes {read_all:.0f}.",
+        "- [Unknown items](docs/measured/open_batches.md), where 30 % belong to no class: "
+        f"{rejected('0.3')}, are called unknown; {rejected('told 0.3')}, if you say how many to expect; "
+        f"{rejected('answers 0.3')}, after ten answers.",
+        "- [A review](docs/measured/sessions.md): 99 % of 80 labels are right after "
+        f"{asked:.0f} answers; reading them one by one takes {read_all:.0f}.",
         f"- [PADDLE](docs/measured/scale.md) on sentences and photographs: {found:.1f} % at the found scale, "
         f"{published:.1f} at the published one, {alone:.1f} by the nearest prototype, {default:.1f} by the default.",
     ]
