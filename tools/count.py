@@ -20,7 +20,7 @@ MOST_LINES, MOST_PARAMETERS = 60, 9
 DOCS = ("learn", "do", "understand", "measured", "project", "decisions")
 NO_DOCS = {"_build", "_templates", "auto_gallery", "api", "gallery"}
 # Upper limits; the one on a page is for how-to pages.
-WORDS, WORDS_OF_HOW_TO, LONG_FUNCTIONS, LINES_BESIDE = 50_000, 900, 8, 46_000
+WORDS, WORDS_OF_HOW_TO, LONG_FUNCTIONS, LINES, LINES_BESIDE = 50_000, 900, 3, 40_000, 43_500
 
 
 def lines(folder: Path) -> int:
@@ -72,6 +72,7 @@ def exceeded(root: Path = ROOT) -> list[str]:
     counts = {
         "words of the documentation": (sum(pages.values()), WORDS),
         "long functions": (len(list(long_functions(root / "src"))), LONG_FUNCTIONS),
+        "lines of src": (lines(root / "src"), LINES),
         f"lines of {', '.join(BESIDE)}": (sum(lines(root / folder) for folder in BESIDE), LINES_BESIDE),
     }
     return found + [f"{n:,} {what}, {most:,} allowed" for what, (n, most) in counts.items() if n > most]
