@@ -230,12 +230,12 @@ def page() -> Page:
         table=table(found),
         shows=(
             "Names of enrolled voices are the strength: of short clips, joint labels name far more than the nearest "
-            "mean does, without any clusters. Strangers are the weakness. Two among whole utterances are mostly found, "
-            "but more of them by a threshold; where most voices are strangers, or segments are short, they are not: a "
-            "recording that is far from the catalogue as a whole looks like another microphone. `--sequence` gives all "
-            "segments of a cluster the mean of their joint answers. Without strangers it is level with the nearest "
-            "mean of clusters, and ahead where voices were enrolled by longer segments. To find strangers, use a "
-            "threshold that was tuned on your recordings."
+            "mean does, without any clusters. Strangers among whole utterances are found nearly always, and mostly "
+            "where all voices but one are strangers: about as many as by a threshold. Among short clips they are not: "
+            "a recording that is far from the catalogue as a whole looks like another microphone. `--sequence` gives "
+            "all segments of a cluster the mean of their joint answers. Without strangers it is level with the nearest "
+            "mean of clusters, and ahead where voices were enrolled by longer segments. To find strangers among "
+            "clips, use a threshold that was tuned on your recordings, or answer questions about some of them."
         ),
         limits=(
             "Thresholds are the best in hindsight, on other recordings of the same kind; nobody has these. Voices "
