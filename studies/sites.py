@@ -252,8 +252,8 @@ def page() -> Page:
             "the batch may contradict them."
         ),
         limits=(
-            f"{verdict([row for row in required if row['group'] == 'confirmation'])} on the confirmation group, which "
-            "was run once, when the rules were final. Sites are made up: 3 to 10 classes in shares from a flat "
+            f"{verdict([row for row in required if row['group'] == 'confirmation'])} on the confirmation group, on "
+            "which nothing was chosen. Sites are made up: 3 to 10 classes in shares from a flat "
             "Dirichlet, 20 visits, 50 sites."
         ),
         made="Five examples per class. The docstring of `studies/sites.py` says how sites and visits are drawn.",
