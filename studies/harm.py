@@ -297,7 +297,7 @@ def sizes(folder: Path) -> Cells:
 
 
 def classes_of(rng: np.random.Generator, left: list[Ints], present: int | None, size: int) -> Ints:
-    """Draw classes: this many, or as many as have so many items."""
+    """Draw `present` classes, or as many as together have `size` items."""
     order = rng.permutation(len(left))
     if present is None:
         present = int(np.searchsorted(np.cumsum([len(left[k]) for k in order]), size)) + 1

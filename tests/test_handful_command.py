@@ -31,7 +31,7 @@ def interrupted(arguments, wait_for, seconds):
     while wait_for is not None and not list(wait_for()) and time.monotonic() < deadline and process.poll() is None:
         time.sleep(0.05)
     time.sleep(seconds)
-    # An interruption is lost if it falls into a callback of the interpreter; whoever sees no effect presses again.
+    # Python loses Ctrl-C if it arrives during a callback of the interpreter. A person then presses it again.
     for _ in range(4):
         process.send_signal(signal.SIGINT)
         try:

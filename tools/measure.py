@@ -17,8 +17,8 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from subprocess import DEVNULL
 from threading import Lock
@@ -108,7 +108,10 @@ def run(name: str, data: Path, commit: str, lock: Lock) -> bool:
     if (known.get("version"), known.get("state")) != (handful.__version__, "begun"):
         if study.results is not None:
             old = RESULTS / study.results
-            (shutil.rmtree if old.is_dir() else lambda file: file.unlink(missing_ok=True))(old)
+            if old.is_dir():
+                shutil.rmtree(old)
+            else:
+                old.unlink(missing_ok=True)
         known = {}
     about = {"version": handful.__version__, "commit": commit}
     minutes = known.get("cpu_minutes", 0.0)
@@ -161,7 +164,7 @@ def main() -> int:
     commit = subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=ROOT, text=True).strip()
     wanted = [name for name in outdated(handful.__version__) if name in given.only]
     lock = Lock()
-    one: Callable[[str], bool] = lambda name: run(name, given.data.resolve(), commit, lock)  # noqa: E731
+    one = partial(run, data=given.data.resolve(), commit=commit, lock=lock)
     with ThreadPoolExecutor(given.processes) as pool:
         ended = list(pool.map(one, wanted))
     return int(not all(ended))

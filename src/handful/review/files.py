@@ -60,7 +60,7 @@ class Outputs:
 
 
 class FileLabeller:
-    """Labels the items of files again, without reading, embedding or fitting anything anew.
+    """Labels the items of files again, without reading, embedding or fitting anything a second time.
 
     Parameters
     ----------
