@@ -44,12 +44,22 @@ def _study(name: str, *options: str, results: bool = True) -> Study:
     return Study(commands, (f"studies/{name}.py --render",), name if results else None)
 
 
+RUN = "studies/results/study/run"
+BANKS = (
+    "clinc150-minilm",
+    "banking77-minilm",
+    "hwu64-minilm",
+    "caltech101-efflite0",
+    "cub200-efflite0",
+    "tinyimagenet200-efflite0",
+    "omniglot659-conv4",
+)
 GROUPS = ("--group tuning", "--group confirmation")
 # The quick ones first, so that much is there if it is stopped.
 STUDIES = {
     "reliability": _study("reliability"),
     "questions": _study("questions", *GROUPS),
-    "two_levels": _study("two_levels"),
+    "two_levels": _study("two_levels", "--batches 40"),
     "voices": _study("voices"),
     "sites": _study("sites", *GROUPS),
     "real_uses": Study(("studies/real_uses.py DATA",), ("tools/readme_figures.py",)),
@@ -75,6 +85,23 @@ STUDIES = {
         ),
         ("studies/methods_table.py --render",),
         "methods_table.json",
+    ),
+    "study": Study(
+        (
+            f"studies/banks_study.py run {RUN} {' '.join(f'DATA/{bank}' for bank in BANKS)} --tasks 100"
+            " --budget-minutes 0.1 --stages table k_eff n_query weights pt_map slow",
+            f"studies/banks_study.py keep {RUN}",
+        ),
+        ("studies/study_page.py",),
+        "study",
+    ),
+    "performance": Study(
+        (
+            "perf/labelling.py --out perf/results/labelling.json",
+            "perf/catalogue_file.py DATA --out perf/results/catalogue_file.json",
+            "perf/growth.py --out perf/results/growth.json --plot docs/measured/growth.svg",
+        ),
+        ("tools/render_performance.py",),
     ),
 }
 
