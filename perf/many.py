@@ -1,15 +1,18 @@
 """Many batches from Parquet to Parquet: cost against a bare pass, memory, and runs that are killed.
 
-    python perf/many.py [--rows 10000000] [--group 100] [--noise 1.0] [--mixed] [--kills 10] [--json FILE]
+    python perf/many.py [--rows 10000000] [--group 100] [--noise 1.0] [--mixed] [--kills 10 | --ray] [--json FILE]
 
 Gaussian rows about 1,000 class centres, d = 128; each group holds five classes. Rows of a group lie together,
 or with `--mixed` in random order. The data set is written to a folder and used again if it is there.
 
 - *bare*: read the vectors, multiply with the class means, take the largest, write the table without the vectors and
   with the label; two processes of one thread, each half of the row groups;
-- *label_groups*: from the same file, with two threads;
+- *label_groups*: from the same file, with two workers; `main_thread_s` is the part of its CPU seconds for reading,
+  sorting (`sort` writes the parts, `label` sorts each) and writing, which the main thread does alone;
 - *kills*: runs of a part of the data set that are killed (SIGKILL) after a random time, again and again, until one
-  ends; its output must have the same bytes as that of a run that was left alone.
+  ends; its output must have the same bytes as that of a run that was left alone;
+- *ray*: four workers on two nodes of this machine, one of which is killed when a third of the rows are labelled; the
+  output must have the same bytes as that of a run in one process. CPU seconds are those of all of Ray's processes.
 
 Each is a process of its own. CPU seconds are those of the process and its children (user and system), memory is the
 largest resident set of the process without children. Start-up of Python and the imports are part of both.
@@ -29,6 +32,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +43,8 @@ import torch
 
 from handful.catalogue import Catalogue, load_catalogue, save_catalogue
 from handful.many import label_groups
+from handful.runs import Progress, in_process, on_ray
+from measured_by import measured_by
 
 N_CLASSES, DIM, SHOTS, PRESENT = 1_000, 128, 5, 5
 WRITTEN_AT_ONCE, CORES = 100_000, 2
@@ -114,23 +120,78 @@ def _bare_part(catalogue: Path, data: Path, out: Path, part: int) -> None:
             writer.write_table(pa.Table.from_arrays(columns, schema=pa.schema(kinds)))
 
 
-def ours(catalogue: Path, data: Path, out: Path) -> None:
-    """Run `label_groups`."""
-    label_groups(load_catalogue(catalogue), data, out, group_by="group", threads=CORES)
+def ours(catalogue: Path, data: Path, out: Path) -> dict[str, Any]:
+    """Run `label_groups`; return the CPU seconds of its main thread by stage."""
+    stages: dict[str, float] = {}
+    last = time.thread_time()
+
+    def listen(progress: Progress) -> None:
+        nonlocal last
+        now = time.thread_time()
+        stages[progress.stage] = stages.get(progress.stage, 0.0) + now - last
+        last = now
+
+    executor = in_process(CORES)
+    label_groups(load_catalogue(catalogue), data, out, group_by="group", executor=executor, on_progress=listen)
+    return {"main_thread_s": stages}
 
 
-def measured(what: str, catalogue: Path, data: Path, out: Path) -> dict[str, float]:
+def ray(catalogue: Path, data: Path, out: Path) -> dict[str, Any]:
+    """Run `label_groups` by Ray, and kill a node in the middle."""
+    from ray.cluster_utils import Cluster
+
+    os.environ.setdefault("RAY_worker_niceness", str(os.nice(0)))
+    quick = {"health_check_initial_delay_ms": 0, "health_check_period_ms": 1000, "health_check_failure_threshold": 3}
+    room = {"object_store_memory": 2**30, "include_dashboard": False}
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "_system_config": quick, **room})
+    doomed, _ = (cluster.add_node(num_cpus=2, **room) for _ in range(2))
+    cluster.wait_for_nodes()
+    seconds: dict[int, float] = {}
+    labelled, killed_at = 0, 0
+
+    def listen(progress: Progress) -> None:
+        nonlocal labelled, killed_at
+        labelled = progress.done if progress.stage == "label" else labelled
+        seconds.update(cpu_of_children())
+        if not killed_at and 3 * labelled >= progress.total:
+            killed_at = labelled
+            cluster.remove_node(doomed, allow_graceful=False)
+
+    start, load = time.perf_counter(), os.getloadavg()[0]
+    executor = on_ray(cluster.address)
+    label_groups(load_catalogue(catalogue), data, out, group_by="group", executor=executor, on_progress=listen)
+    wall = time.perf_counter() - start
+    cluster.shutdown()
+    cpu = sum(seconds.values()) + time.process_time()
+    return {"wall_s": wall, "cpu_s": cpu, "load": load, "killed_after_rows": killed_at}
+
+
+def cpu_of_children() -> dict[int, float]:
+    """CPU seconds so far of every process that this one started, directly or not, by its number."""
+    tick, parents, cpu = os.sysconf("SC_CLK_TCK"), dict[int, int](), dict[int, float]()
+    for place in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            fields = place.read_text().rpartition(")")[2].split()
+            parents[int(place.parent.name)] = int(fields[1])
+            cpu[int(place.parent.name)] = (int(fields[11]) + int(fields[12])) / tick
+    mine = {os.getpid()}
+    while more := {number for number, parent in parents.items() if parent in mine} - mine:
+        mine |= more
+    return {number: cpu[number] for number in mine - {os.getpid()}}
+
+
+def measured(what: str, catalogue: Path, data: Path, out: Path) -> dict[str, Any]:
     """Run in a process of its own; wall and CPU seconds, and the largest resident set of one process in megabytes."""
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     found = subprocess.run(
         [sys.executable, __file__, "--do", what, str(catalogue), str(data), str(out)],
         check=True,
-        capture_output=True,
+        stdout=subprocess.PIPE,
         text=True,
     )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return {"wall_s": time.perf_counter() - start, "cpu_s": cpu, "peak_mb": float(found.stdout) / 1024}
+    return {"wall_s": time.perf_counter() - start, "cpu_s": cpu, **json.loads(found.stdout.splitlines()[-1])}
 
 
 def killed(catalogue: Path, data: Path, place: Path, kills: int) -> dict[str, Any]:
@@ -179,16 +240,18 @@ def main() -> None:
     parser.add_argument("--noise", type=float, default=1.0, help="how far items lie from the centre of their class")
     parser.add_argument("--mixed", action="store_true", help="rows of a group do not lie together")
     parser.add_argument("--kills", type=int, default=0, help="kill runs of this data set that many times")
+    parser.add_argument("--ray", action="store_true", help="run by Ray too, and kill one of two nodes")
     parser.add_argument("--data", type=Path, help="folder for the data set; by default one that is removed at the end")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--do", nargs=4, metavar=("WHAT", "CATALOGUE", "DATA", "OUT"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.do:
         what, *paths = arguments.do
-        {"bare": bare, "ours": ours}[what](*map(Path, paths))
+        found = {"bare": bare, "ours": ours, "ray": ray}[what](*map(Path, paths)) or {}
         # Not ru_maxrss: that begins with what the parent had.
         status = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
-        print(next(line.split()[1] for line in status if line.startswith("VmHWM")))
+        peak = next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
+        print(json.dumps({"peak_mb": peak / 1024, **found}))
         return
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
@@ -196,6 +259,7 @@ def main() -> None:
             arguments.data or place / "data", arguments.rows, arguments.group, arguments.noise, arguments.mixed
         )
         results: dict[str, Any] = {
+            **measured_by(),
             "rows": arguments.rows,
             "groups": -(-arguments.rows // arguments.group),
             "classes": N_CLASSES,
@@ -206,6 +270,9 @@ def main() -> None:
         }
         if arguments.kills:
             results |= killed(catalogue, data, place, arguments.kills)
+        elif arguments.ray:
+            results |= {what: measured(what, catalogue, data, place / what) for what in ("ours", "ray")}
+            results["same_bytes"] = _bytes(place / "ours") == _bytes(place / "ray")
         else:
             for what in ("bare", "ours"):
                 results[what] = measured(what, catalogue, data, place / what)

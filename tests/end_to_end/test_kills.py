@@ -89,7 +89,7 @@ def prepare_many(inputs: Path) -> None:
 def run_many(inputs: Path, out: Path) -> None:
     classifier = BatchClassifier.load(inputs / "classifier")
     with mock.patch.object(portions, "HELD_NUMBERS", SMALL):
-        label_groups(classifier, inputs / "tables", out, group_by="site", threads=2)
+        label_groups(classifier, inputs / "tables", out, group_by="site", executor=in_process(2))
 
 
 def run_extraction(inputs: Path, out: Path) -> None:

@@ -14,12 +14,14 @@ from handful.estimators.on_ray import labelled_dataset
 from handful.extraction.extract import extract, skipped_items
 from handful.extraction.items import list_items
 from handful.large import solve
+from handful.many import label_groups, portions
 from handful.runs import executors
-from handful.runs.executors import TASKS_PER_CORE, Shared, on_ray
+from handful.runs.executors import TASKS_PER_CORE, Shared, in_process, on_ray
 from tests.groups_at_hand import WHERE, world_of_groups
 from tests.items_at_hand import image_folder, small_backbone
 from tests.kills_at_hand import differences
 from tests.large_at_hand import large_problem
+from tests.many_at_hand import SMALL, contents, world, written
 from tests.work_at_hand import Complaining, Mortal, double
 
 pa = pytest.importorskip("pyarrow")
@@ -70,6 +72,15 @@ def test_a_streamed_batch_has_the_answer_of_a_run_in_process(tmp_path):
     here = solve(*banks, tmp_path / "here", shard_rows=100)
     there = solve(*banks, tmp_path / "there", shard_rows=100, executor=on_ray())
     assert differences(here, there) == []
+
+
+def test_groups_on_disk_have_the_same_bytes(tmp_path, monkeypatch):
+    monkeypatch.setattr(portions, "HELD_NUMBERS", SMALL)
+    given = world()
+    source = written([given.table()], tmp_path / "in")
+    for name, executor in (("here", in_process()), ("there", on_ray())):
+        label_groups(given.classifier, source, tmp_path / name, group_by="site", executor=executor)
+    assert contents(tmp_path / "there") == contents(tmp_path / "here") != {}
 
 
 def test_a_worker_that_dies_is_replaced_and_in_the_end_given_up(tmp_path, monkeypatch):

@@ -15,6 +15,7 @@ import pytest
 from handful.errors import OptionError, TaskError
 from handful.fewshot import MethodClassifier
 from handful.many import label_groups, portions
+from handful.runs import in_process
 from handful.runs.lock import only_writer
 from tests.many_at_hand import DIM, SMALL, contents, lists, read, world, written
 
@@ -197,14 +198,14 @@ def interrupted(given, source, out, stage):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        label_groups(given.classifier, source, out, group_by="site", threads=1, on_progress=stop)
+        label_groups(given.classifier, source, out, group_by="site", executor=in_process(), on_progress=stop)
 
 
 @pytest.mark.parametrize("stage", ["label", "write"])
 def test_no_flipped_bit_or_exchange_of_files_of_its_own_changes_the_output(given, small, tmp_path, stage):
     rows = np.random.default_rng(0).permutation(len(given.groups))
     source = written([given.table(part) for part in np.array_split(rows, 2)], tmp_path / "in")
-    label_groups(given.classifier, source, tmp_path / "whole", group_by="site", threads=1)
+    label_groups(given.classifier, source, tmp_path / "whole", group_by="site", executor=in_process())
     whole = contents(tmp_path / "whole")
     interrupted(given, source, tmp_path / "out", stage)
     files = sorted(file.relative_to(tmp_path / "out") for file in (tmp_path / "out" / "work").rglob("*"))
@@ -218,13 +219,13 @@ def test_no_flipped_bit_or_exchange_of_files_of_its_own_changes_the_output(given
         content = bytearray(file.read_bytes())
         content[rng.integers(len(content))] ^= 1 << rng.integers(8)
         file.write_bytes(content)
-        label_groups(given.classifier, source, out, group_by="site", threads=1)
+        label_groups(given.classifier, source, out, group_by="site", executor=in_process())
         assert contents(out) == whole, file.name
     first, second = ((tmp_path / "out" / files[k]) for k in (0, 1))
     one, two = first.read_bytes(), second.read_bytes()
     first.write_bytes(two)
     second.write_bytes(one)
-    label_groups(given.classifier, source, tmp_path / "out", group_by="site", threads=1)
+    label_groups(given.classifier, source, tmp_path / "out", group_by="site", executor=in_process())
     assert contents(tmp_path / "out") == whole
 
 
@@ -237,16 +238,16 @@ def test_a_second_process_is_refused(given, tmp_path):
 @pytest.mark.parametrize("finished", [False, True])
 def test_an_output_file_that_was_cut_or_exchanged_is_not_finished(given, small, tmp_path, finished):
     source = written([given.table(slice(300)), given.table(slice(300, None))], tmp_path / "in")
-    label_groups(given.classifier, source, tmp_path / "whole", group_by="site", threads=1)
+    label_groups(given.classifier, source, tmp_path / "whole", group_by="site", executor=in_process())
     whole = contents(tmp_path / "whole")
     if finished:
-        label_groups(given.classifier, source, tmp_path / "out", group_by="site", threads=1)
+        label_groups(given.classifier, source, tmp_path / "out", group_by="site", executor=in_process())
     else:
         interrupted(given, source, tmp_path / "out", "write")
     file = tmp_path / "out" / "items" / "part-0.parquet"
     for content in (file.read_bytes()[:50], whole["items/part-1.parquet"]):
         file.write_bytes(content)
-        label_groups(given.classifier, source, tmp_path / "out", group_by="site", threads=1)
+        label_groups(given.classifier, source, tmp_path / "out", group_by="site", executor=in_process())
         assert contents(tmp_path / "out") == whole
     sums = (tmp_path / "out" / "SHA256SUMS").read_text()
     for name, content in whole.items():
@@ -292,8 +293,6 @@ def test_what_is_unclear_is_refused(given, tmp_path):
         label_groups(given.classifier, source, tmp_path / "out2", group_by="site")
     with pytest.raises(OptionError, match="is inside the data set"):
         label_groups(given.classifier, source, source / "out", group_by="site")
-    with pytest.raises(OptionError, match="threads must be at least 1"):
-        label_groups(given.classifier, source, tmp_path / "out3", group_by="site", threads=0)
     with warnings.catch_warnings(action="ignore"):
         other = MethodClassifier("paddle").fit(given.vectors[:60], np.arange(60) % 3)
     with pytest.raises(OptionError, match="classifier must be a fitted BatchClassifier"):
@@ -318,10 +317,11 @@ PROGRAM = """
 import resource, sys
 from handful.estimators import BatchClassifier
 from handful.many import label_groups, portions
+from handful.runs import in_process
 portions.HELD_NUMBERS = 2**17
 classifier = BatchClassifier.load(sys.argv[1])
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-label_groups(classifier, sys.argv[2], sys.argv[3], group_by="site", threads=1)
+label_groups(classifier, sys.argv[2], sys.argv[3], group_by="site", executor=in_process())
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
 

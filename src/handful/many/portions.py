@@ -137,7 +137,8 @@ def label(catalogue: Catalogue, portion: Portion, known: Known, folder: Path) ->
 
 def _streamed(catalogue: Catalogue, vectors: np.ndarray, known: Known, items: np.ndarray, folder: Path) -> np.ndarray:
     """Label one large group by `handful.large`; fill in its items, and return its classes."""
-    with TemporaryDirectory(dir=folder) as run:
+    # Another node of a cluster need not have the folder.
+    with TemporaryDirectory(dir=folder if folder.is_dir() else None) as run:
         shares = known.get("expect_unknown")
         found = solve_large(catalogue, vectors, run, prior=known.get("prior"), expect_unknown=shares).answer()
         items["label"], items["certainty"], items["unknown"] = found.codes[:, 0], found.certainty, found.unknown

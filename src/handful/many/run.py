@@ -1,7 +1,7 @@
 """label_groups: every group of rows of a Parquet data set is one joint batch; from disk to disk, in bounded memory.
 
     sort     by group, and by row within a group: Arrow files of some groups each, with as much room as the vectors
-    label    portions of complete groups, several at a time, each on one thread; one file of answers for each
+    label    portions of complete groups, several at a time, each by one worker; one file of answers for each
     write    one file of items and one of groups for each file of the data set, from the answers in the order of rows
 
 A portion depends on the data set alone, and its answers on the portion alone. So a run that was killed sorts again, but
@@ -37,7 +37,8 @@ from handful.machine.threads import available_cores, one_thread
 from handful.many.portions import MOST_PARTS, Portion, in_order, label, most_rows, portions
 from handful.many.source import BATCH_NUMBERS, Source, spread
 from handful.many.write import GROUPS, ITEMS, InOrder, Layout, Written, write_file
-from handful.runs import Progress, in_process
+from handful.runs import Executor, Progress, in_process
+from handful.runs.executors import Shared
 from handful.runs.lock import only_writer
 from handful.runs.parts import Parts
 from handful.runs.progress import Reporter, bars, silent
@@ -84,7 +85,7 @@ def label_groups(
     expect_unknown: Any = None,
     keep_features: bool = False,
     prefix: str = "",
-    threads: int | None = None,
+    executor: Executor | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> LabelledGroups:
     """Label every group of rows of a Parquet data set as one joint batch, from disk to disk.
@@ -121,9 +122,9 @@ def label_groups(
         Also copy the vectors; they are most of the data.
     prefix : str
         Prefix of the new columns, for a data set that already has a column `label`.
-    threads : int, optional
-        Portions labelled at the same time, each on one thread; about 0.4 GB of memory each. By default one per core.
-        The output does not depend on it.
+    executor : callable, optional
+        `in_process(workers)` or `on_ray(address)` of `handful.runs`; by default in process, with one worker per core.
+        Each labels a portion at a time, in about 0.4 GB of memory. The output does not depend on it.
     on_progress : callable, optional
         Called with a `Progress` after every portion; stages are `sort` and `label` (rows) and `write`
         (files).
@@ -155,8 +156,6 @@ def label_groups(
     [('marsh', 3, 5.9), ('marsh', 7, 3.9), ('wood', 11, 4.8)]
     """
     catalogue, named = _fitted(classifier)
-    if threads is not None and threads < 1:
-        raise OptionError(f"threads must be at least 1, got {threads}")
     refuse_overwriting({"data set": source}, {"folder of answers": out})
     data = Source.of(source, group_by, features if features is not None else named, catalogue.dim)
     layout = Layout.of(data, catalogue.classes, keep_features, prefix)
@@ -183,7 +182,7 @@ def label_groups(
     # On one thread sums have a fixed order; portions are what runs at the same time.
     with only_writer(place, OptionError), one_thread(), bars("label groups", on_progress) as listener:
         name, reporter = begin(LocalFolder(place), about, (WORK, ITEMS, GROUPS)), Reporter(listener)
-        _Run(name, data, layout, catalogue, known, place, threads or available_cores(), reporter).run()
+        _Run(name, data, layout, catalogue, known, place, executor or in_process(available_cores()), reporter).run()
     return LabelledGroups(place / ITEMS, place / GROUPS, data.n_rows)
 
 
@@ -201,6 +200,15 @@ def _fitted(classifier: Any) -> tuple[Catalogue, list[str] | None]:
     return catalogue, None if names is None or len(names) != catalogue.dim else names.tolist()
 
 
+@one_thread()  # so that sums have a fixed order
+def _labelled(
+    catalogue: Catalogue, portion: Portion, known: Known, folder: Path, number: int
+) -> tuple[int, np.ndarray, np.ndarray]:
+    """Label a portion; its number comes first, because portions are ready in any order."""
+    with silent():
+        return (number, *label(catalogue, portion, known, folder))
+
+
 @dataclass(frozen=True)
 class _Run:
     """One data set being labelled; `name` is a hash of what the run was started with."""
@@ -211,7 +219,7 @@ class _Run:
     catalogue: Catalogue
     known: Known
     out: Path
-    threads: int
+    executor: Executor
     reporter: Reporter
 
     def run(self) -> None:
@@ -253,24 +261,21 @@ class _Run:
 
     def _label(self, rows: Iterator[Any]) -> list[str]:
         """Label the portions whose answers are not there, several at a time; return a hash of the rows of each."""
-        answers, hashes = self._answers, list[str]()
+        answers, hashes, catalogue = self._answers, list[str](), Shared(self.catalogue)
         report = self.reporter.stage("label", self.source.n_rows, unit="rows")
 
-        def tasks() -> Iterator[tuple[Portion, int]]:
+        def tasks() -> Iterator[tuple[Shared, Portion, Known, Path, int]]:
             for number, portion in enumerate(portions(rows, len(self.source.group_by), self.source.dim, self._work)):
                 hashes.append(hashlib.sha256(portion.rows.tobytes()).hexdigest())
-                yield portion, number
+                if answers.load(number, hashes[number]) is None:
+                    yield catalogue, portion, self.known, self._work, number
+                else:
+                    report(len(portion.rows))
 
-        def answer(portion: Portion, number: int) -> int:
-            if answers.load(number, hashes[number]) is None:
-                with silent():
-                    found = label(self.catalogue, portion, self.known, self._work)
-                answers.save(number, *found, made_of=hashes[number])
-            return len(portion.rows)
-
-        with closing(in_process(self.threads)(answer, tasks())) as answered:
-            for n_rows in answered:
-                report(n_rows)
+        with closing(self.executor(_labelled, tasks())) as labelled:
+            for number, items, groups in labelled:
+                answers.save(number, items, groups, made_of=hashes[number])
+                report(len(items))
         return hashes
 
     def _write(self, hashes: Sequence[str], written: Written, unwritten: Sequence[int]) -> None:
