@@ -97,7 +97,7 @@ def cpu_seconds(*arguments: object) -> float:
 
 def labels_of(path: Path) -> list[str]:
     """Return the labels of predictions."""
-    with path.open(newline="") as stream:
+    with path.open(encoding="utf-8", newline="") as stream:
         return [row["label"] for row in csv.DictReader(stream)]
 
 

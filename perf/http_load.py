@@ -73,7 +73,7 @@ class Server:
 
     def megabytes(self, what: str = "VmRSS") -> float:
         """Resident memory now, or at its highest: VmHWM."""
-        lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
+        lines = Path(f"/proc/{self.process.pid}/status").read_text(encoding="utf-8").splitlines()
         return next(int(line.split()[1]) for line in lines if line.startswith(what)) / 1024
 
 

@@ -266,7 +266,7 @@ def anonymous_mb() -> float:
     """Anonymous pages now; where the system does not tell, the highest resident size so far."""
     status = Path("/proc/self/status")
     if status.exists():
-        for line in status.read_text().splitlines():
+        for line in status.read_text(encoding="utf-8").splitlines():
             if line.startswith("RssAnon"):
                 return int(line.split()[1]) / 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -152,7 +152,7 @@ def half_width(values: Sequence[float]) -> float:
 
 def load(results: Path) -> list[Cell]:
     """Return the cells that are stored."""
-    return json.loads(results.read_text())["cells"] if results.is_file() else []
+    return json.loads(results.read_text(encoding="utf-8"))["cells"] if results.is_file() else []
 
 
 def store(results: Path, cell: Cell) -> None:

@@ -15,9 +15,9 @@ if os.environ.get("HANDFUL_CHECK_SHAPES"):
     from jaxtyping import install_import_hook
 
     with install_import_hook("handful", "beartype.beartype"):
-        import handful.fewshot.dispatch
-        import handful.fewshot.gathering
-        import handful.fewshot.methods
+        import handful.fewshot.dispatch  # noqa: F401
+        import handful.fewshot.gathering  # noqa: F401
+        import handful.fewshot.methods  # noqa: F401
         import handful.fewshot.transforms  # noqa: F401
 
 import pytest

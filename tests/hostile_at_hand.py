@@ -77,7 +77,7 @@ def _measure(read: Callable[[Path], object], file: Path, sender: object) -> None
 def _try(cases: Mapping[str, Callable[[Path], object]], folder: Path, sender: object) -> None:
     sizes = Path("/proc/self/statm")
     if sizes.exists():  # elsewhere than on Linux only the time is limited
-        used = int(sizes.read_text().split()[0]) * resource.getpagesize()
+        used = int(sizes.read_text(encoding="utf-8").split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (used + MOST_BYTES, used + MOST_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     for number, (name, case) in enumerate(cases.items()):

@@ -82,9 +82,9 @@ def test_scores_of_another_model(files: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.chdir(files)
     listed = {"classes": ["cow", "deer"], "scores": [0.7, 0.2]}
     images = [{"filepath": f"site/{i}.jpg", "classifications": listed} for i in range(6)]
-    Path("s.json").write_text(json.dumps({"predictions": images}))
+    Path("s.json").write_text(json.dumps({"predictions": images}), encoding="utf-8")
     assert main(["classify", "--scores", "s.json", "--group-by", "folder", "--out", "better.json"]) == 0
-    assert json.loads(Path("better.json").read_text())["predictions"][0]["prediction"] == "cow"
+    assert json.loads(Path("better.json").read_text(encoding="utf-8"))["predictions"][0]["prediction"] == "cow"
 
 
 def test_runs_from_disk_to_disk(files: Path) -> None:
@@ -103,7 +103,7 @@ def test_runs_from_disk_to_disk(files: Path) -> None:
 
 def test_what_needs_torch_says_so(files: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
     monkeypatch.chdir(files)
-    Path("t.csv").write_text("text,label\na b,x\nc d,y\n")
+    Path("t.csv").write_text("text,label\na b,x\nc d,y\n", encoding="utf-8")
     assert main(["classify", "--catalogue", "t.csv", "--batch", "t.csv", "--out", "p.csv"]) == 1
     assert re.search(r"pip install .*\[text\]'", capsys.readouterr().err)
     assert main(["bench", "paper", "--list"]) in (0, 1, 2)

@@ -49,7 +49,7 @@ def unmet() -> list[str]:
 
 def write() -> None:
     """Resolve all requirements again, to the newest versions."""
-    with tempfile.NamedTemporaryFile("w", suffix=".txt") as overrides:
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".txt") as overrides:
         overrides.write(f"{APART} ; sys_platform == 'never'\n")
         overrides.flush()
         command = [sys.executable, "-m", "uv", "pip", "compile", "--universal", "--python-version", "3.11", "--upgrade"]

@@ -48,7 +48,7 @@ def test_the_page_shows_the_batch_its_classes_and_the_gain(shown):
     names = np.array(load_clinc150().class_names)
     _, batches = demo.drawn(load_clinc150())
     truth = names[load_clinc150().labels[batches[0]]]
-    with open(shown / "labels.csv", newline="") as file:
+    with open(shown / "labels.csv", encoding="utf-8", newline="") as file:
         predicted = list(csv.DictReader(file))
     together = np.array([row["label"] for row in predicted])
     sentences = np.array(load_clinc150_sentences())[batches[0]]

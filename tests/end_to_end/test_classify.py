@@ -85,4 +85,4 @@ def test_every_command_of_the_page(place, command, monkeypatch, capsys):
     present = [line.split()[2] for line in capsys.readouterr().out.splitlines()]
     assert set(present) >= set(expected.values())
     if "--report" in option:
-        assert Path(option["--report"]).read_text().count("<li") >= len(expected)
+        assert Path(option["--report"]).read_text(encoding="utf-8").count("<li") >= len(expected)
