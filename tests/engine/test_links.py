@@ -11,17 +11,11 @@ def three_groups(seed=0):
 
 
 def anchors_of(points):
-    return Anchors.of(points, np.zeros(8), (-5.0, 10.0))
+    return Anchors.of(points, np.zeros(8), (-5.0, 10.0), find_copies(points)[0])
 
 
 def linked(points):
     return anchors_of(points).link(points, np.arange(len(points)))
-
-
-def dense(links, n_anchors):
-    weights = np.zeros((*links.sizes.shape, n_anchors))
-    np.put_along_axis(weights, links.anchors, links.weights, -1)
-    return weights
 
 
 def test_groups_have_the_size_of_their_items():
@@ -41,7 +35,7 @@ def test_order_does_not_matter():
     points, order = three_groups(), np.random.default_rng(1).permutation(15)
     found, again = linked(points), linked(points[order])
     assert np.allclose(again.sizes, found.sizes[order])
-    assert np.allclose(dense(again, 15), dense(found, 15)[order][:, order])
+    assert np.allclose(again.weights.toarray(), found.weights.toarray()[order][:, order])
 
 
 def test_an_item_that_is_no_anchor_is_linked_like_one():
@@ -63,9 +57,7 @@ def test_one_item_stands_for_itself():
 def test_new_groups_are_those_of_three_different_items_or_more():
     points = np.concatenate([three_groups()[:6], np.repeat(three_groups()[6:7], 4, 0)])
     anchors = anchors_of(points)
-    (found,) = new_groups(
-        anchors.odds(anchors.products, anchors.lengths), points, np.ones(10), points @ np.eye(8), find_copies(points)[0]
-    )
+    (found,) = new_groups(anchors.odds(anchors.cosines), points, np.ones(10), points @ np.eye(8), anchors.copy_of)
     assert sorted(found.items.tolist()) == [0, 1, 2, 3, 4, 5]
     assert found.nearest == 0
     assert found.cohesion > 0.9

@@ -9,8 +9,7 @@ neither more evidence nor a group with less noise.
 
 from __future__ import annotations
 
-import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -31,8 +30,7 @@ MOST_ANCHORS = 512
 class Links(NamedTuple):
     """Groups of items; leading axes are the batches of a stack."""
 
-    anchors: Ints  # [..., item, near], numbers of the strongest
-    weights: Floats  # [..., item, near], w
+    weights: sparse.csr_array  # [items, anchors] of all batches one after the other, w
     own: Floats  # [..., item], w of the item itself, if it is not an anchor
     sizes: Floats  # [..., item], n
     squares: Floats  # [..., item], squared distance of the group from the centre
@@ -41,18 +39,17 @@ class Links(NamedTuple):
 
     def means(self, of_anchors: Floats, of_items: Floats) -> Floats:
         """`Σ_m w_nm x_m` of values [..., anchor, number] and [..., item, number]."""
-        numbers, values = _within_stack(self.anchors, of_anchors)
-        ends = np.arange(0, numbers.size + 1, numbers.shape[-1])
-        weights = sparse.csr_array((self.weights.ravel(), numbers.ravel(), ends), (len(ends) - 1, len(values)))
-        return np.asarray((weights @ values).reshape(of_items.shape) + self.own[..., None] * of_items)
+        means = (self.weights @ of_anchors.reshape(-1, of_anchors.shape[-1])).reshape(of_items.shape)
+        return np.asarray(means + self.own[..., None] * of_items if self.own.any() else means)
 
 
 class Anchors(NamedTuple):
     """Items that others are linked with; leading axes are the batches of a stack."""
 
-    away: Floats  # [..., anchor, dim], from the centre
-    lengths: Floats  # [..., anchor], of that
-    products: Floats  # [..., anchor, anchor], of that
+    points: Floats  # [..., anchor, dim]
+    lengths: Floats  # [..., anchor], distances from the centre
+    directions: Floats  # [..., anchor, dim], from the centre
+    cosines: Floats  # [..., anchor, anchor], of these
     copy_of: npt.NDArray[np.intp]  # [..., anchor], equal for copies
     centre: Floats  # [dim]
     pair_odds: tuple[float, float]  # A and B
@@ -61,30 +58,21 @@ class Anchors(NamedTuple):
 
     @classmethod
     def of(
-        cls, points: Floats, centre: Floats, pair_odds: tuple[float, float], fixed_unknown: Floats | None = None
+        cls, points: Floats, centre: Floats, pair_odds: tuple[float, float], copy_of: npt.NDArray[np.intp]
     ) -> Anchors:
         """Make anchors of items [..., item, dim]; b is estimated from all pairs of them."""
-        fixed_unknown = np.full(points.shape[:-1], np.nan) if fixed_unknown is None else fixed_unknown
-        away = points - centre
-        lengths, products = _lengths(away), away @ away.swapaxes(-1, -2)
-        bare = cls(
-            away,
-            lengths,
-            products,
-            find_copies(points)[0],
-            centre,
-            pair_odds,
-            np.zeros(points.shape[:-2]),
-            fixed_unknown,
-        )
-        return bare._replace(log_odds=_pair_log_odds(bare.odds(products, lengths)))
+        directions = points - centre
+        lengths = _lengths(directions)
+        directions /= lengths[..., None]
+        cosines, nothing = directions @ directions.swapaxes(-1, -2), np.full(lengths.shape, np.nan)
+        zero = np.zeros(lengths.shape[:-1])
+        bare = cls(points, lengths, directions, cosines, copy_of, centre, pair_odds, zero, nothing)
+        return bare._replace(log_odds=_pair_log_odds(bare.odds(cosines)))
 
-    def odds(self, products: Floats, lengths: Floats) -> Floats:
-        """Log-odds that items share a class with each anchor, [..., item, anchor], from products and lengths."""
+    def odds(self, cosines: Floats) -> Floats:
+        """Log-odds to share a class with an anchor, from cosines [..., item, some]."""
         a, b = self.pair_odds
-        odds = products * (b / lengths)[..., None] / self.lengths[..., None, :]
-        odds += np.asarray(self.log_odds + a, odds.dtype)[..., None, None]
-        return np.asarray(odds)
+        return np.asarray(cosines * b + np.asarray(self.log_odds + a, cosines.dtype)[..., None, None])
 
     def link(self, points: Floats, anchor_of: Ints) -> Links:
         """Link items [..., item, dim]; `anchor_of` [item] says which anchor an item is, -1 if it is none.
@@ -92,58 +80,66 @@ class Anchors(NamedTuple):
         Examples
         --------
         >>> points = np.repeat(np.eye(3), 4, axis=0) + 0.1 * np.random.default_rng(0).normal(size=(12, 3))
-        >>> anchors = Anchors.of(points, np.zeros(3), (-5.0, 10.0))
+        >>> anchors = Anchors.of(points, np.zeros(3), (-5.0, 10.0), np.arange(12))
         >>> anchors.link(points, np.arange(12)).sizes.round().tolist()[:4]
         [4.0, 4.0, 4.0, 4.0]
         >>> anchors.link(points[:1] + 0.01, np.array([-1])).sizes.round().tolist()
         [5.0]
         """
         away, is_anchor, each = points - self.centre, anchor_of >= 0, np.arange(len(anchor_of))
-        lengths, products = _lengths(away), away @ self.away.swapaxes(-1, -2)
-        odds = self.odds(products, lengths)
-        # By odds: many chances are equal to one. Its own link is the strongest.
+        lengths = _lengths(away)
+        # Cosines times the length of the item, which does not change the order. Its own link is the strongest.
+        along = away @ self.directions.swapaxes(-1, -2)
         own_links = (..., each[is_anchor], anchor_of[is_anchor])
-        odds[own_links] = -np.inf
-        with_unknown, with_known = (self._with_kind(odds, kind) for kind in (1, 0))
-        odds[own_links] = np.inf
-        n_links = min(LINKS + 1, odds.shape[-1])
-        strongest = np.argpartition(odds, -n_links, axis=-1)[..., -n_links:]
-        weights = expit(np.take_along_axis(odds, strongest, -1))
-        if n_links > LINKS:  # an item that is no anchor has its own link beside these
-            weakest = weights.argmin(-1)[..., None]
-            np.put_along_axis(weights, weakest, np.take_along_axis(weights, weakest, -1) * is_anchor[:, None], -1)
-        own = np.broadcast_to(~is_anchor, weights.shape[:-1]).astype(weights.dtype)
+        along[own_links] = -np.inf
+        with_unknown, with_known = (self._with_kind(along, lengths, kind) for kind in (1, 0))
+        along[own_links] = np.inf
+        strongest, n_anchors = _strongest(along, min(LINKS + 1, along.shape[-1])), along.shape[-1]
+        cosines = along.take(strongest + _firsts(along)) / lengths[..., None]
+        weights, own = expit(self.odds(cosines)), np.zeros_like(lengths)
+        if not is_anchor.all():  # an item that is no anchor has its own link beside ten others
+            if strongest.shape[-1] > LINKS:
+                weights *= is_anchor[:, None] | (np.arange(LINKS + 1) != cosines.argmin(-1)[..., None])
+            own += ~is_anchor
         total = weights.sum(-1) + own
         weights, own = weights / total[..., None], own / total
-        # |Σ_m w_nm z_m|², and Σ_m w_nm² where copies count as one item.
-        beside, n_anchors = np.take_along_axis(products, strongest, -1), self.lengths.shape[-1]
-        pairs = n_anchors * strongest[..., None] + strongest[..., None, :]
-        near = _taken(self.products.reshape(*self.products.shape[:-2], -1), pairs.reshape(*pairs.shape[:-2], -1))
-        near = near.reshape(pairs.shape)
-        squares = _square(weights, near) + own * (2 * (weights * beside).sum(-1) + own * lengths**2)
-        copy_of = _taken(self.copy_of, strongest)
-        copied = copy_of[..., None] == copy_of[..., None, :]
-        equal = self._equal(away, beside, lengths, strongest) & ~is_anchor[:, None]
-        counted = _square(weights, copied) + own * (2 * (weights * equal).sum(-1) + own)
-        return Links(
-            strongest, weights, own, np.maximum(1 / counted.astype(np.float64), 1), squares, with_unknown, with_known
-        )
+        # |Σ_m w_nm z_m|², from lengths and cosines of pairs.
+        numbers = strongest + _firsts(self.cosines[..., :1, :]).reshape(*self.lengths.shape[:-1], 1, 1)
+        reach = weights * self.lengths.take(numbers)
+        squares = _square(reach, self.cosines.take(n_anchors * numbers[..., None] + strongest[..., None, :]))
+        counted = self._counted(weights, numbers)
+        if own.any():
+            equal = self._equal(points, cosines, numbers) & ~is_anchor[:, None]
+            counted += own * (2 * (weights * equal).sum(-1) + own)
+            own_reach = own * lengths
+            np.copyto(cosines, 0, where=np.isinf(cosines))
+            squares += own_reach * (2 * (reach * cosines).sum(-1) + own_reach)
+        ends = np.arange(0, numbers.size + 1, numbers.shape[-1])
+        matrix = sparse.csr_array((weights.ravel(), numbers.ravel(), ends), (len(ends) - 1, self.lengths.size))
+        return Links(matrix, own, np.maximum(1 / counted.astype(np.float64), 1), squares, with_unknown, with_known)
 
-    def _with_kind(self, odds: Floats, kind: int) -> Floats:
+    def _with_kind(self, along: Floats, lengths: Floats, kind: int) -> Floats:
         """Chance to share a class with an anchor that has none (1) or one (0), [..., item]."""
         some = self.fixed_unknown == kind
         if not some.any():
-            return np.zeros(odds.shape[:-1], odds.dtype)
-        return np.asarray(expit(np.where(some[..., None, :], odds, -np.inf).max(-1)))
+            return np.zeros_like(lengths)
+        nearest = np.where(some[..., None, :], along, -np.inf).max(-1) / lengths
+        return np.asarray(expit(self.odds(nearest[..., None])[..., 0]))
 
-    def _equal(self, away: Floats, products: Floats, lengths: Floats, strongest: Ints) -> npt.NDArray[np.bool_]:
+    def _counted(self, weights: Floats, numbers: Ints) -> Floats:
+        """Return `Σ_m w_nm²`, where copies count as one item."""
+        ordered = np.sort(self.copy_of, -1)
+        if (ordered[..., 1:] > ordered[..., :-1]).all():
+            return np.asarray((weights**2).sum(-1))
+        copy_of = self.copy_of.ravel().take(numbers)
+        return _square(weights, (copy_of[..., None] == copy_of[..., None, :]).astype(weights.dtype))
+
+    def _equal(self, points: Floats, cosines: Floats, numbers: Ints) -> npt.NDArray[np.bool_]:
         """Which of the strongest are copies of the item, [..., item, near]."""
-        others = _taken(self.lengths, strongest)
         # All numbers are compared only where the directions are nearly equal.
-        equal = np.asarray(products >= 0.999 * lengths[..., None] * others)
+        equal = np.asarray(cosines >= 0.999)
         some = np.nonzero(equal)
-        rows = strongest[some]
-        equal[some] = (away[some[:-1]] == self.away[(*some[:-2], rows)]).all(-1)
+        equal[some] = (points[some[:-1]] == self.points.reshape(-1, points.shape[-1])[numbers[some]]).all(-1)
         return equal
 
 
@@ -156,17 +152,21 @@ class NewGroup(NamedTuple):
     nearest: int  # the known class that describes them best
 
 
-def _taken(values: npt.NDArray[Any], numbers: Ints) -> npt.NDArray[Any]:
-    """Return values [..., anchor] of numbers [..., item, near]."""
-    numbers, values = _within_stack(numbers, values[..., None])
-    return values[:, 0].take(numbers)
+def _strongest(values: Floats, n: int) -> Ints:
+    """Return the positions of the n largest of values [..., anchor], in any order."""
+    n_anchors = values.shape[-1]
+    if n == n_anchors:
+        return np.broadcast_to(np.arange(n), values.shape)
+    # Sorting values is faster than partitioning positions.
+    chosen = np.flatnonzero(values >= np.sort(values, -1)[..., -n, None])
+    if n_anchors * len(chosen) != n * values.size:  # some are equal
+        return np.argpartition(values, -n, axis=-1)[..., -n:]
+    return np.asarray(chosen.reshape(*values.shape[:-1], n) - _firsts(values))
 
 
-def _within_stack(numbers: Ints, values: npt.NDArray[Any]) -> tuple[Ints, npt.NDArray[Any]]:
-    """Return values [anchor, number] of all batches one after the other, and numbers [..., item, near] among these."""
-    n_anchors, lead = values.shape[-2], values.shape[:-2]
-    starts = n_anchors * np.arange(math.prod(lead)).reshape(*lead, 1, 1)
-    return numbers + starts, values.reshape(-1, values.shape[-1])
+def _firsts(values: Floats) -> Ints:
+    """Return the number of the first value of each row, [..., 1], as if all were one row."""
+    return np.arange(0, values.size, values.shape[-1]).reshape(*values.shape[:-1], 1)
 
 
 def find_copies(points: Floats) -> tuple[npt.NDArray[np.intp], Floats]:
@@ -264,9 +264,9 @@ def _agglomerated(log_odds: Floats) -> list[npt.NDArray[np.intp]]:
 
 def _lengths(away: Floats) -> Floats:
     """Return lengths [..., item] of vectors, none of them zero."""
-    return np.asarray(np.maximum(np.linalg.norm(away, axis=-1), np.finfo(away.dtype).tiny))
+    return np.maximum(np.sqrt(np.einsum("...d,...d->...", away, away)), np.finfo(away.dtype).tiny)
 
 
-def _square(weights: Floats, table: npt.NDArray[Any]) -> Floats:
+def _square(weights: Floats, table: Floats) -> Floats:
     """Return `wᵀ T w` of weights [..., item, near] and tables [..., item, near, near]."""
-    return np.asarray(((weights[..., None, :] @ table.astype(weights.dtype))[..., 0, :] * weights).sum(-1))
+    return np.asarray(((weights[..., None, :] @ table)[..., 0, :] * weights).sum(-1))

@@ -207,9 +207,11 @@ class BatchItems:
         """Items that all others are linked with."""
         model, rows = self.reference.unknown_model, self.anchor_rows
         assert model is not None
-        return Anchors.of(
-            self.points[..., rows, :], self.reference.centre, model.pair_odds, self.fixed_unknown[..., rows]
+        some = slice(None) if len(rows) == self.points.shape[-2] else rows  # a copy of all would take longer
+        anchors = Anchors.of(
+            self.points[..., some, :], self.reference.centre, model.pair_odds, self.copies[0][..., some]
         )
+        return anchors._replace(fixed_unknown=self.fixed_unknown[..., some])
 
     @cached_property
     def links(self) -> Links:
@@ -219,9 +221,9 @@ class BatchItems:
         return self.anchors.link(self.points, anchor_of)
 
     @cached_property
-    def copies(self) -> Floats:
-        """How often each item occurs, [..., item]."""
-        return find_copies(self.points)[1]
+    def copies(self) -> tuple[npt.NDArray[np.intp], Floats]:
+        """The first item that is equal to each, and how often it occurs, [..., item]."""
+        return find_copies(self.points)
 
     def rows(self, rows: slice) -> BatchItems:
         """Return some of the items of a batch."""
@@ -573,7 +575,7 @@ def _decided(items: BatchItems) -> tuple[Decision, Floats, ItemPosterior]:
     at = replace(at, distance=at.distance_ratio(items, joint, dots))
     if model is not None:
         evidence = at.unknown_evidence(items, joint, dots)
-        each = evidence._replace(weights=evidence.weights / items.copies)
+        each = evidence._replace(weights=evidence.weights / items.copies[1])
         at = replace(at, unknown_posterior=(of := UnknownPosterior.of(model, each, items.context.unknown_share)))
         # A batch of unknown items is still a batch.
         weights = np.maximum(1 - _unknown(items, evidence, of.of_evidence) ** 2, 1e-3)
@@ -857,7 +859,7 @@ def _new_groups(
         rows = np.sort(np.argsort(-unknown, kind="stable")[:most])
     some = BatchItems(points[rows], reference)
     assert reference.unknown_model is not None
-    anchors = Anchors.of(some.points, reference.centre, reference.unknown_model.pair_odds)
-    log_odds = anchors.odds(anchors.products, anchors.lengths)
-    groups = new_groups(log_odds, some.points, unknown[rows], some.scores, anchors.copy_of)
+    copy_of, _ = some.copies
+    anchors = Anchors.of(some.points, reference.centre, reference.unknown_model.pair_odds, copy_of)
+    groups = new_groups(anchors.odds(anchors.cosines), some.points, unknown[rows], some.scores, copy_of)
     return [group._replace(items=rows[group.items]) for group in groups]
