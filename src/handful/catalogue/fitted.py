@@ -50,6 +50,8 @@ from handful.shapes import Float, Int
 KEPT_NUMBERS = 2**23
 # Rows of a bank that are read at once, and numbers that a block of examples may have while it is summed.
 BLOCK_ROWS, SUMMED_NUMBERS = 16_384, 2**24
+# Rows that are transformed at a time: a cache holds them.
+POINTS_AT_A_TIME = 1_024
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,8 +189,12 @@ class Catalogue:
 
     def points(self, features: Float[np.ndarray, "item dim"]) -> Float[np.ndarray, "item dim"]:
         """Return transformed rows, about the origin of the examples if there are any."""
-        points = transform_rows(self.transform, self._rows(features))
-        return np.ascontiguousarray(points if self.only_names else points - self.origin)
+        rows, origin = self._rows(features), np.zeros_like(self.origin) if self.only_names else self.origin
+        points = np.empty_like(rows, order="C")
+        for at in range(0, len(rows), POINTS_AT_A_TIME):
+            some = slice(at, at + POINTS_AT_A_TIME)
+            np.subtract(transform_rows(self.transform, rows[some], first=at), origin, out=points[some])
+        return points
 
     def label_points(self, points: Float[np.ndarray, "item dim"], context: Context) -> JointAnswer:
         """Label one batch of rows that `points` returned."""

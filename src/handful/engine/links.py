@@ -264,7 +264,8 @@ def _agglomerated(log_odds: Floats) -> list[npt.NDArray[np.intp]]:
 
 def _lengths(away: Floats) -> Floats:
     """Return lengths [..., item] of vectors, none of them zero."""
-    return np.maximum(np.sqrt(np.einsum("...d,...d->...", away, away)), np.finfo(away.dtype).tiny)
+    lengths = np.sqrt(np.einsum("...d,...d->...", away, away))
+    return np.asarray(np.maximum(lengths, np.finfo(away.dtype).tiny))
 
 
 def _square(weights: Floats, table: Floats) -> Floats:

@@ -249,7 +249,7 @@ class Answer:
         Answer
             The answer, without groups.
         """
-        rows = self.rows_of[place]
+        rows = slice(None) if len(self.rows_of) == 1 else self.rows_of[place]
         low, high = self.unknown_interval[place].tolist()
         return replace(
             self,

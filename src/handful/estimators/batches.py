@@ -105,14 +105,14 @@ class Batches:
         table = np.empty((n_items, len(items.classes))) if keep else None
         codes, certainties, of_groups = np.empty((n_items, 2), np.int64), np.empty((n_items, 2)), list[JointAnswer]()
         unknown, rejected = np.empty(n_items), np.empty(n_items, dtype=bool)
-        for place, rows, found in self.labelled():
-            q = found.probabilities.astype(np.float64)
+        for place, numbers, found in self.labelled():
+            rows, q = numbers if len(self.rows_of) > 1 else slice(None), found.probabilities.astype(np.float64)
             if not items.several:
                 q /= q.sum(-1, keepdims=True)
             codes[rows], best = best_two(q)
             unknown[rows], rejected[rows] = found.unknown, found.rejected
             # Of several classes, each has its chance by itself.
-            none = np.zeros(len(rows)) if items.several else found.unknown
+            none = np.zeros(len(q)) if items.several else found.unknown
             certainties[rows] = certainty_of(best, none, self.most_certain[rows])
             if coarse is not None:
                 coarse.put(rows, q, none, self.most_certain[rows])

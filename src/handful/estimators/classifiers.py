@@ -305,7 +305,7 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         [3, 3, 3, 8, 8, 8, 12, 12, 12, -1, -1, -1]
         """
         if groups is None:
-            answer = self._answered(X, None, known)
+            answer = self._answered(X, None, known, keep=False)
             labels, rejected = answer.labels, answer.rejected
         else:
             items = self._items(X, known)
@@ -513,9 +513,9 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return a batch, beside the catalogue with the examples that are given."""
         return CatalogueItems.of(self._current(), checked_features(self, X, reset=False), checked(known))
 
-    def _answered(self, X: Any, groups: Any, known: Known) -> Answer:
-        """Label a batch, or every group; warnings about groups stay with the groups."""
-        answer = Batches.of(self._items(X, known), groups, checked(known)).answer(frame_of(X))
+    def _answered(self, X: Any, groups: Any, known: Known, *, keep: bool = True) -> Answer:
+        """Label a batch, or every group; warnings about groups stay with the groups. `keep` as in `Batches.answer`."""
+        answer = Batches.of(self._items(X, known), groups, checked(known)).answer(frame_of(X), keep=keep)
         if groups is None:
             _warn(answer, 4)
         return answer

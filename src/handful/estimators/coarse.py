@@ -74,7 +74,7 @@ class Coarse:
 
     def put(
         self,
-        rows: Int[np.ndarray, "some"],
+        rows: Int[np.ndarray, "some"] | slice,
         q: Float[np.ndarray, "some class"],
         unknown: Float[np.ndarray, "some"],
         most: Float[np.ndarray, "some"],
@@ -83,6 +83,6 @@ class Coarse:
         sums = class_sums(q.T, self.of_class, len(self.classes), np.ones(q.shape[1]))
         self.codes[rows], self.certainty[rows] = sums.argmax(0), certainty_of(sums.max(0), unknown, most)
 
-    def rows(self, rows: Int[np.ndarray, "some"]) -> Coarse:
+    def rows(self, rows: Int[np.ndarray, "some"] | slice) -> Coarse:
         """Return that of some items."""
         return replace(self, codes=self.codes[rows], certainty=self.certainty[rows])

@@ -56,7 +56,7 @@ class FrameOf:
                 "a table needs the package 'pandas', which is not installed; run: pip install pandas"
             ) from error
 
-    def rows(self, rows: Array | None) -> FrameOf:
+    def rows(self, rows: Array | slice | None) -> FrameOf:
         """Return what makes tables of some of the rows; None for tables about something else than rows."""
         if self.index is None:
             return self

@@ -75,7 +75,7 @@ class CatalogueItems:
         """The most probable class of each item under the head."""
         return np.asarray(self.catalogue.head.scores(self.points).argmax(1))
 
-    def rows(self, rows: Int[np.ndarray, "some"]) -> CatalogueItems:
+    def rows(self, rows: Int[np.ndarray, "some"] | slice) -> CatalogueItems:
         """Return some of the items."""
         given = None if self.given is None else self.given[rows]
         some = CatalogueItems(self.catalogue, self.features[rows], given, self.names)
@@ -85,7 +85,8 @@ class CatalogueItems:
 
     def label(self, batches: Iterable[Batch]) -> Iterator[JointAnswer]:
         """Label batches of some of the items each, those of one size as stacks."""
-        points = ((self.points[rows], context) for rows, context in batches)
+        # Rows are in increasing order, and a copy of all points would take as long as their scores.
+        points = ((self.points if len(rows) == len(self) else self.points[rows], context) for rows, context in batches)
         if self.catalogue.only_names or self.given is not None:
             return (self.catalogue.label_points(*batch) for batch in points)
         return label_batches(points, self.catalogue.reference)
@@ -123,7 +124,7 @@ class ScoredItems:
         """The class of the best score."""
         return np.asarray(self.nats.argmax(1))
 
-    def rows(self, rows: Int[np.ndarray, "some"]) -> ScoredItems:
+    def rows(self, rows: Int[np.ndarray, "some"] | slice) -> ScoredItems:
         """Return some of the items."""
         listed, given = (None if some is None else some[rows] for some in (self.listed, self.given))
         return replace(self, nats=self.nats[rows], best=self.best[rows], listed=listed, given=given)
