@@ -108,6 +108,7 @@ def write(path, text):
     ("make", "sentence"),
     [
         (lambda p: p / "nowhere", "does not exist; check the path"),
+        (lambda p: "s3://bucket/photos", "is an address, .*; copy it to this machine first"),
         (lambda p: p / "nowhere.csv", "does not exist; check the path"),
         (lambda p: write(p / "x.txt", "hello"), "has no rows; expected a header, and one row per item"),
         (lambda p: write(p / "x.zip", "hello"), "not a complete .zip"),

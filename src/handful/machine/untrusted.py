@@ -12,6 +12,7 @@ import io
 import json
 import math
 import os
+import re
 import stat
 import zlib
 from pathlib import Path
@@ -85,6 +86,8 @@ def refuse_irregular(path: str | os.PathLike[str], error: type[HandfulError]) ->
 
 def absent(path: object, error: type[HandfulError]) -> HandfulError:
     """Return the error for a file that is not there."""
+    if re.match(r"[a-z][a-z0-9]+:/", str(path)):
+        return error(f"{path} is an address, which cannot be read from here; copy it to this machine first")
     return error(f"{path} does not exist; check the path")
 
 
