@@ -4,9 +4,9 @@
     python tools/extras_cost.py images     # measure only these again
     python tools/extras_cost.py --table    # write the table from the figures that were kept
 
-The wheel is built from this repository and installed into an empty environment. Another one has torch and the core;
-each extra is installed into a separate environment on top of it, so what is added there is what the extra adds. Seconds
-are wall time of `pip install`, downloads included.
+The wheel is built from this repository and installed into an empty environment. Another one has torch and the core.
+Each extra is installed into a separate environment on top of the second if it needs torch, else of the first, so what
+is added there is what the extra adds. Seconds are wall time of `pip install`, downloads included.
 """
 
 from __future__ import annotations
@@ -53,6 +53,11 @@ def extras() -> dict[str, list[str]]:
     return dict(project["optional-dependencies"])
 
 
+def needs_torch(extra: str) -> bool:
+    """Return whether an extra installs torch."""
+    return any(line.startswith("torch>") for line in extras().get(extra, ()))
+
+
 class Environments:
     """One environment with the core, one with torch and the core, and one above that for each extra."""
 
@@ -61,15 +66,15 @@ class Environments:
         wheels = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", str(place), str(ROOT)]
         subprocess.run(wheels, check=True, env=_own_paths())
         self.wheel = next(place.glob("handful-*.whl"))
-        self.core = self._cost("core", self._make("core"), str(self.wheel))
-        self.packages = self._make("beneath")
+        self.light, self.packages = self._make("core"), self._make("beneath")
+        self.core = self._cost("core", self.light, str(self.wheel))
         self.torch = self._cost("beneath", self.packages, torch)
         self._install("beneath", str(self.wheel))
 
     def cost(self, extra: str) -> dict[str, Any]:
         """Install one extra above the core, and return what that cost."""
-        packages = self._make(extra)
-        (packages / "beneath.pth").write_text(f"import site; site.addsitedir({str(self.packages)!r})\n")
+        packages, beneath = self._make(extra), self.packages if needs_torch(extra) else self.light
+        (packages / "beneath.pth").write_text(f"import site; site.addsitedir({str(beneath)!r})\n", encoding="utf-8")
         return self._cost(extra, packages, f"{self.wheel}[{extra}]")
 
     def _cost(self, name: str, packages: Path, requirement: str) -> dict[str, Any]:
@@ -112,7 +117,7 @@ def table(figures: dict[str, Any]) -> str:
         cost = figures["costs"][name]
         own = " and **another torch**" if name != CORE and "torch" in cost["packages"] else ""
         called = "handful itself" if name == CORE else f"`{name}`"
-        torch = "yes" if any(line.startswith("torch>") for line in extras().get(name, ())) else "no"
+        torch = "yes" if needs_torch(name) else "no"
         megabytes = f"{cost['megabytes']:,.0f} MB" if cost["megabytes"] >= 1 else "less than 1 MB"
         lines.append(f"| {called} | {megabytes}{own} | {cost['seconds']:.0f} s | {torch} | {FOR[name]} |")
     measured = f"Measured on {figures['cores']} cores that other programs used as well."
