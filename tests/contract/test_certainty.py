@@ -62,7 +62,7 @@ def test_infer_and_its_table(world, expected):
 def test_sure_labels_and_doubt(expected):
     found, certainty = expected
     sure = [label is not None for label in found.sure_labels]
-    assert sure == ((certainty >= 0.95) & ~found.rejected).tolist()
+    assert sure == ((certainty >= 0.9) & ~found.rejected).tolist()
     assert 0 < sum(sure) < len(sure)
     # As unlikely to be right as not, although no other class is likely.
     unsure = answer_of([[0.99, 0.01, 0.0]] * 3, list("abc"), unknown=np.array([0.1, 0.6, np.nan]))

@@ -120,6 +120,26 @@ def test_what_is_given_holds_and_what_an_item_cannot_be_it_is_not():
     assert found.presence[30] > 0.5
 
 
+def test_items_without_candidates_say_nothing_about_those_that_have_some():
+    rng = np.random.default_rng(0)
+    centres, codes = rng.normal(size=(70, 16)), np.repeat(np.arange(40), 5)
+    examples = centres[codes] + 0.6 * rng.normal(size=(200, 16))
+    head = fit_head(examples, codes, 40)
+    classes = Reference(head, fit_unknown_model(head, examples, codes))
+    truth = np.repeat([3, 9, 14], 12)
+    # Another laboratory: the items vary more than the examples do.
+    points = centres[np.r_[truth, np.arange(46, 70)]] + 1.1 * rng.normal(size=(60, 16))
+    allowed = rng.random((60, 40)) < 0.05
+    allowed[np.arange(36), truth] = True
+    allowed[36:] = True
+    fixed_labels = np.r_[np.full(36, -1), np.full(24, NO_CLASS)]
+    found = label_batch(points, classes, Context(allowed=allowed, fixed_labels=fixed_labels))
+    alone = label_batch(points[:36], classes, Context(allowed=allowed[:36]))
+    assert found.rejected[36:].all()
+    assert abs(found.unknown[:36] - alone.unknown).mean() < 0.1
+    assert not found.rejected[:36].any()
+
+
 def test_weights_decide_between_two_classes_that_look_alike():
     points, classes, truth = made_up(6, shots=5)
     head = classes.head

@@ -26,7 +26,7 @@ class Posterior:
     def __init__(self, t, of=None, **others):
         evidence = UnknownEvidence.of(np.asarray(t, float))._replace(**others)
         self.grid = UnknownPosterior.of(of or model(5.0, 1.0, 1.5), evidence)
-        self.chances, self.interval = self.grid.of_items(evidence.t, evidence.sizes), self.grid.interval
+        self.chances, self.interval = self.grid.of_items(evidence), self.grid.interval
         self.nothing = self.grid.grid[0].sum()
         self.rejected = self.chances > REJECTED
 
@@ -95,9 +95,9 @@ def test_a_batch_that_a_person_labelled_has_no_doubt():
 
 def with_share(t, a, b, of=None):
     """UnknownPosterior, chances and rejected items if the share is Beta(a, b)."""
-    ones, share = np.ones(len(t)), np.array([a, b])
-    posterior = UnknownPosterior.of(of or model(5.0, 1.0, 1.5), UnknownEvidence.of(t), share)
-    chances = posterior.of_items(t, ones)
+    evidence, share = UnknownEvidence.of(t), np.array([a, b])
+    posterior = UnknownPosterior.of(of or model(5.0, 1.0, 1.5), evidence, share)
+    chances = posterior.of_items(evidence)
     return posterior, chances, chances > rejection_limit(chances, share)
 
 
@@ -130,15 +130,15 @@ def test_told_that_nothing_is_unknown():
 
 def test_in_a_stack_each_batch_has_its_own_share():
     rng = np.random.default_rng(0)
-    t, ones = rng.normal(size=(3, 40)), np.ones((3, 40))
+    t = rng.normal(size=(3, 40))
     shares = np.array([[np.nan, np.nan], [3.0, 7.0], [0.0, 1.0]])
     of = model(5.0, 1.0, 1.5)
     stack = UnknownPosterior.of(of, UnknownEvidence.of(t), shares)
     for place, share in enumerate([None, shares[1], shares[2]]):
         one = UnknownPosterior.of(of, UnknownEvidence.of(t[place]), share)
         np.testing.assert_allclose(stack.grid[place], one.grid, atol=1e-12)
-        chances = one.of_items(t[place], ones[place])
-        assert rejection_limit(stack.of_items(t, ones), shares)[place] == pytest.approx(
+        chances = one.of_items(UnknownEvidence.of(t[place]))
+        assert rejection_limit(stack.of_items(UnknownEvidence.of(t)), shares)[place] == pytest.approx(
             float(rejection_limit(chances, share)), abs=1e-6
         )
 
@@ -155,6 +155,20 @@ def test_unknown_items_lie_farther_and_groups_vary_less():
     assert sum(found.level) > 3
     assert found.known[1] > 0
     assert found.pair_odds[1] > 0
+
+
+def test_the_fewer_classes_are_allowed_the_farther_are_unknown_items():
+    points, codes = catalogue(n_classes=40)
+    head, rng = fit_head(points, codes, 40), np.random.default_rng(1)
+    found = fit_unknown_model(head, points, codes)
+    scores = points @ head.weights.T + head.offsets
+    distances = ((points[:, None] - head.means) ** 2).sum(-1) - head.spread / head.mass
+    for n in (1, 6):
+        others = np.array([rng.choice(np.delete(np.arange(40), k), n, replace=False) for k in codes])
+        rows = np.arange(len(codes))
+        best = others[rows, np.take_along_axis(scores, others, 1).argmax(1)]
+        t = found.statistic(distances[rows, best], scores[rows, best]).mean()
+        assert t == pytest.approx(sum(found.level) + found.farther * (1 - np.log(n) / np.log(40)), rel=0.15)
 
 
 def test_order_of_examples_does_not_matter():

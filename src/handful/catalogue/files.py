@@ -241,16 +241,16 @@ def _unknown_model_of(numbers: Mapping[str, Any] | None, head: LinearHead) -> Un
     """Read what is known about items of no class; a ValueError says what does not fit."""
     if numbers is None:
         return None
-    *names, _, _ = UnknownModel._fields
-    pairs, quarter = [tuple(map(float, numbers[name])) for name in names], float(numbers["quarter"])
-    gain = float(numbers["gain"])
+    *names, _, _, _ = UnknownModel._fields
+    pairs = [tuple(map(float, numbers[name])) for name in names]
+    quarter, gain, farther = (float(numbers[name]) for name in ("quarter", "gain", "farther"))
     if set(numbers) != set(UnknownModel._fields) or not all(
-        len(pair) == 2 and all(map(math.isfinite, pair)) for pair in [*pairs, (quarter, gain)]
+        len(pair) == 2 and all(map(math.isfinite, pair)) for pair in [*pairs, (quarter, gain), (farther, farther)]
     ):
         raise ValueError(f"numbers about items of no class: {dict(numbers)}")
     pair_odds, distance, score, level, known, unknown = ((first, second) for first, second in pairs)
-    found = UnknownModel(pair_odds, distance, score, level, known, unknown, quarter, gain)
+    found = UnknownModel(pair_odds, distance, score, level, known, unknown, quarter, gain, farther)
     positive = [quarter, found.pair_odds[1], found.distance[1], found.score[1], found.known[0], found.unknown[0]]
-    if min(positive) <= 0 or min(found.known[1], found.unknown[1]) < 0 or head.spread is None:
+    if min(positive) <= 0 or min(found.known[1], found.unknown[1], farther) < 0 or head.spread is None:
         raise ValueError("variances and slopes of items of no class must be positive numbers")
     return found

@@ -188,7 +188,7 @@ class BatchItems:
             return np.ones(self.points.shape[:-1])
         best = self.scores.argmax(-1)
         away = (self.points**2).sum(-1) + self.reference.lengths[best] - 2 * (self.points * head.means[best]).sum(-1)
-        return single_known_probability(model, model.statistic(away, self.top[..., 0]))
+        return single_known_probability(model, model.statistic(away, self.top[..., 0]), self.restriction)
 
     @cached_property
     def allowed(self) -> Bools:
@@ -211,7 +211,7 @@ class BatchItems:
         anchors = Anchors.of(
             self.points[..., some, :], self.reference.centre, model.pair_odds, self.copies[0][..., some]
         )
-        return anchors._replace(fixed_unknown=self.fixed_unknown[..., some])
+        return anchors._replace(fixed_unknown=np.where(self.without_candidates, np.nan, self.fixed_unknown)[..., some])
 
     @cached_property
     def links(self) -> Links:
@@ -219,6 +219,15 @@ class BatchItems:
         anchor_of = np.full(self.points.shape[-2], -1)
         anchor_of[self.anchor_rows] = np.arange(len(self.anchor_rows))
         return self.anchors.link(self.points, anchor_of)
+
+    @cached_property
+    def restriction(self) -> Floats:
+        """`1 - ln c / ln K` if c of K classes are allowed, [..., item]: `t` of unknown items grows in proportion."""
+        n_classes = self.scores.shape[-1]
+        if self.context.is_empty or n_classes == 1:
+            return np.zeros(self.points.shape[:-1])
+        allowed = np.where(self.unlabelled | self.none, np.isfinite(self.scores).sum(-1), n_classes)
+        return np.asarray(1 - np.log(allowed) / np.log(n_classes))
 
     @cached_property
     def copies(self) -> tuple[npt.NDArray[np.intp], Floats]:
@@ -234,6 +243,15 @@ class BatchItems:
         """Items that are known to belong to no class."""
         labels = self.context.fixed_labels
         return np.zeros(self.points.shape[:-1], bool) if labels is None else labels == NO_CLASS
+
+    @property
+    def without_candidates(self) -> Bools:
+        """Items of no class in a batch where items have candidates, but these have none.
+
+        Nobody looked at them, and how many there are says nothing about items that have candidates.
+        """
+        allowed = self.context.allowed
+        return self.none & (allowed.all(-1) if allowed is not None else False)
 
     @property
     def unlabelled(self) -> Bools:
@@ -452,7 +470,7 @@ class Decision:
         unknown, joint_weight = np.where(items.none, 1.0, np.nan), 1 - self.samples.alone_weight[..., None]
         if self.unknown_posterior is not None:
             evidence = self.unknown_evidence(items, joint, self.dots(items), linked)
-            unknown = _unknown(items, evidence, self.unknown_posterior.of_items(evidence.t, evidence.sizes))
+            unknown = _unknown(items, evidence, self.unknown_posterior.of_items(evidence))
             joint_weight = joint_weight * (1 - unknown)  # an item of no class is labelled alone
         alone = (1 - joint_weight).astype(joint.dtype)
         columns = self.samples.columns
@@ -500,7 +518,10 @@ class Decision:
         if items.context.fixed_labels is not None and (labelled := items.context.fixed_labels >= 0).any():
             t, sizes, weights = t.copy(), np.where(labelled, 1, sizes), np.where(labelled, 1, weights)
             t[labelled], weights[labelled] = self._left_out_statistic(items, labelled)
-        return UnknownEvidence(t, sizes, weights, items.fixed_unknown, links.with_unknown, links.with_known)
+        weights = np.where(items.without_candidates, 0.0, weights)
+        return UnknownEvidence(
+            t, sizes, weights, items.fixed_unknown, links.with_unknown, links.with_known, items.restriction
+        )
 
     def _left_out_statistic(self, items: BatchItems, labelled: Bools) -> tuple[Floats, Floats]:
         """`t` of the items that a person labelled, as if they were no examples; its weight is 0 if it cannot be known.

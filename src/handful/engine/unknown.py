@@ -29,6 +29,9 @@ Known: t has mean 0, and the variance of single examples, of which one tenth is 
 rest falls as 1/n. Unknown: an example compared with the best other class (n = 1), and the centroid of its whole class
 with the best other classes of its examples; level and variance are straight lines in 1/n.
 
+Where only c of K classes are allowed, an unknown item is farther from the best of them: `m + f (1 - ln c / ln K)`, with
+f so that c = 1 is a class at random.
+
 The log-odds that two examples have the same class are `A + B cos`, by logistic regression on the cosines about the
 centre of the class means.
 """
@@ -76,6 +79,7 @@ class UnknownModel(NamedTuple):
     unknown: tuple[float, float]
     quarter: float  # a quarter of the left-out examples is nearer to its own class than this, squared
     gain: float = 0.0  # S of an example under the head that was fitted to it, minus S left out, on the mean
+    farther: float = 0.0  # t of unknown items compared with a class at random, minus that with the best of all classes
 
     def statistic(self, distances: Floats, scores: Floats) -> Floats:
         """`t`."""
@@ -110,7 +114,9 @@ def fit_unknown_model(head: LinearHead, points: Floats, codes: Ints) -> UnknownM
     slope = (mean - float(whole.mean())) / (1 - 1 / of_whole)
     if max(mean, mean - slope) <= 0:
         return None  # items of no class look no more unlike the classes than others do, neither alone nor in groups
+    anyone, _ = examples.spread_of(bare.statistic(examples.mean_distance, examples.mean_score))
     return bare._replace(
+        farther=max(anyone - mean, 0.0),
         level=(mean - slope, slope),
         known=(COMMON * single, (1 - COMMON) * single),
         unknown=_variances(deviation**2, float(whole.var()), of_whole),
@@ -161,6 +167,8 @@ class _Examples:
     rival_score: Floats
     rival_means: Floats
     rival_excess: Floats  # V/s of the rival
+    mean_distance: Floats  # over all other classes
+    mean_score: Floats
 
     @classmethod
     def of(cls, head: LinearHead, points: Floats, codes: Ints) -> _Examples | None:
@@ -192,6 +200,13 @@ class _Examples:
         kept_codes = codes[first]
         n_of = np.bincount(kept_codes, minlength=len(means))
         weights = 1 / np.bincount(own, minlength=len(means))[own]
+        lengths = (means**2).sum(1) - spread / head.mass
+
+        def over_others(slopes: Floats, offsets: Floats) -> Floats:
+            """Mean of `<slope, x> + offset` over all classes but the example's own."""
+            total = x @ slopes.sum(0, dtype=np.float64) + offsets.sum(dtype=np.float64)
+            return np.asarray((total - (x * slopes[own]).sum(1) - offsets[own]) / max(len(means) - 1, 1))
+
         return cls(
             points=points[first],
             codes=kept_codes,
@@ -207,6 +222,8 @@ class _Examples:
             rival_score=left_out.rival_score[at],
             rival_means=means[rival],
             rival_excess=excess,
+            mean_distance=(x**2).sum(1) + over_others(-2 * means, lengths),
+            mean_score=over_others(head.weights, head.offsets),
         )
 
     def spread_of(self, values: Floats) -> tuple[float, float]:
@@ -275,11 +292,13 @@ class UnknownEvidence(NamedTuple):
     fixed_unknown: Floats  # [..., item], 1 if it is known to have no class, 0 if it has one, NaN if neither
     with_unknown: Floats  # [..., item], chance to share a class with another item that is known to have none, and
     with_known: Floats  # [..., item], with one that is known to have one
+    restriction: Floats  # [..., item], 0 if it may have all classes, 1 if it may have one, see `BatchItems.restriction`
 
     @classmethod
     def of(cls, t: Floats) -> UnknownEvidence:
         """Make those of single items."""
-        return cls(t, np.ones_like(t), np.ones_like(t), np.full_like(t, np.nan), np.zeros_like(t), np.zeros_like(t))
+        one, zero = np.ones_like(t), np.zeros_like(t)
+        return cls(t, one, one, np.full_like(t, np.nan), zero, zero, zero)
 
 
 @dataclass(frozen=True, eq=False)
@@ -315,26 +334,28 @@ class UnknownPosterior:
         >>> model = UnknownModel((0.0, 1.0), (0, 1), (0, 1), (6.0, 0.0), (1.0, 0.0), (1.0, 0.0), 1.0)
         >>> evidence = UnknownEvidence.of(np.concatenate([rng.normal(0, 1, 40), rng.normal(6, 1, 20)]))
         >>> posterior = UnknownPosterior.of(model, evidence)
-        >>> int((posterior.of_items(evidence.t, evidence.sizes) > REJECTED).sum())
+        >>> int((posterior.of_items(evidence) > REJECTED).sum())
         20
         >>> shifted = UnknownEvidence.of(rng.normal(3, 1, 60))  # everything is
-        >>> int((UnknownPosterior.of(model, shifted).of_items(shifted.t, shifted.sizes) > REJECTED).sum())
+        >>> int((UnknownPosterior.of(model, shifted).of_items(shifted) > REJECTED).sum())
         0
         """
         lead, n_items = np.shape(evidence.t)[:-1], np.shape(evidence.t)[-1]
-        t, n, w, fixed = (np.asarray(each, np.float64).reshape(-1, n_items) for each in evidence[:4])
+        t, n, w, fixed, *_, r = (np.asarray(each, np.float64).reshape(-1, n_items) for each in evidence)
         prior = _prior(np.full((len(t), 2), np.nan) if unknown_share is None else unknown_share.reshape(-1, 2))
         size = max(1, 256 // n_items)
         parts = [slice(at, at + size) for at in range(0, len(t), size)]
-        found = [_integrated(model, prior[part], t[part], n[part], w[part], fixed[part]) for part in parts]
+        found = [_integrated(model, prior[part], *(each[part] for each in (t, n, w, fixed, r))) for part in parts]
         return cls(
             model, *(np.concatenate(each).reshape(*lead, *each[0].shape[1:]) for each in zip(*found, strict=True))
         )
 
-    def of_items(self, t: Floats, sizes: Floats) -> npt.NDArray[np.float64]:
-        """Chance of each item to be unknown, [..., item]."""
-        shape, n_items, shares = t.shape, t.shape[-1], _grid().shares
-        t, sizes = t.reshape(-1, n_items), sizes.reshape(-1, n_items)
+    def of_items(self, evidence: UnknownEvidence) -> npt.NDArray[np.float64]:
+        """Chance of each item to be unknown, by its own evidence, [..., item]."""
+        shape, n_items, shares = evidence.t.shape, evidence.t.shape[-1], _grid().shares
+        t, sizes, restriction = (
+            each.reshape(-1, n_items) for each in (evidence.t, evidence.sizes, evidence.restriction)
+        )
         grid, unknown = self.grid.reshape(len(t), len(shares), -1), np.empty(t.shape)
         high, wide = max(1, 256 // n_items), 256  # densities that fit a cache
         for top in range(0, len(t), high):
@@ -342,7 +363,7 @@ class UnknownPosterior:
             sources, weights = _likely(grid[some])
             for left in range(0, n_items, wide):
                 here = some, slice(left, left + wide)
-                inverse = 1 / _unknown_ratio(self.model, t[here], sizes[here], sources)
+                inverse = 1 / _unknown_ratio(self.model, t[here], sizes[here], restriction[here], sources)
                 of_sources = np.zeros_like(inverse)
                 for number in range(1, len(shares)):
                     of_sources += weights[:, number, None] * _item_posterior(inverse, shares[number])
@@ -394,13 +415,12 @@ def known_probability(unknown: Floats) -> npt.NDArray[np.float64]:
     return np.where(np.isnan(unknown), 1.0, 1 - unknown)
 
 
-def single_known_probability(model: UnknownModel, t: Floats) -> Floats:
+def single_known_probability(model: UnknownModel, t: Floats, restriction: Floats) -> Floats:
     """Chance that a single item has a class, at even odds and without shift, [..., item]."""
     flat, shifts, shape = np.asarray(t).reshape(1, -1), _grid().shifts, _grid().log_prior.shape
     source = np.ravel_multi_index((np.searchsorted(shifts, 0.0), 0, shape[-1] - 1), shape)
-    return np.asarray(1 / (1 + _unknown_ratio(model, flat, np.ones_like(flat), np.array([source])))).reshape(
-        np.shape(t)
-    )
+    ratio = _unknown_ratio(model, flat, np.ones_like(flat), restriction.reshape(1, -1), np.array([source]))
+    return np.asarray(1 / (1 + ratio)).reshape(np.shape(t))
 
 
 class _Grid(NamedTuple):
@@ -428,7 +448,7 @@ def _grid() -> _Grid:
 
 
 def _integrated(
-    model: UnknownModel, prior: Floats, t: Floats, n: Floats, w: Floats, fixed: Floats
+    model: UnknownModel, prior: Floats, t: Floats, n: Floats, w: Floats, fixed: Floats, restriction: Floats
 ) -> tuple[Floats, Floats, Floats]:
     """Return grids [batch, share, shift, width, level], intervals [batch, 2] and chances of items [batch, item]."""
     shifts, widths, _, shares, log_prior = _grid()
@@ -436,7 +456,7 @@ def _integrated(
     known = (model.known[0] + model.known[1] / n)[:, None]
     squares = ((t[:, None] - shifts[:, None]) ** 2 / known) @ w[..., None]
     log_known = -0.5 * (squares / widths + (np.log(known) @ w[..., None] + total[..., None] * np.log(widths)))
-    ratio = _unknown_ratio(model, t, n, np.arange(log_prior.size))
+    ratio = _unknown_ratio(model, t, n, restriction, np.arange(log_prior.size))
     log = np.zeros((len(t), len(shares), log_prior.size))
     for number in range(1, len(shares)):
         mixed = ratio * np.float32(shares[number]) + np.float32(1 - shares[number])
@@ -458,7 +478,9 @@ def _integrated(
     return grid.reshape(len(t), len(shares), *log_prior.shape), *_share_in_batch(grid, ratio, n, fixed)
 
 
-def _unknown_ratio(model: UnknownModel, t: Floats, n: Floats, sources: npt.NDArray[np.intp]) -> Floats:
+def _unknown_ratio(
+    model: UnknownModel, t: Floats, n: Floats, restriction: Floats, sources: npt.NDArray[np.intp]
+) -> Floats:
     """How many times as likely items are if they are unknown, [batch, item, source].
 
     Its log is a parabola in x = t - κ. Before its turning point it is nearly constant: an item farther out is never
@@ -468,7 +490,7 @@ def _unknown_ratio(model: UnknownModel, t: Floats, n: Floats, sources: npt.NDArr
     shift, width, level = np.unravel_index(sources, log_prior.shape)
     w, g = np.repeat(widths, len(factors)), np.tile(factors, len(widths))
     m, known, unknown = ((base + extra / n)[..., None] for base, extra in (model.level, model.known, model.unknown))
-    v0, m = w * known, np.maximum(g * m, 0.1)
+    v0, m = w * known, np.maximum(g * (m + model.farther * restriction[..., None]), 0.1)
     # Unknown items that vary less than known ones would explain any batch: its middle is narrow.
     v1 = np.maximum(v0, w * g * unknown)
     parabola = (1 / v0 - 1 / v1) / 2, m / v1, np.log(v0 / v1) / 2 - m**2 / (2 * v1)

@@ -300,7 +300,7 @@ class Answer:
 
     @property
     def sure_labels(self) -> npt.NDArray[Any]:
-        """The finest level with a certainty of at least 0.95: label, coarse class, or None; None if rejected."""
+        """The finest level with a certainty of at least 0.9: label, coarse class, or None; None if rejected."""
         labels, sure = self.labels.astype(object), self.certainty >= SURE
         if self.coarse is not None:
             coarse = ~sure & (self.coarse.certainty >= SURE)

@@ -16,8 +16,9 @@ import numpy.typing as npt
 
 from handful.shapes import Bool, Float
 
-# A label is sure if its certainty is at least this.
-SURE = 0.95
+# A label is sure if its certainty is at least this. Nearly all that are sure are right, whether or not some items are
+# unknown: a certainty has to allow for unknown items, and is too low in a batch without any.
+SURE = 0.9
 
 
 def most_certain(examples: npt.NDArray[Any]) -> float:
