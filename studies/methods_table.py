@@ -81,7 +81,6 @@ ROWS = [
     Row("baseline"),
     Row("baseline", {"head": "prototypes"}, "l2", PUBLIC),
     Row("baseline_pp"),
-    Row("baseline_pp", {"head": "prototypes"}, "l2", PUBLIC),
     Row("tim_adm"),
     Row("ici"),
     Row("alpha_tim"),

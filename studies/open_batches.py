@@ -39,7 +39,6 @@ Intervals are those of paired differences, over catalogues where there are at le
 from __future__ import annotations
 
 import argparse
-import subprocess
 import time
 import warnings
 from collections.abc import Sequence
@@ -50,7 +49,6 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.metrics import roc_auc_score
 
-import handful
 from bank_data import rng_of
 from handful.estimators import BatchClassifier
 from handful.estimators.context import Known
@@ -181,18 +179,6 @@ def pooled(batches: Sequence[Measured]) -> Row:
     return {**ceilings, "rows": [one.row for one in batches]}
 
 
-def by() -> str:
-    """Name the version and the commit that measure."""
-    said = subprocess.run(
-        ["git", "describe", "--always", "--dirty"],
-        cwd=Path(handful.__file__).parent,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return f"handful {handful.__version__}, {said.stdout.strip() or 'no commit'}"
-
-
 def main() -> None:
     """Measure cells and keep them, or print what was kept."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -224,10 +210,8 @@ def main() -> None:
         with warnings.catch_warnings(action="ignore"):
             measured_parts = measured_cell(given.data, name, group[name], parts, given.batches)
         seconds = round(time.process_time() - began, 1)
-        before = found["cells"].get(name, {})
-        if before.get("by") == by() and not by().endswith("dirty"):  # further parts by the same code
-            seconds, measured_parts = round(seconds + before["seconds"], 1), before["parts"] | measured_parts
-        found["cells"][name] = {"by": by(), "seconds": seconds, "parts": measured_parts}
+        before = found["cells"].get(name, {"parts": {}})
+        found["cells"][name] = {"seconds": seconds, "parts": before["parts"] | measured_parts}
         keep(file, found, levels=6)
         print(f"{name}: {seconds} s", flush=True)
     shown = {**found, "cells": {name: of for name, of in found["cells"].items() if name in chosen}}

@@ -137,8 +137,7 @@ MADE = """\
 The number in a name is that of examples per class. Ten classes are not in the catalogue, three of which occur in a
 batch; *oos* are real requests of no class. *curekart*, *powerplay11* and *sofmattress* are requests to companies,
 *lung* cells of another laboratory. Each cell and share has 40 batches, or 8 with answers where a fit is slow; the
-docstring of `studies/open_batches.py` says how they are drawn. Measured with {versions},
-in {minutes:.0f} minutes on one thread."""
+docstring of `studies/open_batches.py` says how they are drawn."""
 SHOWN = ("0", "0.3", "0.7")
 OPEN = ("0.1", "0.3", "0.7")
 
@@ -239,7 +238,6 @@ def page() -> Page:
     group = "confirmation" if "confirmation" in found else "tuning"
     cells = summaries(found[group])
     judged = {name: requirements(required(name, summaries(of))) for name, of in found.items()}
-    every = [cell for of in found.values() for cell in of["cells"].values()]
     only = "" if group == "confirmation" else "These are the cells that the method is tuned on; the others are sealed. "
     return Page(
         name="open_batches",
@@ -260,10 +258,7 @@ def page() -> Page:
             f"{only}{verdict(judged[group])} on these cells. Ceilings use the truth and are not a rule. A cell with "
             "one catalogue has intervals over batches that share items."
         ),
-        made=MADE.format(
-            versions="; ".join(sorted({cell["by"] for cell in every})),
-            minutes=sum(cell["seconds"] for cell in every) / 60,
-        ),
+        made=MADE,
         commands=[
             "python studies/open_batches.py DATA --group tuning",
             "python studies/open_batches.py DATA --group confirmation",

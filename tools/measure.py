@@ -64,8 +64,9 @@ STUDIES = {
     "sites": _study("sites", *GROUPS),
     "real_uses": Study(("studies/real_uses.py DATA",), ("tools/readme_figures.py",)),
     "open_batches": Study(
-        ("studies/open_batches.py DATA --group confirmation --out studies/results/open_batches/confirmation.json",),
+        tuple(f"studies/open_batches.py DATA {group}" for group in GROUPS),
         ("studies/open_batches.py --page",),
+        "open_batches",
     ),
     "camera_traps": Study(
         ("studies/camera_traps.py DATA/images/caltech24.zip",), ("studies/camera_traps.py --render",)
@@ -81,7 +82,7 @@ STUDIES = {
     "methods": Study(
         (
             "studies/methods_table.py DATA/clinc150-minilm DATA/cub200-efflite0 DATA/omniglot659-conv4"
-            " --budget-minutes 1",
+            " --budget-minutes 0.3",
         ),
         ("studies/methods_table.py --render",),
         "methods_table.json",
