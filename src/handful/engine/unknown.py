@@ -364,10 +364,11 @@ class UnknownPosterior:
             for left in range(0, n_items, wide):
                 here = some, slice(left, left + wide)
                 inverse = 1 / _unknown_ratio(self.model, t[here], sizes[here], restriction[here], sources)
-                of_sources = np.zeros_like(inverse)
-                for number in range(1, len(shares)):
-                    of_sources += weights[:, number, None] * _item_posterior(inverse, shares[number])
-                unknown[here] = of_sources.sum(-1)
+                unknown[here] = sum(
+                    (_item_posterior(inverse, share) @ weights[:, number, :, None])[..., 0]
+                    for number, share in enumerate(shares)
+                    if share > 0
+                )
         return unknown.reshape(shape).clip(0, 1)
 
 
@@ -495,24 +496,34 @@ def _unknown_ratio(
     v1 = np.maximum(v0, w * g * unknown)
     parabola = (1 / v0 - 1 / v1) / 2, m / v1, np.log(v0 / v1) / 2 - m**2 / (2 * v1)
     turning_point = -m * v0 / np.maximum(v1 - v0, 1e-4)
-    other = len(factors) * width + level
-    a, b, c, turning_point = (each.astype(np.float32).take(other, -1) for each in (*parabola, turning_point))
-    x = (t[..., None] - shifts[shift]).astype(np.float32)
+    # A product with ones and zeros is faster than `take`.
+    chosen = (np.arange(w.size)[:, None] == len(factors) * width + level).astype(np.float32)
+    a, b, c, turning_point = (each.astype(np.float32) @ chosen for each in (*parabola, turning_point))
+    x = t.astype(np.float32)[..., None] - shifts[shift].astype(np.float32)
     outer = np.maximum(x, turning_point)
-    log = (a * outer + b) * outer + c + np.float32(1e-3) * (x - outer)
-    return np.asarray(np.exp(log.clip(-40, 60)))
+    a *= outer
+    a += b
+    a *= outer
+    a += c
+    x -= outer
+    x *= np.float32(1e-3)
+    a += x
+    np.minimum(np.maximum(a, -40, out=a), 60, out=a)
+    return np.asarray(np.exp(a, out=a))
 
 
 def _item_posterior(inverse_ratio: Floats, share: float) -> Floats:
     """Chance of each item to be unknown if sources and share hold, [batch, item, source]."""
-    return 1 / (1 + inverse_ratio * np.float32((1 - share) / share))
+    chance = inverse_ratio * np.float32((1 - share) / share)
+    chance += 1
+    return np.asarray(np.reciprocal(chance, out=chance))
 
 
 def _likely(grid: Floats) -> tuple[npt.NDArray[np.intp], Floats]:
     """Return the sources that count in any batch, and the grid of these, [batch, share, source]; zero if too small."""
     likely = grid > 1e-8 * grid.max((1, 2), keepdims=True)
     sources = np.flatnonzero(likely.any((0, 1)))
-    return sources, (grid * likely)[..., sources]
+    return sources, (grid * likely).take(sources, -1)
 
 
 def _share_in_batch(grid: Floats, ratio: Floats, n: Floats, fixed: Floats) -> tuple[Floats, Floats]:
@@ -522,24 +533,29 @@ def _share_in_batch(grid: Floats, ratio: Floats, n: Floats, fixed: Floats) -> tu
     number of ends below which lies less than the tail, counted in halves.
     """
     shares, free, (sources, weights) = _grid().shares, np.isnan(fixed), _likely(grid)
-    inverse, mean, variance = 1 / ratio[..., sources], np.zeros_like(weights), np.zeros_like(weights)
+    inverse, mean, variance = 1 / ratio.take(sources, -1), np.zeros_like(weights), np.zeros_like(weights)
     counted, unknown = (np.stack([free, n * free], 1) / free.shape[1]).astype(np.float32), np.zeros(free.shape)
     for number in range(1, len(shares)):
         chance = _item_posterior(inverse, shares[number])
         unknown += (chance @ weights[:, number, :, None])[..., 0]
-        mean[:, number] = (counted[:, :1] @ chance)[:, 0]
-        chance -= chance**2
-        variance[:, number] = (counted[:, 1:] @ chance)[:, 0]
+        mean[:, number], variance[:, number] = (counted @ chance).swapaxes(0, 1)
+        variance[:, number] -= (counted[:, 1:] @ np.multiply(chance, chance, out=chance))[:, 0]
     mean += np.nan_to_num(fixed).mean(1).astype(np.float32)[:, None, None]
-    weights = weights * (weights > 1e-4 * weights.max((1, 2), keepdims=True))
-    mean, variance, weights = (each.reshape(len(grid), 1, -1) for each in (mean, variance, weights))
+    # Of each batch, the cells that count: one after the other.
+    cells = np.flatnonzero(weights > 1e-4 * weights.max((1, 2), keepdims=True))
+    mean, variance, weights = (each.take(cells) for each in (mean, variance, weights))
+    sizes = np.bincount(cells // (len(shares) * len(sources)))
+    firsts = sizes.cumsum() - sizes
     # Φ(x) is ½ + ½ tanh(y + 0.0692 y³) with y = 0.7988 x, to within 0.0002.
     steepness = np.float32(0.7988) / np.maximum(np.sqrt(variance / free.shape[1]), np.float32(1e-6))
-    tails, ends_below = np.array([[0.05], [0.95]]), np.zeros((1, len(grid)), int)
-    total = weights.sum(-1)[:, 0]
+    tails, ends_below = np.array([[0.05], [0.95]]), np.zeros((2, len(grid)), int)
+    total = np.add.reduceat(weights, firsts)
     for width in (32, 16, 8, 4, 2, 1):
         end = ends_below + width - 1
-        y = ((end / 60 + 1e-5)[..., None, None].astype(np.float32) - mean) * steepness
-        below = (np.tanh(y * (1 + np.float32(0.0692) * y * y)) @ weights.swapaxes(-1, -2))[..., 0, 0]
+        y = np.repeat((end / 60 + 1e-5).astype(np.float32), sizes, axis=1)
+        y -= mean
+        y *= steepness
+        y *= 1 + np.float32(0.0692) * y * y
+        below = np.add.reduceat(np.tanh(y, out=y) * weights, firsts, 1)
         ends_below = ends_below + width * (((total + below) / 2 < tails) & (end < 60))
     return np.stack([np.maximum(ends_below[0] - 1, 0), ends_below[1]], 1) / 60, unknown.clip(0, 1)
