@@ -446,7 +446,7 @@ class MovedMeans(NamedTuple):
         dot, length = points @ sums.swapaxes(-1, -2), (sums**2).sum(-1)[..., None, :]
         mass, noise = (self.shots + self.mass)[..., None, :], (self.shots + self.squares)[..., None, :]
         if responsibilities is not None:
-            pull, own = PULL * responsibilities, (points**2).sum(-1)[..., None]
+            pull, own = PULL * responsibilities, np.einsum("...d,...d->...", points, points)[..., None]
             length = length - 2 * pull * dot + pull**2 * own
             dot, mass, noise = dot - pull * own, mass - pull, noise - pull**2
         gained = dot / mass - length / mass**2 / 2 - (near - (squares / 2)[..., None, :])

@@ -53,6 +53,8 @@ Bools = npt.NDArray[np.bool_]
 
 # Items of a large batch that decide, that are counted, and that are labelled at a time.
 MOST_DECIDING, MOST_COUNTED, MOST_AT_A_TIME = 2**10, 2**13, 2**12
+# Scores of counted items that are kept for a second look.
+MOST_KEPT = 2**23
 # Exponents are not smaller than this: they count for nothing.
 LOWEST = -60.0
 # The fixed label of an item that is known to belong to no class.
@@ -439,13 +441,17 @@ class Decision:
         """Offset of the items, [..., dim]."""
         return self.offset_tilt.offset
 
+    def inside(self, items: BatchItems) -> Floats:
+        """Return items without the offset, [..., item, dim]."""
+        return np.asarray(items.points - self.offset[..., None, :]) if self.offset.any() else items.points
+
     def item_posterior(self, items: BatchItems, responsibilities: Floats | None) -> ItemPosterior:
         """Chance of each class when an item is labelled alone; `responsibilities` as in `MovedMeans.gains`."""
         factors = _factors(self.tilts)[..., None, :].astype(items.likelihood.dtype)
         likelihood = items.likelihood * factors
         if self.moved_means is not None and self.moved_columns is not None:
             columns = self.moved_columns
-            gains = self.moved_means.gains(items.points - self.offset[..., None, :], responsibilities)
+            gains = self.moved_means.gains(self.inside(items), responsibilities)
             weight = np.asarray(self.move_weight, gains.dtype)[..., None, None]
             logits = weight * gains + np.log(take_columns(factors, columns))
             logits += take_columns(items.scores, columns) - items.top
@@ -497,7 +503,8 @@ class Decision:
         scores = np.maximum(take_columns(items.scores, columns), items.top + LOWEST)
         tilts = take_columns(self.offset_tilt.offset_tilts, columns)[..., None, :].astype(shares.dtype)
         scores = (shares * (scores + tilts)).sum(-1)
-        along = (items.points - centre) @ (centre - self.offset)[..., None]
+        direction = (centre - self.offset)[..., None]
+        along = items.points @ direction - centre[None] @ direction
         return np.concatenate([along, scores[..., None], dots], -1)
 
     def unknown_evidence(
@@ -546,9 +553,8 @@ class Decision:
         unlabelled, model = items.unlabelled, self.reference.unknown_model
         if model is None:
             return np.ones(unlabelled.shape[:-1])
-        inside = items.points - self.offset[..., None, :]
-        lengths = self.reference.lengths[self.samples.columns][..., None, :]
-        away = (inside**2).sum(-1) + (self._shares(joint) * (lengths - 2 * dots)).sum(-1)
+        inside, lengths = self.inside(items), self.reference.lengths[self.samples.columns][..., None, :]
+        away = np.einsum("...d,...d->...", inside, inside) + (self._shares(joint) * (lengths - 2 * dots)).sum(-1)
         # Items that a person labelled come last, and are not counted.
         largest = np.finfo(away.dtype).max
         away, last = np.sort(np.where(unlabelled, away, largest), axis=-1), unlabelled.sum(-1, keepdims=True) - 1
@@ -612,8 +618,7 @@ def _decided(items: BatchItems) -> tuple[Decision, Floats, ItemPosterior]:
     moves = weights[..., None] * at.samples.valid[..., None, :] * (move_weight > 0)[..., None, None]
     responsibilities = joint * moves.astype(joint.dtype)
     means, shots, slopes = head.means[columns], head.mass[columns], reference.slopes[columns]
-    inside = items.points - at.offset[..., None, :]
-    moved = MovedMeans.of(inside, responsibilities, slopes, means, shots, items.spread)
+    moved = MovedMeans.of(at.inside(items), responsibilities, slopes, means, shots, items.spread)
     at = replace(at, moved_means=moved, moved_columns=columns, move_weight=move_weight)
     posterior = at.item_posterior(items, responsibilities)
     at = replace(at, samples=sample_presence(posterior, head.mass, at.n_classes, unknown))
@@ -703,7 +708,8 @@ def with_sizes(decision: Decision, items: BatchItems) -> Decision:
         for at in range(0, len(items.points), size):
             yield bare.item_posterior(items.rows(slice(at, at + size)), None)
 
-    sizes = class_sizes(posteriors, decision.samples, head.mass, decision.n_classes)
+    kept = list(posteriors()) if len(items.points) * len(decision.tilts) <= MOST_KEPT else None
+    sizes = class_sizes(lambda: kept or posteriors(), decision.samples, head.mass, decision.n_classes)
     return decision if sizes is None else replace(bare, samples=sizes)
 
 
