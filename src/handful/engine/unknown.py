@@ -356,7 +356,7 @@ class UnknownPosterior:
         t, sizes, restriction = (
             each.reshape(-1, n_items) for each in (evidence.t, evidence.sizes, evidence.restriction)
         )
-        grid, unknown = self.grid.reshape(len(t), len(shares), -1), np.empty(t.shape)
+        grid, unknown = self.grid.reshape(len(t), len(shares), -1), np.zeros(t.shape)
         high, wide = max(1, 256 // n_items), 256  # densities that fit a cache
         for top in range(0, len(t), high):
             some = slice(top, top + high)
@@ -364,11 +364,9 @@ class UnknownPosterior:
             for left in range(0, n_items, wide):
                 here = some, slice(left, left + wide)
                 inverse = 1 / _unknown_ratio(self.model, t[here], sizes[here], restriction[here], sources)
-                unknown[here] = sum(
-                    (_item_posterior(inverse, share) @ weights[:, number, :, None])[..., 0]
-                    for number, share in enumerate(shares)
-                    if share > 0
-                )
+                for number in range(1, len(shares)):
+                    chance = _item_posterior(inverse, shares[number])
+                    unknown[here] += (chance @ weights[:, number, :, None])[..., 0]
         return unknown.reshape(shape).clip(0, 1)
 
 
@@ -501,15 +499,8 @@ def _unknown_ratio(
     a, b, c, turning_point = (each.astype(np.float32) @ chosen for each in (*parabola, turning_point))
     x = t.astype(np.float32)[..., None] - shifts[shift].astype(np.float32)
     outer = np.maximum(x, turning_point)
-    a *= outer
-    a += b
-    a *= outer
-    a += c
-    x -= outer
-    x *= np.float32(1e-3)
-    a += x
-    np.minimum(np.maximum(a, -40, out=a), 60, out=a)
-    return np.asarray(np.exp(a, out=a))
+    log = (a * outer + b) * outer + c + np.float32(1e-3) * (x - outer)
+    return np.asarray(np.exp(np.minimum(np.maximum(log, -40, out=log), 60, out=log), out=log))
 
 
 def _item_posterior(inverse_ratio: Floats, share: float) -> Floats:
