@@ -176,7 +176,7 @@ def world():
     centres = rng.normal(size=(21, 24))
     X = centres[:20].repeat(5, axis=0) + 0.4 * rng.normal(size=(100, 24))
     batch = centres[[3] * 12 + [7] * 9 + [20] * 8] + 0.4 * rng.normal(size=(29, 24))
-    batch[0] = 0.5 * (centres[3] + centres[7])
+    batch[0] = 0.506 * centres[3] + 0.494 * centres[7]
     return BatchClassifier().fit(X, CLASSES.repeat(5)), batch
 
 
