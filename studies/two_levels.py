@@ -209,8 +209,8 @@ def page() -> Page:
             f"With five examples per class, sure labels are right in {_span(five)} %, where labels alone are not; if "
             f"about a quarter of the items is unknown, in {_span(some_unknown)} %. That leaves many labels that are "
             "right and not sure. The coarse level adds most where species look alike. With one example per class, few "
-            "items are sure of anything. Iconic pictures are hardly a catalogue for photographs: three items in ten are "
-            "right, however they are labelled. Small catalogues have a [page of their own](reliability.md)."
+            "items are sure of anything. Iconic pictures are hardly a catalogue for photographs: three items in ten "
+            "are right, however they are labelled. Small catalogues have a [page of their own](reliability.md)."
         ),
         limits=(
             "Items that are sure of nothing still have a label. A batch errs as a whole: with five "

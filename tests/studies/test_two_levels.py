@@ -31,11 +31,11 @@ def test_figures_of_a_batch():
 
 def test_what_the_page_says_is_so():
     found = study.kept(study.RESULTS, study.BANKS)
-    assert {len(rows) for of in found.values() for rows in of.values()} == {100}
-    for name, of in ((name, of) for name, of in found.items() if "5 examples" in of):
+    assert {len(rows) for of in found.values() for rows in of.values()} == {40}
+    for of in (of for of in found.values() if "5 examples" in of):
         sure = study.figure(of["5 examples"], "sure").mean
         assert sure > study.figure(of["5 examples"], "fine").mean
-        assert (sure >= study.ENOUGH) == (name != "groceries")
+        assert sure > 95
         with_unknown = of["5 examples, some unknown"]
         assert study.figure(with_unknown, "sure").mean < sure
-        assert study.figure(with_unknown, "answered unknown").mean > 10
+        assert study.figure(with_unknown, "answered unknown").mean < 10
