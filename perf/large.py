@@ -36,6 +36,7 @@ from handful.large import LargeSolution, solve
 from handful.large.inputs import read_rows
 from handful.runs import Progress
 from handful.shapes import Float
+from measured_by import measured_by
 
 PRESENT = 0.5  # as in handful.estimators
 BLOCK = 8192
@@ -72,7 +73,7 @@ def measure(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
     data = Synthetic(arguments.k, k_eff, arguments.d, arguments.spread, even=arguments.even)
     catalogue, queries = data.banks(folder, arguments.shots, arguments.q)
     sizes = {"k": arguments.k, "q": arguments.q, "d": arguments.d, "k_eff": k_eff, "spread": arguments.spread}
-    sizes["even"] = arguments.even
+    sizes |= {"even": arguments.even, "shots": arguments.shots}
     figures = noted(arguments.json, sizes)
     print(f"K = {arguments.k:,}, |Q| = {arguments.q:,}, d = {arguments.d}, K_eff = {k_eff:,}, {arguments.shots} shots")
 
@@ -115,7 +116,7 @@ def measure(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
 def noted(file: Path | None, sizes: dict[str, Any]) -> dict[str, Any]:
     """Return what was measured before at these sizes, or the sizes alone."""
     if file is None or not file.exists():
-        return dict(sizes)
+        return measured_by() | sizes
     figures: dict[str, Any] = json.loads(file.read_text())
     if any(figures.get(name) != value for name, value in sizes.items()):
         raise SystemExit(f"{file} has figures of other sizes than {sizes}; name another file")

@@ -8,7 +8,8 @@ or with `--mixed` in random order. The data set is written to a folder and used 
 - *bare*: read the vectors, multiply with the class means, take the largest, write the table without the vectors and
   with the label; two processes of one thread, each half of the row groups;
 - *label_groups*: from the same file, with two workers; `main_thread_s` is the part of its CPU seconds for reading,
-  sorting (`sort` writes the parts, `label` sorts each) and writing, which the main thread does alone;
+  sorting (`sort` writes the parts, `label` sorts each) and writing, which the main thread does alone, and `portions_s`
+  are those of labelling each portion;
 - *kills*: runs of a part of the data set that are killed (SIGKILL) after a random time, again and again, until one
   ends; its output must have the same bytes as that of a run that was left alone;
 - *ray*: four workers on two nodes of this machine, one of which is killed when a third of the rows are labelled; the
@@ -32,6 +33,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -121,7 +123,7 @@ def _bare_part(catalogue: Path, data: Path, out: Path, part: int) -> None:
 
 
 def ours(catalogue: Path, data: Path, out: Path) -> dict[str, Any]:
-    """Run `label_groups`; return the CPU seconds of its main thread by stage."""
+    """Run `label_groups`; return the CPU seconds of its main thread by stage, and those of every portion."""
     stages: dict[str, float] = {}
     last = time.thread_time()
 
@@ -131,9 +133,20 @@ def ours(catalogue: Path, data: Path, out: Path) -> dict[str, Any]:
         stages[progress.stage] = stages.get(progress.stage, 0.0) + now - last
         last = now
 
-    executor = in_process(CORES)
-    label_groups(load_catalogue(catalogue), data, out, group_by="group", executor=executor, on_progress=listen)
-    return {"main_thread_s": stages}
+    portions_s: list[float] = []
+
+    def timed(function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], lost: Any = None, /) -> Any:
+        def call(*task: Any) -> Any:
+            start = time.thread_time()
+            try:
+                return function(*task)
+            finally:
+                portions_s.append(time.thread_time() - start)
+
+        return in_process(CORES)(call, tasks, lost)
+
+    label_groups(load_catalogue(catalogue), data, out, group_by="group", executor=timed, on_progress=listen)
+    return {"main_thread_s": stages, "portions_s": portions_s}
 
 
 def ray(catalogue: Path, data: Path, out: Path) -> dict[str, Any]:
@@ -276,6 +289,7 @@ def main() -> None:
         else:
             for what in ("bare", "ours"):
                 results[what] = measured(what, catalogue, data, place / what)
+                results[what]["output_gb"] = sum(f.stat().st_size for f in (place / what).rglob("*.parquet")) / 1e9
                 results[what]["accuracy"] = accuracy(place / what / "items" if what == "ours" else place / what)
             for name in ("cpu_s", "wall_s"):
                 results[f"ratio_{name}"] = results["ours"][name] / results["bare"][name]

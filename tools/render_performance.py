@@ -71,11 +71,16 @@ def rendered(page: str) -> str:
         "catalogue": catalogue_file(result("catalogue_file")),
         "version": measured_with("performance"),
     }
+    return with_parts(page, parts)
+
+
+def with_parts(page: str, parts: dict[str, str]) -> str:
+    """Return a page with the text of each part between its marks."""
     for name, text in parts.items():
         between = rf"(<!-- {name} -->\n).*?(<!-- end -->)"
         page, n = re.subn(between, rf"\g<1>{text}\n\g<2>", page, flags=re.DOTALL)
         if n != 1:
-            raise SystemExit(f"{PAGE} must have the marks <!-- {name} --> and <!-- end --> once, found {n}")
+            raise SystemExit(f"the page must have the marks <!-- {name} --> and <!-- end --> once, found {n}")
     return page
 
 

@@ -193,6 +193,7 @@ WRITTEN = {
     ("draw_problem", "PLACE", "picture"),
     ("draw_paddle", "PLACE", "picture"),
     ("render_performance", "PAGE", "rendered"),
+    ("render_scale", "PAGE", "rendered"),
 }
 
 
