@@ -1,6 +1,6 @@
-"""Many batches from Parquet to Parquet: cost against a bare pass, memory, and runs that are killed.
+"""Many batches from Parquet to Parquet: cost against a bare pass, memory, and a run by Ray that loses a node.
 
-    python perf/many.py [--rows 10000000] [--group 100] [--noise 1.0] [--mixed] [--kills 10 | --ray] [--json FILE]
+    python perf/many.py [--rows 10000000] [--group 100] [--noise 1.0] [--mixed] [--ray] [--json FILE]
 
 Gaussian rows about 1,000 class centres, d = 128; each group holds five classes. Rows of a group lie together,
 or with `--mixed` in random order. The data set is written to a folder and used again if it is there.
@@ -10,8 +10,6 @@ or with `--mixed` in random order. The data set is written to a folder and used 
 - *label_groups*: from the same file, with two workers; `main_thread_s` is the part of its CPU seconds for reading,
   sorting (`sort` writes the parts, `label` sorts each) and writing, which the main thread does alone, and `portions_s`
   are those of labelling each portion;
-- *kills*: runs of a part of the data set that are killed (SIGKILL) after a random time, again and again, until one
-  ends; its output must have the same bytes as that of a run that was left alone;
 - *ray*: four workers on two nodes of this machine, one of which is killed when a third of the rows are labelled; the
   output must have the same bytes as that of a run in one process. CPU seconds are those of all of Ray's processes.
 
@@ -26,9 +24,7 @@ import hashlib
 import json
 import multiprocessing
 import os
-import random
 import resource
-import signal
 import subprocess
 import sys
 import tempfile
@@ -207,29 +203,6 @@ def measured(what: str, catalogue: Path, data: Path, out: Path) -> dict[str, Any
     return {"wall_s": time.perf_counter() - start, "cpu_s": cpu, **json.loads(found.stdout.splitlines()[-1])}
 
 
-def killed(catalogue: Path, data: Path, place: Path, kills: int) -> dict[str, Any]:
-    """Kill runs at random moments until one ends, or until enough were killed; compare the bytes."""
-    whole = measured("ours", catalogue, data, place / "whole")
-    program = [sys.executable, __file__, "--do", "ours", str(catalogue), str(data), str(place / "killed")]
-    rng, moments = random.Random(0), []
-    for _ in range(kills):
-        process = subprocess.Popen(program, stdout=subprocess.DEVNULL)
-        seconds = rng.uniform(0.3, 1.0) * whole["wall_s"] / 3
-        try:
-            process.wait(seconds)
-            break
-        except subprocess.TimeoutExpired:
-            os.kill(process.pid, signal.SIGKILL)
-            process.wait()
-            moments.append(round(seconds, 2))
-    subprocess.run(program, check=True, stdout=subprocess.DEVNULL)
-    return {
-        "kills": len(moments),
-        "after_s": moments,
-        "same_bytes": _bytes(place / "whole") == _bytes(place / "killed"),
-    }
-
-
 def _bytes(out: Path) -> dict[str, str]:
     files = [file for kind in ("items", "groups") for file in (out / kind).rglob("*.parquet")]
     return {str(file.relative_to(out)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
@@ -238,10 +211,11 @@ def _bytes(out: Path) -> dict[str, str]:
 def accuracy(out: Path) -> float:
     """Share of items whose label is the class that they were drawn from."""
     right = total = 0
-    for batch in pq.ParquetFile(next(out.rglob("*.parquet"))).iter_batches(columns=["truth", "label"]):
-        wanted = np.char.mod("class %04d", batch.column("truth").to_numpy())
-        right += int((np.array(batch.column("label").to_pylist()) == wanted).sum())
-        total += len(batch)
+    for file in out.rglob("*.parquet"):
+        for batch in pq.ParquetFile(file).iter_batches(columns=["truth", "label"]):
+            wanted = np.char.mod("class %04d", batch.column("truth").to_numpy())
+            right += int((np.array(batch.column("label").to_pylist()) == wanted).sum())
+            total += len(batch)
     return right / total
 
 
@@ -252,7 +226,6 @@ def main() -> None:
     parser.add_argument("--group", type=int, default=100, help="rows in a group")
     parser.add_argument("--noise", type=float, default=1.0, help="how far items lie from the centre of their class")
     parser.add_argument("--mixed", action="store_true", help="rows of a group do not lie together")
-    parser.add_argument("--kills", type=int, default=0, help="kill runs of this data set that many times")
     parser.add_argument("--ray", action="store_true", help="run by Ray too, and kill one of two nodes")
     parser.add_argument("--data", type=Path, help="folder for the data set; by default one that is removed at the end")
     parser.add_argument("--json", type=Path)
@@ -281,9 +254,7 @@ def main() -> None:
             "mixed": arguments.mixed,
             "input_gb": data.stat().st_size / 1e9,
         }
-        if arguments.kills:
-            results |= killed(catalogue, data, place, arguments.kills)
-        elif arguments.ray:
+        if arguments.ray:
             results |= {what: measured(what, catalogue, data, place / what) for what in ("ours", "ray")}
             results["same_bytes"] = _bytes(place / "ours") == _bytes(place / "ray")
         else:
