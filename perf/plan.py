@@ -123,16 +123,16 @@ def main() -> None:
     parser.add_argument("--lost", type=float, default=0.01, help="chance that a node is lost in an hour, assumed")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
-    task_s = result("ray_overhead")["Ray: an empty task, when several are on their way"]
+    task_s = result("ray_overhead")["task"]
     portions = np.array(result("many/2000000")["ours"]["portions_s"])
     portions = portions[portions > np.median(portions) / 2]  # the last portion of a data set is smaller
     spread = (portions / portions.mean()).tolist()
-    hundred = groups_of("groups of 100, K = 1,000", "2000000", spread)
-    ten = groups_of("groups of ten, K = 1,000", "groups-of-10", spread)
+    hundred = groups_of("groups of 100", "2000000", spread)
+    ten = groups_of("groups of ten", "groups-of-10", spread)
     batches = [
-        streamed(f"one batch, K = {k:,}", f"k{k}-q{q}-d32", spread) for k, q in ((1_000, 1_000_000), (100_000, 100_000))
+        streamed(f"one batch, K={k:,}", f"k{k}-q{q}-d32", spread) for k, q in ((1_000, 1_000_000), (100_000, 100_000))
     ]
-    ways = [(use, how) for use in (ten, hundred) for how in ("one driver", "a call per node")]
+    ways = [(ten, "a call per node"), (hundred, "a call per node"), (hundred, "one driver")]
     table: list[dict[str, Any]] = []
     for use, how in [*ways, *((batch, "streamed") for batch in batches)]:
         hours = given.rows * (use.label_us + use.sort_us + use.cut_us + use.write_us) / 3.6e9

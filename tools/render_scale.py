@@ -17,31 +17,25 @@ PAGE = ROOT / "docs" / "do" / "scale.md"
 
 def streamed(results: list[dict[str, Any]]) -> str:
     """Render streamed batches."""
-    titles = (
-        "K, items, d, spread, sizes, bare: CPU s, whole run: CPU s, µs per item, ratio, GB, nearest, alone, jointly"
-    )
     rows = []
     for one in sorted(results, key=lambda one: one["k"]):
-        ours, sizes = one["streamed"], [f"{one[size]:,}" for size in ("k", "q", "d")]
-        about = [*sizes, f"{one['spread']:g}", "equal" if one["even"] else "1/rank"]
-        cost = [f"{one['nearest']['cpu']:,.0f}", f"{ours['cpu']:,.0f}", f"{1e6 * ours['cpu'] / one['q']:,.0f}"]
-        right = [f"{one[name]['accuracy']:.3f}" for name in ("nearest", "alone", "streamed")]
-        rows.append([*about, *cost, f"{ours['ratio']:.1f}", f"{ours['peak_mb'] / 1000:.2f}", *right])
-    return markdown_table(titles.split(", "), rows)
+        ours, right = one["streamed"], [f"{one[name]['accuracy']:.3f}" for name in ("nearest", "alone", "streamed")]
+        cost = [f"{ours['cpu']:.0f}", f"{ours['ratio']:.1f}", f"{ours['peak_mb'] / 1000:.2f}"]
+        rows.append([f"{one['k']:,}", f"{one['q']:,}", *cost, *right])
+    return markdown_table(["K", "items", "CPU s", "ratio", "GB", "nearest", "alone", "jointly"], rows)
 
 
 def groups(results: list[dict[str, Any]]) -> str:
     """Render runs of `label_groups`."""
-    titles = "rows, in groups of, noise, bare: CPU s, whole run: CPU s, µs to label a row, ratio, GB, nearest, jointly"
     rows = []
     for one in sorted(results, key=lambda one: (-one["rows"], one["groups"])):
-        ours, bare = one["ours"], one["bare"]
-        size = f"{one['rows'] // one['groups']}{' (mixed rows)' if one['mixed'] else ''}"
-        cost = [f"{bare['cpu_s']:,.0f}", f"{ours['cpu_s']:,.0f}", f"{1e6 * sum(ours['portions_s']) / one['rows']:.0f}"]
-        right = [f"{found['accuracy']:.3f}" for found in (bare, ours)]
-        found = [*cost, f"{one['ratio_cpu_s']:.1f}", f"{ours['peak_mb'] / 1000:.2f}", *right]
-        rows.append([f"{one['rows']:,}", size, f"{one['noise']:g}", *found])
-    return markdown_table(titles.split(", "), rows)
+        ours = one["ours"]
+        size = f"{one['rows'] // one['groups']}{', mixed' if one['mixed'] else ''}"
+        size += f", noise {one['noise']:g}" if one["noise"] != 1 else ""
+        cost = [f"{ours['cpu_s']:.0f}", f"{1e6 * sum(ours['portions_s']) / one['rows']:.0f}"]
+        found = [*cost, f"{one['ratio_cpu_s']:.1f}", f"{ours['peak_mb'] / 1000:.2f}"]
+        rows.append([f"{one['rows']:,}", size, *found])
+    return markdown_table(["rows", "group", "CPU s", "µs", "ratio", "GB"], rows)
 
 
 def plan(found: dict[str, Any]) -> str:
@@ -50,7 +44,7 @@ def plan(found: dict[str, Any]) -> str:
     for one in found["simulated"]:
         hours = [f"{one['wall_hours'][number]:.2g}" for number in cores]
         rows.append([f"{one['use']}; {one['how']}", f"{one['core_hours']:,.0f}", *hours])
-    return markdown_table(["", "core hours", *(f"hours on {int(number):,} cores" for number in cores)], rows)
+    return markdown_table(["", "core hours", *(f"{int(number):,} cores" for number in cores)], rows)
 
 
 def rendered(page: str) -> str:
@@ -61,14 +55,14 @@ def rendered(page: str) -> str:
 
     large = [result(file) for file in sorted((RESULTS / "large").glob("*.json"))]
     many = [result(file) for file in sorted((RESULTS / "many").glob("*.json"))]
-    by = sorted({f"handful {one['version']} (commit {one['commit']})" for one in (*large, *many)})
+    by = sorted({f"{one['version']} (commit {one['commit']})" for one in (*large, *many)})
     parts = {
         "streamed": streamed(large),
         "groups": groups([one for one in many if "bare" in one]),
         "plan": plan(result(RESULTS / "plan.json")),
-        "version": f"Measured with {', '.join(by)}.",
+        "version": f"Measured with handful {' and '.join(by)}.",
     }
-    return with_parts(page, parts)
+    return with_parts(page, {name: text.replace(" --- |", "---|") for name, text in parts.items()})
 
 
 if __name__ == "__main__":
