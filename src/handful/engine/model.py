@@ -789,7 +789,7 @@ def _in_stacks(batches: Sequence[tuple[Floats, Context]], reference: Reference) 
     sizes, answers = np.array([len(points) for points, _ in batches], int), dict[int, JointAnswer]()
     for size in np.unique(sizes).tolist():
         numbers = np.flatnonzero(sizes == size).tolist()
-        most = max(1, 2**18 // (size * len(reference.head.weights)))
+        most = max(1, 2**20 // (size * len(reference.head.weights)))
         for some in (numbers[at : at + most] for at in range(0, len(numbers), most)):
             answers |= zip(some, _labelled([batches[number] for number in some], reference), strict=True)
     return [answers[number] for number in range(len(sizes))]
