@@ -41,8 +41,8 @@ Columns = npt.NDArray[np.intp]
 STRAYS = 0.02
 # c: correlation of the errors of two items of a class that has one example, as odds.
 SHARED_ERROR = 0.2
-# α of uneven and of even batches, and the log-odds of an uneven batch before anything is seen.
-UNEVEN, EVEN, UNEVEN_LOG_ODDS = 1, 10, -1.0
+# α of even batches, that of uneven ones is 1, and the log-odds of an uneven batch before anything is seen.
+EVEN, UNEVEN_LOG_ODDS = 10, -1.0
 # Chains, and their sweeps, of which the first third does not count; T, the temperature of the relaxation.
 CHAINS, SWEEPS, SOFTNESS = 8, 6, 0.5
 # Frequency of the noise of a class: cycles when its expected count grows by a factor of e.
@@ -355,12 +355,12 @@ class _Chains:
         gain = (np.log(total) - np.log(1 / self.n_classes + self.unknown)).sum(-1) - self.n_items * np.log(n_present)
         sets = gammaln(n_classes + 1) - gammaln(n_present + 1) - gammaln(n_classes - n_present + 1)
         few = temper * gain - sets - np.log(n_present / n_classes)
-        # Of a class, if it were present for certain; shares are Dirichlet with α = UNEVEN, against α = EVEN. Of two
+        # Of a class, if it were present for certain; shares are Dirichlet with α = 1, against α = EVEN. Of two
         # whole numbers, Γ(n+a) Γ(b) / (Γ(a) Γ(n+b)) is 1 / Π_{a ≤ j < b} (1 + n/j).
         counts, product = (1 / total) @ np.maximum(rows - self.unknown, 0).swapaxes(1, 2), np.ones_like(states)
-        for alpha in range(UNEVEN, EVEN):
+        for alpha in range(1, EVEN):
             product *= 1 + counts / np.float32(alpha)
-        alphas = np.array([[[UNEVEN]], [[EVEN]]]) * here
+        alphas = np.array([[[1]], [[EVEN]]]) * here
         of_all = gammaln(alphas) - gammaln(alphas + (states * counts).sum(-1))
         bayes = of_all[0] - of_all[1] - (states * np.log(product)).sum(-1)
         return few.mean(1), expit(temper * bayes + UNEVEN_LOG_ODDS).mean(1)
