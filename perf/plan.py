@@ -124,10 +124,10 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     task_s = result("ray_overhead")["task"]
-    portions = np.array(result("many/2000000")["ours"]["portions_s"])
+    portions = np.array(result("many/10000000")["ours"]["portions_s"])
     portions = portions[portions > np.median(portions) / 2]  # the last portion of a data set is smaller
     spread = (portions / portions.mean()).tolist()
-    hundred = groups_of("groups of 100", "2000000", spread)
+    hundred = groups_of("groups of 100", "10000000", spread)
     ten = groups_of("groups of ten", "groups-of-10", spread)
     batches = [
         streamed(f"one batch, K={k:,}", f"k{k}-q{q}-d32", spread) for k, q in ((1_000, 1_000_000), (100_000, 100_000))
