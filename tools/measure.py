@@ -45,15 +45,8 @@ def _study(name: str, *options: str, results: bool = True) -> Study:
 
 
 RUN = "studies/results/study/run"
-BANKS = (
-    "clinc150-minilm",
-    "banking77-minilm",
-    "hwu64-minilm",
-    "caltech101-efflite0",
-    "cub200-efflite0",
-    "tinyimagenet200-efflite0",
-    "omniglot659-conv4",
-)
+SENTENCES, IMAGES = ("clinc150", "banking77", "hwu64"), ("caltech101", "cub200", "tinyimagenet200")
+BANKS = (*(f"{name}-minilm" for name in SENTENCES), *(f"{name}-efflite0" for name in IMAGES), "omniglot659-conv4")
 GROUPS = ("--group tuning", "--group confirmation")
 # The quick ones first, so that much is there if it is stopped.
 STUDIES = {
