@@ -49,7 +49,7 @@ def catalogue_file(found: dict[str, dict[str, Any]]) -> str:
         f"{examples['sentences']} CPU seconds with the table and {file['sentences']} with the "
         "[file](../do/catalogue.md); most of these load packages and the backbone. "
         f"With {n} photographs and 24 classes of five it is {examples['photographs']} and {file['photographs']}: "
-        "embedding the batch takes nearly all of it. With 300 spectra and a library of 1,152 compounds, the table "
+        "embedding the batch takes most of it. With 300 spectra and a library of 1,152 compounds, the table "
         f"takes {examples['compounds']} and the file {file['compounds']}. "
         f"{'All labels are the same.' if same else 'Some labels differ.'} Adding 100 examples to 1,000 classes of five "
         f"takes {add['update']:.2g} s, and a fit of all {add['fit']:.2g} s; of {add['items']:,} items, {add['same']:,} "
