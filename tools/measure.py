@@ -75,7 +75,7 @@ STUDIES = {
     "methods": Study(
         (
             "studies/methods_table.py DATA/clinc150-minilm DATA/cub200-efflite0 DATA/omniglot659-conv4"
-            " --budget-minutes 0.15",
+            " --budget-minutes 2",
         ),
         ("studies/methods_table.py --render",),
         "methods_table.json",
