@@ -243,9 +243,10 @@ def page(cells: Sequence[Cell]) -> Page:
             "by gradient take seconds to minutes per task."
         ),
         limits=(
-            f"A time budget stopped {short} of {len(cells)} cells, and their intervals are wide; accuracy on fewer than "
-            f"{FEWEST_TASKS} tasks is not shown. No option was tuned on these banks, but `roll_call` and `found_scale` "
-            "were built on them. Methods that reject items expect some that have none of the classes, and these batches have none."
+            f"A time budget stopped {short} of {len(cells)} cells, and their intervals are wide; accuracy on fewer "
+            f"than {FEWEST_TASKS} tasks is not shown. No option was tuned on these banks, but `roll_call` and "
+            "`found_scale` were built on them. Methods that reject items expect some that have none of the classes, "
+            "and these batches have none."
         ),
         made=(
             "Options and transforms are the defaults, except `cl2n`, which needs base classes: `l2` is used instead. "
