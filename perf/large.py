@@ -4,7 +4,7 @@
     python perf/large.py --k 10000 --q 100000 --even           # a minute or two
 
 Features are synthetic: a variance that falls off over the dimensions as 1/j, for class centres and for points around
-them; K_eff of the K classes occur, with sizes as 1/rank, or all alike with --even. Roll call labels the first kind of
+them; K_eff of the K classes occur, with sizes as 1/rank, or all alike with --even. The model labels the first kind of
 batch alone, the second jointly. One process, one thread. The bare pass reads the same blocks, multiplies them with the
 class means and takes the nearest; "each alone" does so with the head. Time is the process's CPU time, so a loaded
 machine does not change the ratio. Memory is the peak of anonymous pages (`RssAnon`), without mapped files.
@@ -109,7 +109,7 @@ def measure(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
         measured["ratio"] = measured["cpu"] / bare
         figures["streamed"] = measured
         note(arguments.json, figures)
-    show("roll_call", figures["streamed"], bare)
+    show("batch_classifier", figures["streamed"], bare)
     return figures
 
 

@@ -68,7 +68,7 @@ PUBLIC = "public code"
 # From the quickest to the slowest, so that a run that is cut short has most of the table.
 ROWS = [
     Row("nearest_prototype"),
-    Row("roll_call"),
+    Row("batch_classifier"),
     Row("bd_cspn"),
     Row("bd_cspn", {"sharpness": 50.0, "public_code": True}, "raw", PUBLIC),
     Row("prior_em"),
@@ -244,7 +244,7 @@ def page(cells: Sequence[Cell]) -> Page:
         ),
         limits=(
             f"A time budget stopped {short} of {len(cells)} cells, and their intervals are wide; accuracy on fewer "
-            f"than {FEWEST_TASKS} tasks is not shown. No option was tuned on these banks, but `roll_call` and "
+            f"than {FEWEST_TASKS} tasks is not shown. No option was tuned on these banks, but `batch_classifier` and "
             "`found_scale` were built on them. Methods that reject items expect some that have none of the classes, "
             "and these batches have none."
         ),
@@ -254,10 +254,7 @@ def page(cells: Sequence[Cell]) -> Page:
             "[paper to code](../understand/paper_to_code.md); that of `pt_map` is told a column sum of 15 = |Q|/K_eff. "
             "All methods see the same tasks, slow ones the first of them."
         ),
-        commands=[
-            f"python studies/methods_table.py {' '.join(dict.fromkeys(cell['bank'] for cell in cells))}",
-            "python studies/methods_table.py --render",
-        ],
+        commands=["python tools/measure.py DATA --only methods"],
         rows=[
             {
                 "method": row.title,

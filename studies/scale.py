@@ -52,7 +52,7 @@ OTHERS = {
     "TIM": ("tim", "l2"),
     "α-TIM": ("alpha_tim", "l2"),
     "UNEM": ("unem", "found_scale"),
-    "the default": ("roll_call", "l2"),
+    "the default": ("batch_classifier", "l2"),
 }
 OTHER_TASKS, OTHER_SHOTS = 5, 5
 AT_MOST_BELOW = 3.0  # points below the best of the fixed scales

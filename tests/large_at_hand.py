@@ -31,7 +31,7 @@ def large_problem(
 ) -> Problem:
     """Gaussian classes whose spread falls off over the dimensions, their centres that many times as far `apart`.
 
-    Class sizes go as 1/rank, which roll call may label alone, or are `even`, which it labels jointly. `shots` is one
+    Class sizes go as 1/rank, which the model may label alone, or are `even`, which it labels jointly. `shots` is one
     number for all classes, or several that take turns.
     """
     rng = np.random.default_rng(seed)

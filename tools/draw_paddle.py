@@ -29,7 +29,7 @@ WAYS = {
     "nearest prototype": ("nearest_prototype", "l2"),
     "PADDLE, published scale": ("paddle", "range_scale_public_code"),
     "PADDLE, found scale": ("paddle", "found_scale"),
-    "the default of handful": ("roll_call", "l2"),
+    "the default of handful": ("batch_classifier", "l2"),
 }
 PRESENT, SHOTS, TASKS, ITEMS = (2, 3, 5, 7, 10, 15), 5, 30, 75
 WIDTH, HEIGHT, TOP, PANEL, LEFT, GAP, FOOT = 620, 250, 40, 250, 48, 40, 70

@@ -2,7 +2,7 @@
 
 One batch of 75 sentences with five intents out of 150 (CLINC150, task 0 of seed 0, five examples of each intent): how
 many sentences each intent really has, how many it gets when each sentence is labelled alone, and how many when the
-batch is labelled as a whole (`nearest_prototype` and `roll_call`).
+batch is labelled as a whole (`nearest_prototype` and `batch_classifier`).
 
 The SVG is written by hand because it has to follow the reader's light or dark mode, which matplotlib's cannot.
 """
@@ -39,7 +39,7 @@ def answers(task_number: int = 0) -> tuple[tuple[str, ...], dict[str, np.ndarray
     return bank.class_names, {
         "What is in the batch": truth[0].numpy(),
         "Each sentence labelled alone": fewshot.solve("nearest_prototype", task).predictions[0].numpy(),
-        "The batch labelled as a whole": fewshot.solve("roll_call", task).predictions[0].numpy(),
+        "The batch labelled as a whole": fewshot.solve("batch_classifier", task).predictions[0].numpy(),
     }
 
 

@@ -17,7 +17,7 @@ spec = fewshot.TaskSpec(fewshot.ShotsPerClass(5), fewshot.UniformOverPool(k_eff=
 task, truth = fewshot.gather(bank, fewshot.draw(bank.labels, spec, seed=0, indices=[2]))
 task = fewshot.transform("l2", task)
 alone = fewshot.solve("nearest_prototype", task)
-jointly = fewshot.solve("roll_call", task)
+jointly = fewshot.solve("batch_classifier", task)
 
 # %%
 # Every intent that is present or predicted, and its number of sentences.

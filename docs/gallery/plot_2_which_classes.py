@@ -12,9 +12,9 @@ from handful import fewshot
 from handful.datasets import load_clinc150
 
 bank = load_clinc150()
-METHODS = {"nearest_prototype": "l2", "prior_em": "range_scale", "roll_call": "l2"}
+METHODS = {"nearest_prototype": "l2", "prior_em": "range_scale", "batch_classifier": "l2"}
 K_EFF = (1, 2, 5, 10, 20)
-# All batches have the same catalogue, so ``roll_call`` fits one head for a whole stack of them.
+# All batches have the same catalogue, so ``batch_classifier`` fits one head for a whole stack of them.
 first = fewshot.draw(
     bank.labels, fewshot.TaskSpec(fewshot.ShotsPerClass(5), fewshot.Balanced(1), 5), seed=0, indices=[0]
 )
@@ -40,8 +40,8 @@ for k_eff in K_EFF:
 
 # %%
 # Labelling each sentence alone finds nearly all intents that are present, and many that are not. The intents that
-# ``roll_call`` finds jointly are mostly present. It occasionally misses one when many occur and some of them have only
-# a sentence or two.
+# ``batch_classifier`` finds jointly are mostly present. It occasionally misses one when many occur and some of them
+# have only a sentence or two.
 
 figure, panels = plt.subplots(2, 1, figsize=(5, 5.6), sharex=True, sharey=True, layout="constrained")
 for panel, (name, column) in zip(panels, (("precision", 0), ("recall", 1)), strict=True):

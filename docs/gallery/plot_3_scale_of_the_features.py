@@ -3,7 +3,7 @@ Accuracy against the scale of the features
 ==========================================
 
 Unit-length vectors times a factor. Published PADDLE compares distances with nats, so its answer depends on the
-factor; that of nearest prototype does not. (The default, ``roll_call``, does not depend on the factor either.)
+factor; that of nearest prototype does not. (The default, ``batch_classifier``, does not depend on the factor either.)
 """
 
 import matplotlib.pyplot as plt

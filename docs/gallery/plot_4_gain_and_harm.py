@@ -13,13 +13,13 @@ from handful.datasets import load_clinc150
 
 bank = load_clinc150()
 K_EFF = (5, 10, 30, 75, 150)
-# All batches have the same catalogue, so ``roll_call`` fits one head for a whole stack of them.
+# All batches have the same catalogue, so ``batch_classifier`` fits one head for a whole stack of them.
 first = fewshot.draw(
     bank.labels, fewshot.TaskSpec(fewshot.ShotsPerClass(5), fewshot.Balanced(1), 5), seed=0, indices=[0]
 )
 CATALOGUE = fewshot.FixedSupport(first.support[0])
 READY = {
-    "roll_call": ("l2", {}),
+    "batch_classifier": ("l2", {}),
     "paddle": ("l2_times", {"factor": 4.0}),
     "laplacian_shot": ("l2", {}),
     "bd_cspn": ("l2", {}),
@@ -41,9 +41,9 @@ for k_eff in K_EFF:
         gains[method].append(accuracy(method, transform, parameters, task, truth) - alone)
 
 # %%
-# With few intents present, ``roll_call`` and PADDLE gain. The more are present, the less the batch helps. With all
-# 150 present, one sentence of each, there is nothing to gain: ``roll_call`` is then level with nearest prototype.
-# PADDLE still pays for every class it uses.
+# With few intents present, ``batch_classifier`` and PADDLE gain. The more are present, the less the batch helps. With
+# all 150 present, one sentence of each, there is nothing to gain: ``batch_classifier`` is then level with nearest
+# prototype. PADDLE still pays for every class it uses.
 
 for method, values in gains.items():
     print(f"{method:<18}", *(f"{value:+6.1f}" for value in values))

@@ -2,8 +2,8 @@
 The larger the batch, the more it says
 ======================================
 
-A batch of a few items says little about which classes are present; a batch of a hundred says a lot. ``roll_call`` gives
-the joint answer more weight the more items it finds in each class.
+A batch of a few items says little about which classes are present; a batch of a hundred says a lot.
+``batch_classifier`` gives the joint answer more weight the more items it finds in each class.
 """
 
 import matplotlib.pyplot as plt
@@ -12,13 +12,13 @@ from handful import fewshot
 from handful.datasets import load_clinc150
 
 bank = load_clinc150()
-# All batches have the same catalogue, so ``roll_call`` fits one head for a whole stack of them.
+# All batches have the same catalogue, so ``batch_classifier`` fits one head for a whole stack of them.
 first = fewshot.draw(
     bank.labels, fewshot.TaskSpec(fewshot.ShotsPerClass(5), fewshot.Balanced(1), 5), seed=0, indices=[0]
 )
 CATALOGUE = fewshot.FixedSupport(first.support[0])
 SIZES = (2, 5, 10, 25, 50, 100, 200)
-METHODS = ("nearest_prototype", "roll_call")
+METHODS = ("nearest_prototype", "batch_classifier")
 
 accuracy = {method: [] for method in METHODS}
 for n_query in SIZES:

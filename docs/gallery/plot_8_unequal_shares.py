@@ -13,7 +13,7 @@ from handful import fewshot
 from handful.datasets import load_clinc150
 
 bank = load_clinc150()
-# All batches have the same catalogue, so ``roll_call`` fits one head for a whole stack of them.
+# All batches have the same catalogue, so ``batch_classifier`` fits one head for a whole stack of them.
 first = fewshot.draw(
     bank.labels, fewshot.TaskSpec(fewshot.ShotsPerClass(5), fewshot.Balanced(1), 5), seed=0, indices=[0]
 )
@@ -23,7 +23,7 @@ RULES = {
     "UniformOverPool": fewshot.UniformOverPool(5),
     "Dirichlet(1)": fewshot.Dirichlet(5, concentration=1.0),
 }
-METHODS = {"nearest_prototype": "l2", "laplacian_shot": "l2", "roll_call": "l2"}
+METHODS = {"nearest_prototype": "l2", "laplacian_shot": "l2", "batch_classifier": "l2"}
 
 figure, panels = plt.subplot_mosaic([[*RULES], ["accuracy"] * 3], figsize=(5.4, 5.2), layout="constrained")
 accuracy = {}
@@ -49,6 +49,6 @@ bars.set(ylim=(70, 100), ylabel="accuracy, %")
 figure.legend(*bars.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False, fontsize="small")
 
 # %%
-# ``roll_call`` asks whether a class is present, not how large it is, so unequal shares among five classes cost it
-# nothing. Where items are spread very unevenly over more classes, as in real requests, it labels each item alone:
+# ``batch_classifier`` asks whether a class is present, not how large it is, so unequal shares among five classes cost
+# it nothing. Where items are spread very unevenly over more classes, as in real requests, it labels each item alone:
 # :doc:`/understand/when_it_hurts`.

@@ -13,7 +13,7 @@ from handful import fewshot
 from handful.datasets import load_clinc150
 
 bank = load_clinc150()
-# All batches have the same catalogue, so ``roll_call`` fits one head for a whole stack of them.
+# All batches have the same catalogue, so ``batch_classifier`` fits one head for a whole stack of them.
 first = fewshot.draw(
     bank.labels, fewshot.TaskSpec(fewshot.ShotsPerClass(5), fewshot.Balanced(1), 5), seed=0, indices=[0]
 )
@@ -21,7 +21,7 @@ CATALOGUE = fewshot.FixedSupport(first.support[0])
 spec = fewshot.TaskSpec(CATALOGUE, fewshot.UniformOverPool(k_eff=10), n_query=100)
 task, truth = fewshot.gather(bank, fewshot.draw(bank.labels, spec, seed=0, indices=range(40)))
 READY = {
-    "roll_call": fewshot.transform("l2", task),
+    "batch_classifier": fewshot.transform("l2", task),
     "paddle": fewshot.transform("range_scale", task),
 }
 
@@ -43,8 +43,8 @@ axis.grid(alpha=0.25)
 axis.legend(frameon=False)
 
 # %%
-# Most groups are in the upper right corner: certain, and right. ``roll_call`` keeps close to the dotted line. Its head
-# is calibrated on held-out examples, and its joint answer is mixed with that of each item alone.
+# Most groups are in the upper right corner: certain, and right. ``batch_classifier`` keeps close to the dotted line.
+# Its head is calibrated on held-out examples, and its joint answer is mixed with that of each item alone.
 # ``paddle`` is slightly overconfident.
 #
 # This is one clean catalogue with five examples of each intent. With a single example per class, or with items that

@@ -58,12 +58,12 @@ OPTIONS = {
 }
 # Adam divides a gradient by its own size, so where a gradient vanishes it turns rounding into steps of 1e-3; five
 # iterations cannot go further than this. The regressions of ICI end at a tolerance, in another order a step later.
-ROUNDING = {"paddle_gd": 5e-3, "ici": 1e-6, "roll_call": 1e-5}
+ROUNDING = {"paddle_gd": 5e-3, "ici": 1e-6, "batch_classifier": 1e-5}
 SINGLE_ROUNDING = {"paddle_gd": 2e-2}
 # Angles between features, and weight decay towards zero, mean something only about the origin; so does the length of
 # the rows, which sets the ridge of a head.
 TIED_TO_ORIGIN = {
-    "roll_call",
+    "batch_classifier",
     *("baseline", "baseline_pp", "bd_cspn", "bd_cspn:public_code"),
     *("ilpc", "ilpc:balanced", "proto_lp", "proto_lp:balanced"),
     *("oslo", "ostim", "eol"),
@@ -72,7 +72,7 @@ TIED_TO_ORIGIN = {
 # A step of Adam on coordinates is not a geometric object: it moves with a translation but not with a rotation. Nor is
 # a diagonal covariance, nor the noise of a class, which depends on its coordinates.
 TIED_TO_AXES = {
-    "roll_call",
+    "batch_classifier",
     *("paddle_gd", "baseline:prototypes", "tim", "alpha_tim", "ostim", "eol"),
     *("transclip", "stata"),
 }
@@ -331,8 +331,8 @@ def test_points_that_all_coincide_say_nothing(name):
     for value in (0.0, -3.0):
         solution = solve(name, task.with_features(task.support * 0 + value, task.query * 0 + value))
         found = solution.log_assignments.exp()
-        # The chains of roll call work in single precision.
-        close(found, torch.full_like(found, 1 / task.n_classes), 5e-5 if name == "roll_call" else 1e-6)
+        # The chains of `batch_classifier` work in single precision.
+        close(found, torch.full_like(found, 1 / task.n_classes), 5e-5 if name == "batch_classifier" else 1e-6)
 
 
 def test_small_and_degenerate_tasks_have_answers(name):

@@ -27,7 +27,7 @@ def test_four_ways_to_one_answer(shots, present, tmp_path):
     grouped = classifier.infer(np.concatenate(batches), groups=np.repeat([0, 1], 75))
     for place, batch in enumerate(batches):
         task = fewshot.transform("l2", fewshot.TaskBatch.single(X, y, batch, 150))
-        of_task = fewshot.solve("roll_call", task).log_assignments[0].exp().numpy()
+        of_task = fewshot.solve("batch_classifier", task).log_assignments[0].exp().numpy()
         np.testing.assert_allclose(grouped[place].probabilities, of_task, **SAME)
         inferred = classifier.infer(batch)
         np.testing.assert_allclose(inferred.probabilities, of_task, **SAME)

@@ -69,7 +69,7 @@ def test_the_answer_is_that_of_the_library():
     batch = bank.take(np.concatenate(spare[:4])).astype(np.float32)
     classes, encoded = np.unique(labels, return_inverse=True)
     task = fewshot.transform("l2", fewshot.TaskBatch.single(features, encoded, batch, 150))
-    expected = fewshot.solve("roll_call", task)
+    expected = fewshot.solve("batch_classifier", task)
     found = BatchClassifier().fit(features, labels).infer(batch)
     assert (found.labels == classes[expected.predictions[0]]).all()
     np.testing.assert_allclose(found.probabilities, expected.log_assignments[0].exp(), atol=1e-4)

@@ -59,10 +59,10 @@ def test_joint_labels_gain_in_these_splits(world):
 def test_a_search_over_methods_uses_them(world):
     search = GridSearchCV(
         MethodClassifier(),
-        {"method": ["roll_call", "nearest_prototype"]},
+        {"method": ["batch_classifier", "nearest_prototype"]},
         cv=FewClassSplit(4, n_present=2, n_items=20, shots=2, random_state=0),
     ).fit(*world)
-    assert search.best_params_ == {"method": "roll_call"}
+    assert search.best_params_ == {"method": "batch_classifier"}
 
 
 def test_splits_follow_the_random_state():

@@ -14,7 +14,7 @@ from tests.tasks_at_hand import random_task
 
 def test_an_unknown_method_is_refused_with_the_known_ones():
     with pytest.raises(
-        UnknownNameError, match="no method is called 'padle'; choose from roll_call, paddle, soft_kmeans"
+        UnknownNameError, match="no method is called 'padle'; choose from batch_classifier, paddle, soft_kmeans"
     ):
         fewshot.solve("padle", random_task(0))
 
@@ -43,7 +43,7 @@ def test_the_task_is_named_with_its_magnitude_and_what_to_do():
     task.support[1] *= 1e12
     sentence = r"vectors of task 1 have lengths of up to .*e\+1.*; apply transform\('l2', task\) first"
     with pytest.raises(TaskError, match=sentence):
-        fewshot.solve("roll_call", task)
+        fewshot.solve("batch_classifier", task)
 
 
 def test_classes_that_tie_because_they_are_the_same():

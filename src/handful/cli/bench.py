@@ -110,7 +110,7 @@ def run(
 
     \b
     Examples:
-      handful bench run --bank clinc150 --method paddle --method roll_call --k-eff 2 --k-eff 9 --tasks 50 --out runs/one
+      handful bench run --bank clinc150 --method paddle --method batch_classifier --k-eff 2 --tasks 50 --out runs/one
       handful bench run --bank clinc150 --method tim --option marginal_weight=0.5 --transform l2 --out runs/two
       handful bench run --bank clinc150 --method oslo --unknown-classes 3 --unknown-share 0.3 --out runs/open
       handful bench run --paper table1 --bank mini=mini.bank --bank tiered=tiered.bank --budget 3600 --out runs/table1

@@ -35,7 +35,7 @@ FITTING = {"range_scale_public_code": "found_scale"}
 # An answer has collapsed when one class takes this share of the labels, although it is the nearest class of fewer than
 # a third of the items, and of less than 1.5 times as many as some other class. This finds 108 of the 115 cases in which
 # published PADDLE gave a single class to unit vectors of five classes, and would flag 4 of the 89 answers of a single
-# class that roll call gives to batches that have one.
+# class that `batch_classifier` gives to batches that have one.
 COLLAPSED_SHARE = 0.95
 LEAST_AGREEMENT = 1 / 3
 LEAST_LEAD = 1.5

@@ -3,6 +3,7 @@
 from handful.errors import OptionError
 from handful.fewshot.methods import (
     baseline,
+    batch_classifier,
     bd_cspn,
     em_dirichlet,
     ici,
@@ -16,7 +17,6 @@ from handful.fewshot.methods import (
     prior_em,
     proto_lp,
     pt_map,
-    roll_call,
     tim,
     transclip,
     unem,
@@ -33,7 +33,7 @@ def _check(name: str, method: Method) -> None:
 
 
 _OWN = (
-    *(roll_call.METHOD, paddle.PADDLE, paddle.SOFT_KMEANS, paddle_gd.METHOD, nearest_prototype.METHOD),
+    *(batch_classifier.METHOD, paddle.PADDLE, paddle.SOFT_KMEANS, paddle_gd.METHOD, nearest_prototype.METHOD),
     *(baseline.BASELINE, baseline.BASELINE_PP, prior_em.METHOD, bd_cspn.METHOD, laplacian_shot.METHOD),
     *(pt_map.METHOD, proto_lp.METHOD, tim.TIM, tim.TIM_ADM, tim.ALPHA_TIM, ici.METHOD, ilpc.METHOD),
     *(oslo.METHOD, ostim.OSTIM, ostim.EOL, em_dirichlet.METHOD, transclip.TRANSCLIP, transclip.STATA, unem.METHOD),

@@ -1,4 +1,4 @@
-"""Roll call as a method; what every method promises is checked in tests/contract."""
+"""The model of `BatchClassifier` as a method; what every method promises is checked in tests/contract."""
 
 import numpy as np
 import torch
@@ -31,9 +31,9 @@ def accuracy(method: str, task: fewshot.TaskBatch, truth: torch.Tensor) -> float
 
 def test_few_classes_present_gain_much_over_each_item_alone():
     task, truth = tasks(5, 5, 10)
-    assert accuracy("roll_call", task, truth) > accuracy("nearest_prototype", task, truth) + 5
+    assert accuracy("batch_classifier", task, truth) > accuracy("nearest_prototype", task, truth) + 5
 
 
 def test_all_classes_present_lose_nothing():
     task, truth = tasks(5, 150, 10)
-    assert accuracy("roll_call", task, truth) > accuracy("nearest_prototype", task, truth) - 1
+    assert accuracy("batch_classifier", task, truth) > accuracy("nearest_prototype", task, truth) - 1

@@ -1,4 +1,4 @@
-"""Roll call: a head fitted to the support, and one model of which classes are in the query and what each item is.
+"""The model of `BatchClassifier`: a head fitted to the support, and which classes are in the query.
 
 There is nothing to tune. The support gives a head, its temperature from left-out examples and the chance that each
 label is right. The query gives everything else (`handful.engine`): whether it comes from elsewhere, which classes are
@@ -33,11 +33,11 @@ LEAST = 1e-30
 
 
 @dataclass(frozen=True)
-class RollCallOptions(Options):
-    """Options of roll call: none, there is nothing to tune."""
+class BatchClassifierOptions(Options):
+    """None: there is nothing to tune."""
 
 
-def solve(task: TaskBatch, options: RollCallOptions) -> Solution:
+def solve(task: TaskBatch, options: BatchClassifierOptions) -> Solution:
     """Fit a head to each support, find the classes present in each query and label it."""
     if len(task.support) > 1:
         return Solution.join([_solved(task.select(slice(t, t + 1))) for t in range(task.n_tasks)])
@@ -82,8 +82,8 @@ def _unknown(answer: JointAnswer) -> Float[np.ndarray, "item"]:
 
 
 METHOD = Method(
-    "roll_call",
-    RollCallOptions,
+    "batch_classifier",
+    BatchClassifierOptions,
     "l2",
     solve,
     "handful; after Martin et al., NeurIPS 2022 and Saerens et al. 2002.",
