@@ -254,7 +254,10 @@ def page(cells: Sequence[Cell]) -> Page:
             "[paper to code](../understand/paper_to_code.md); that of `pt_map` is told a column sum of 15 = |Q|/K_eff. "
             "All methods see the same tasks, slow ones the first of them."
         ),
-        commands=["python tools/measure.py DATA --only methods"],
+        commands=[
+            f"python studies/methods_table.py {' '.join(dict.fromkeys(cell['bank'] for cell in cells))}"
+            f" --budget-minutes {max(cell['budget_minutes'] for cell in cells):g}",
+        ],
         rows=[
             {
                 "method": row.title,
