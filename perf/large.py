@@ -114,10 +114,10 @@ def measure(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
 
 
 def noted(file: Path | None, sizes: dict[str, Any]) -> dict[str, Any]:
-    """Return what was measured before at these sizes, or the sizes alone."""
-    if file is None or not file.exists():
-        return measured_by() | sizes
-    figures: dict[str, Any] = json.loads(file.read_text())
+    """Return what this version measured before at these sizes, or the sizes alone."""
+    figures: dict[str, Any] = {} if file is None or not file.exists() else json.loads(file.read_text())
+    if figures.get("version") != (now := measured_by())["version"]:
+        return now | sizes
     if any(figures.get(name) != value for name, value in sizes.items()):
         raise SystemExit(f"{file} has figures of other sizes than {sizes}; name another file")
     return figures
