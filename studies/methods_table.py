@@ -196,7 +196,7 @@ def figures(cell: Cell) -> str:
     """Mean accuracy and interval in percent, of five tasks or more; in brackets tasks and CPU seconds per task."""
     accuracy, width, seconds = 100 * cell["accuracy"], 100 * cell["half_width"], cell["cpu_seconds_per_task"]
     of_enough = f"{accuracy:.1f} ± {width:.1f}" if cell["n_tasks"] >= FEWEST_TASKS else "–"
-    return f"{of_enough} ({cell['n_tasks']}; {seconds:.2g})"
+    return f"{of_enough} ({cell['n_tasks']}; {seconds:{'.2g' if seconds < 99.5 else '.0f'}})"
 
 
 # ---------------------------------------------------------------------------------------------------------------------
