@@ -228,9 +228,8 @@ def page(cells: Sequence[Cell]) -> Page:
         title="All methods on real features",
         question=(
             "How accurate is every method, and how long does it take? Accuracy in percent with a 95 % interval "
-            "(Student's t, over tasks); in brackets the number of tasks, and the CPU seconds per task of `solve` on "
-            "one thread of a machine that did other work as well. Tasks have 5 shots of each of the K classes of a "
-            f"bank, and {SPEC.n_query} queries of {SPEC.query.k_eff} classes. "
+            "(Student's t, over tasks); in brackets the number of tasks, and the CPU seconds per task on one thread. "
+            f"Tasks have 5 shots of each of K classes, and {SPEC.n_query} queries of {SPEC.query.k_eff} classes. "
             "[Choose a method](../understand/choose_a_method.md) says what to make of it."
         ),
         alt="Accuracy of every method: one dot per data set, a mark for the mean",
@@ -245,8 +244,7 @@ def page(cells: Sequence[Cell]) -> Page:
         limits=(
             f"A time budget stopped {short} of {len(cells)} cells, and their intervals are wide; accuracy on fewer "
             f"than {FEWEST_TASKS} tasks is not shown. No option was tuned on these banks, but `batch_classifier` and "
-            "`found_scale` were built on them. Methods that reject items expect some that have none of the classes, "
-            "and these batches have none."
+            "`found_scale` were built on them. Methods that reject items expect some of no class; here are none."
         ),
         made=(
             "Options and transforms are the defaults, except `cl2n`, which needs base classes: `l2` is used instead. "
