@@ -18,7 +18,7 @@ vectors times 5, a number found on some of these banks."""
 MADE = """\
 Seven banks: sentences (clinc150, banking77, hwu64) encoded by MiniLM, photographs (caltech101, cub200, tinyimagenet200)
 by EfficientNet-Lite0, and the characters of omniglot659 by a Conv-4 that was not trained on their alphabets. Quick
-methods have 1,000 tasks per cell (300 where |Q| > 200 or λ varies), slow ones up to 30, the first of the same list. The
+methods have 100 tasks per cell, slow ones the first of these, as many as six CPU seconds allow and two at least. The
 stages, among them those on |Q|, on λ and on the slow methods, are in the docstring of `studies/banks_study.py`. `keep`
 stores a summary of each cell, with its plan, versions and hashes."""
 COLUMNS = {
@@ -127,13 +127,13 @@ def page() -> Page:
         table=table(study.where(weighted=False)),
         shows=shows(study.where(weighted=False)),
         limits=(
-            "Slow methods have few tasks, and lack some banks, so compare rows with care: a mean over two banks says "
-            "little about seven. Intervals and numbers of tasks are in the file."
+            "Slow methods have 2 to 30 tasks per bank, so their rows may be wrong by several points. Intervals and "
+            "numbers of tasks are in the file."
         ),
         made=MADE,
         commands=[
-            "python studies/banks_study.py run RUN BANK ...",
-            "python studies/banks_study.py keep RUN ...",
+            "python studies/banks_study.py run RUN BANK ... --tasks 100 --budget-minutes 0.1",
+            "python studies/banks_study.py keep RUN",
             "python studies/study_page.py",
         ],
         rows=rows(study.found),
