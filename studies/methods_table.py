@@ -222,7 +222,8 @@ def page(cells: Sequence[Cell]) -> Page:
     """Make the page."""
     short = sum(cell["n_tasks"] < cell["n_wanted"] for cell in cells)
     enough = [cell for cell in cells if cell["n_tasks"] >= FEWEST_TASKS]
-    order = {row.title: [100 * cell["accuracy"] for cell in enough if belongs(cell, row)] for row in ROWS}
+    found = {row.title: [100 * cell["accuracy"] for cell in enough if belongs(cell, row)] for row in ROWS}
+    order = {title: values for title, values in found.items() if len(values) == len({cell["bank"] for cell in cells})}
     return Page(
         name="methods",
         title="All methods on real features",
@@ -243,8 +244,9 @@ def page(cells: Sequence[Cell]) -> Page:
         ),
         limits=(
             f"A time budget stopped {short} of {len(cells)} cells, and their intervals are wide; accuracy on fewer "
-            f"than {FEWEST_TASKS} tasks is not shown. No option was tuned on these banks, but `batch_classifier` and "
-            "`found_scale` were built on them. Methods that reject items expect some of no class; here are none."
+            f"than {FEWEST_TASKS} tasks is not shown, and such methods are not in the figure. No option was tuned on "
+            "these banks, but `batch_classifier` and `found_scale` were built on them. Methods that reject "
+            "items expect some of no class; here are none."
         ),
         made=(
             "Options and transforms are the defaults, except `cl2n`, which needs base classes: `l2` is used instead. "

@@ -19,8 +19,7 @@ MADE = """\
 Seven banks: sentences (clinc150, banking77, hwu64) encoded by MiniLM, photographs (caltech101, cub200, tinyimagenet200)
 by EfficientNet-Lite0, and the characters of omniglot659 by a Conv-4 that was not trained on their alphabets. Quick
 methods have 100 tasks per cell, slow ones the first of these, as many as six CPU seconds allow and two at least. The
-stages, among them those on |Q|, on λ and on the slow methods, are in the docstring of `studies/banks_study.py`. `keep`
-stores a summary of each cell, with its plan, versions and hashes."""
+stages, among them those on |Q|, on λ and on the slow methods, are in the docstring of `studies/banks_study.py`."""
 COLUMNS = {
     "5 shots, K_eff = 5": (5, True),
     "10 shots, K_eff = 5": (10, True),
