@@ -41,10 +41,10 @@ def test_a_line_that_a_killed_writer_left_half_is_removed(tmp_path):
     for kind in ("items", "groups"):
         (tmp_path / kind).mkdir()
         (tmp_path / kind / "a.parquet").write_text(kind)
-    Written(tmp_path).add("a.parquet")
+    Written(tmp_path, ["a.parquet"]).add("a.parquet")
     whole = (tmp_path / "SHA256SUMS").read_bytes()
     (tmp_path / "SHA256SUMS").write_bytes(whole + whole[:20])
-    assert Written(tmp_path).has("a.parquet")
+    assert Written(tmp_path, ["a.parquet"]).has("a.parquet")
     assert (tmp_path / "SHA256SUMS").read_bytes() == whole
     (tmp_path / "items" / "a.parquet").write_text("another")
-    assert not Written(tmp_path).has("a.parquet")
+    assert not Written(tmp_path, ["a.parquet"]).has("a.parquet")

@@ -26,6 +26,7 @@ from handful.estimators.context import Known
 from handful.estimators.items import CatalogueItems
 from handful.large import solve as solve_large
 from handful.machine.extras import import_extra, import_pyarrow
+from handful.machine.outputs import explain_refusal
 from handful.shapes import Float, Int
 
 # A portion ends with the first group after which its vectors have this many numbers. Twice as many are in memory.
@@ -83,8 +84,10 @@ class _NextPortion:
         self._starts.append(self.n_rows + starts[(starts >= 0) & (starts < len(rows))])
         self.n_rows += len(rows)
         if self.n_rows > 2 * self.most:
-            self._file = self._file or TemporaryFile(dir=self._folder)  # noqa: SIM115
-            self._file.writelines(piece.data for piece in self._vectors if len(piece))
+            with explain_refusal(self._folder, self._folder):
+                self._file = self._file or TemporaryFile(dir=self._folder)  # noqa: SIM115
+                self._file.writelines(piece.data for piece in self._vectors if len(piece))
+                self._file.flush()
             self._vectors = []
 
     def portion(self) -> Portion:
@@ -138,7 +141,8 @@ def label(catalogue: Catalogue, portion: Portion, known: Known, folder: Path) ->
 def _streamed(catalogue: Catalogue, vectors: np.ndarray, known: Known, items: np.ndarray, folder: Path) -> np.ndarray:
     """Label one large group by `handful.large`; fill in its items, and return its classes."""
     # Another node of a cluster need not have the folder.
-    with TemporaryDirectory(dir=folder if folder.is_dir() else None) as run:
+    room = folder if folder.is_dir() else None
+    with explain_refusal(folder, folder), TemporaryDirectory(dir=room) as run:
         shares = known.get("expect_unknown")
         found = solve_large(catalogue, vectors, run, prior=known.get("prior"), expect_unknown=shares).answer()
         items["label"], items["certainty"], items["unknown"] = found.codes[:, 0], found.certainty, found.unknown
@@ -168,9 +172,9 @@ def in_order(
     """
     pa, _ = import_pyarrow()
     shutil.rmtree(folder, ignore_errors=True)  # what a killed run had there
-    folder.mkdir()
     writers: dict[int, Any] = {}
-    with ExitStack() as opened:
+    with explain_refusal(folder, folder), ExitStack() as opened:
+        folder.mkdir()
         for parts, batch in batches:
             order = np.argsort(parts, kind="stable")
             moved, part_of = batch.take(pa.array(order)), parts[order]

@@ -32,11 +32,11 @@ from handful.estimators.prior_weights import weights_of
 from handful.estimators.unknown_share import UnknownShare, shares_of
 from handful.machine.extras import import_pyarrow
 from handful.machine.folders import LocalFolder
-from handful.machine.outputs import refuse_overwriting
+from handful.machine.outputs import explain_refusal, refuse_overwriting
 from handful.machine.threads import available_cores, one_thread
-from handful.many.portions import MOST_PARTS, Portion, in_order, label, most_rows, portions
+from handful.many.portions import GROUP, ITEM, MOST_PARTS, Portion, in_order, label, most_rows, portions
 from handful.many.source import BATCH_NUMBERS, Source, spread
-from handful.many.write import GROUPS, ITEMS, InOrder, Layout, Written, write_file
+from handful.many.write import GROUPS, ITEMS, InOrder, Layout, Written, columns_of, write_file
 from handful.runs import Executor, Progress, in_process
 from handful.runs.executors import Shared
 from handful.runs.lock import only_writer
@@ -224,13 +224,15 @@ class _Run:
 
     def run(self) -> None:
         """Do what is not done yet."""
-        written = Written(self.out)
+        written = Written(self.out, self.source.names)
         unwritten = [place for place, name in enumerate(self.source.names) if not written.has(name)]
         if unwritten:
-            self._work.mkdir(exist_ok=True)
+            with explain_refusal(self._work):
+                self._work.mkdir(exist_ok=True)
             with closing(self._sorted()) as rows:
                 hashes = self._label(rows)
             self._write(hashes, written, unwritten)
+            written.finish()
         shutil.rmtree(self._work, ignore_errors=True)
 
     @property
@@ -280,7 +282,6 @@ class _Run:
 
     def _write(self, hashes: Sequence[str], written: Written, unwritten: Sequence[int]) -> None:
         """Write the files of the output that are missing, from the answers in the order of rows."""
-        pa, _ = import_pyarrow()
         report = self.reporter.stage("write", len(unwritten), unit="files")
         size = max(SEGMENT_ROWS, -(-self.source.n_rows // MOST_PARTS))
 
@@ -292,13 +293,13 @@ class _Run:
                         raise StorageError(f"answers in {self._work} were removed or changed; call again")
                     part = answers[which]
                     part = part[np.isin(np.searchsorted(self.source.starts, part["row"], "right") - 1, unwritten)]
-                    columns = {name: np.ascontiguousarray(part[name]) for name in part.dtype.names or ()}
-                    yield part["row"] // size, pa.record_batch(columns)
+                    yield part["row"] // size, columns_of(part)
 
             return in_order(given(), by, self._work / f"sort-{which}")
 
         with closing(table(0, "row")) as items, closing(table(1, "row", "class")) as groups:
-            of_items, of_groups = InOrder(items), InOrder(groups)
+            of_items = InOrder(items, ITEM)
+            of_groups = InOrder(groups, GROUP)
             for place in unwritten:
                 write_file(self.layout, place, of_items, of_groups, self.out)
                 written.add(self.source.names[place])

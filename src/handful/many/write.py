@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from handful.errors import OptionError
 from handful.machine.extras import import_pyarrow
-from handful.machine.outputs import written_whole
+from handful.machine.outputs import explain_refusal, written_whole
 from handful.machine.untrusted import read_bytes
 from handful.many.portions import GROUP, ITEM
 from handful.many.source import Source
@@ -30,36 +30,58 @@ CODES = ("label", "class")
 class Written:
     """The finished files of the output: those whose bytes are the ones noted in `SHA256SUMS`.
 
-    The line of a file is appended after the file is complete. A file without its line is written again.
+    The lines of a file are appended after the file is complete. A file without its line, or with other bytes, is
+    written again, and its old line goes. In the end the lines have the order of the data set, so `SHA256SUMS` of a run
+    that was interrupted is that of an undisturbed one.
     """
 
-    def __init__(self, out: Path) -> None:
+    def __init__(self, out: Path, names: Sequence[str]) -> None:
+        """`names` are the files of the data set, in their order."""
         self._out = out
-        sums = out / SUMS
-        content = read_bytes(sums, OptionError) if sums.exists() else b""
-        lines, half, _ = content.rpartition(b"\n")
-        if len(lines + half) < len(content):  # the writer was killed in the middle of a line
-            os.truncate(sums, len(lines + half))
-        pairs = (line.partition(b"  ") for line in lines.split(b"\n"))
-        self._noted = {os.fsdecode(name): digest.decode("ascii", "replace") for digest, _, name in pairs}
+        self._names = names
+        self._sums = out / SUMS
+        there = read_bytes(self._sums, OptionError) if self._sums.exists() else b""
+        noted = set(there.split(b"\n"))
+        self._lines: dict[str, bytes] = {}
+        for name in names:
+            if all((out / file).is_file() for file in _files(name)):
+                lines = self._lines_of(name)
+                if noted.issuperset(lines.splitlines()):
+                    self._lines[name] = lines
+        self._rewrite(there)
 
     def has(self, name: str) -> bool:
         """Whether the items and the groups of a file of the data set are there as they were written."""
-        files = [f"{kind}/{name}" for kind in (ITEMS, GROUPS)]
-        return all(
-            file in self._noted and (self._out / file).is_file() and self._noted[file] == self._digest(file)
-            for file in files
-        )
+        return name in self._lines
 
     def add(self, name: str) -> None:
         """Note the items and the groups of a file of the data set."""
-        files = [f"{kind}/{name}" for kind in (ITEMS, GROUPS)]
-        with (self._out / SUMS).open("ab") as sums:
-            sums.write(b"".join(b"%s  %s\n" % (self._digest(file).encode(), os.fsencode(file)) for file in files))
+        lines = self._lines_of(name)
+        with explain_refusal(self._sums), self._sums.open("ab") as sums:
+            sums.write(lines)
+        self._lines[name] = lines
+
+    def finish(self) -> None:
+        """Bring the lines into the order of the data set."""
+        self._rewrite(read_bytes(self._sums, OptionError))
+
+    def _rewrite(self, there: bytes) -> None:
+        content = b"".join(self._lines[name] for name in self._names if name in self._lines)
+        if content != there:
+            with written_whole(self._sums) as unfinished:
+                unfinished.write_bytes(content)
+
+    def _lines_of(self, name: str) -> bytes:
+        return b"".join(b"%s  %s\n" % (self._digest(file).encode(), os.fsencode(file)) for file in _files(name))
 
     def _digest(self, file: str) -> str:
         with (self._out / file).open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _files(name: str) -> list[str]:
+    """Return the files of the output for a file of the data set."""
+    return [f"{kind}/{name}" for kind in (ITEMS, GROUPS)]
 
 
 @dataclass(frozen=True)
@@ -104,22 +126,32 @@ class Layout:
 
 
 class InOrder:
-    """Rows of a long table that come in the order of its column `row`, taken from the front."""
+    """Rows of a long table that come in the order of its column `row`, taken from the front; there may be none."""
 
-    def __init__(self, batches: Iterator[Any]) -> None:
+    def __init__(self, batches: Iterator[Any], figures: np.dtype[Any]) -> None:
+        """`figures` are the columns of the table."""
         self._batches = batches
-        self._held: Any = next(batches, None)  # without any rows nothing is taken
+        self._held: Any = columns_of(np.empty(0, figures))
 
     def until(self, row: int) -> Any:
-        """Take all that come before a row, as an Arrow table."""
+        """Take all that come before a row, as an Arrow table.
+
+        It is in one piece: how Parquet is written depends on the pieces, and these on the files that are missing.
+        """
         taken = []
         while True:
             n = int(np.searchsorted(self._held.column("row").to_numpy(), row))
             taken.append(self._held.slice(0, n))
             self._held = self._held.slice(n)
             if len(self._held) or (following := next(self._batches, None)) is None:
-                return import_pyarrow()[0].Table.from_batches(taken)
+                return import_pyarrow()[0].Table.from_batches(taken).combine_chunks()
             self._held = following
+
+
+def columns_of(figures: np.ndarray) -> Any:
+    """Return an array of figures about items or groups as an Arrow batch, with a column for each figure."""
+    pa, _ = import_pyarrow()
+    return pa.record_batch({name: np.ascontiguousarray(figures[name]) for name in figures.dtype.names or ()})
 
 
 def write_file(layout: Layout, place: int, items: InOrder, groups: InOrder, out: Path) -> None:
