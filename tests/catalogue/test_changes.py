@@ -1,9 +1,5 @@
 """Changes of a catalogue in a file: what is added, removed, renamed and merged, and what is refused."""
 
-import os
-import signal
-import time
-
 import numpy as np
 import pytest
 
@@ -21,7 +17,6 @@ from handful.catalogue import (
 from handful.catalogue.changes import relative_to
 from handful.errors import BankError, LabelError, OptionError
 from handful.runs.lock import only_changer
-from tests.kills_at_hand import PATIENCE, PROCESSES
 
 
 def clouds(n_classes=20, shots=4, dim=16, seed=0, noise=0.6):
@@ -200,36 +195,22 @@ def test_sources_are_relative_to_the_catalogue(tmp_path):
     assert relative_to(tmp_path / "a" / "c.handful", tmp_path / "photos" / "x") == "../photos/x"
 
 
-def _rename_on(path, began):
-    began.set()
-    rename(path, "class 00", "zebra")
-    for _ in range(10_000):
-        rename(path, "zebra", "zebras")
-        rename(path, "zebras", "zebra")
+def test_a_change_through_a_link_goes_to_the_file_and_the_link_stays(tmp_path):
+    (tmp_path / "shared").mkdir()
+    file, link = tmp_path / "shared" / "c.handful", tmp_path / "c.handful"
+    kept(file)
+    link.symlink_to(file)
+    rename(link, "class 00", "zebra")
+    assert link.is_symlink()
+    assert "zebra" in load_catalogue(file).classes.tolist()
+    with only_changer(file, OptionError), pytest.raises(OptionError, match="another process is writing"):
+        rename(link, "zebra", "horse")
+    assert relative_to(link, tmp_path / "shared" / "photos") == "photos"
 
 
-def _ends(path, seconds):
-    began = PROCESSES.Event()
-    process = PROCESSES.Process(target=_rename_on, args=(path, began))
-    process.start()
-    assert began.wait(PATIENCE)
-    time.sleep(seconds)
-    os.kill(process.pid, signal.SIGKILL)
-    process.join()
-    assert process.exitcode == -signal.SIGKILL
-
-
-@pytest.mark.parametrize("kills", [4, pytest.param(40, marks=pytest.mark.slow)])
-def test_a_kill_leaves_the_old_file_or_the_new_one(tmp_path, kills):
-    file = tmp_path / "c.handful"
-    names = kept(file).classes.tolist()[1:]
-    whole, found = file.read_bytes(), set()
-    for seconds in np.random.default_rng(0).uniform(0, 0.3, kills):
-        file.write_bytes(whole)
-        _ends(file, float(seconds))
-        after = load_catalogue(file)
-        first = set(after.classes.tolist()) - set(names)
-        assert first in ({"class 00"}, {"zebra"}, {"zebras"})
-        found |= first
-        rename(file, first.pop(), "again")  # the lock of the killed process is gone
-    assert len(found) > 1 or kills < 10
+def test_a_catalogue_saved_through_a_link_leaves_the_link(tmp_path):
+    X, y = clouds(2, 2)
+    (tmp_path / "new.handful").symlink_to(tmp_path / "elsewhere.handful")
+    save_catalogue(Catalogue.of(X, y), tmp_path / "new.handful")
+    assert (tmp_path / "new.handful").is_symlink()
+    assert load_catalogue(tmp_path / "elsewhere.handful").n_classes == 2

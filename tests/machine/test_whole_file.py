@@ -124,3 +124,12 @@ def test_a_folder_that_takes_no_files_is_said():
     ):
         place.write_text("nothing")
     assert "partial" not in str(refused.value)
+
+
+def test_a_pipe_or_a_device_is_not_replaced_by_a_file(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to(tmp_path / "pipe")
+    for name in ("pipe", "link"):
+        with pytest.raises(StorageError, match="is not a regular file"), written_whole(tmp_path / name) as place:
+            place.write_text("all of it")
+    assert (tmp_path / "pipe").is_fifo()

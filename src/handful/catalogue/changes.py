@@ -20,6 +20,7 @@ from handful.catalogue.fitted import Catalogue
 from handful.catalogue.labels import objects, with_label
 from handful.catalogue.record import Kind, Record, Source, shown_rows
 from handful.errors import BankError, LabelError, OptionError
+from handful.machine.outputs import linked_file
 from handful.reading.class_names import is_missing, plain_label
 from handful.runs.lock import only_changer
 from handful.shapes import Float
@@ -234,7 +235,7 @@ def _relabelled(before: Catalogue, labels: Sequence[Any], new: Any, *, merging: 
 
 
 def relative_to(catalogue: PathLike, file: PathLike) -> str:
-    """Return the path of a file as a `Source` has it: relative to the folder of the catalogue.
+    """Return the path of a file as a `Source` has it: relative to the folder of the catalogue, of no link to it.
 
     Examples
     --------
@@ -242,7 +243,7 @@ def relative_to(catalogue: PathLike, file: PathLike) -> str:
     'photos'
     """
     try:
-        return Path(os.path.relpath(file, Path(catalogue).parent)).as_posix()
+        return Path(os.path.relpath(file, linked_file(Path(catalogue)).parent)).as_posix()
     except ValueError:  # another drive of Windows
         return Path(file).absolute().as_posix()
 

@@ -10,6 +10,7 @@ import json
 import math
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from handful.engine.head import LinearHead
 from handful.engine.left_out import LeftOutExamples
 from handful.engine.unknown import UnknownModel
 from handful.errors import FileFormatError
+from handful.machine.outputs import linked_file
 from handful.machine.safetensors_format import read_tensors, write_tensors
 from handful.machine.untrusted import parse_json
 
@@ -35,7 +37,7 @@ HEAD_NUMBERS = ("spread", "temperature", "wrong_share", "confidence")
 
 
 def save_catalogue(catalogue: Catalogue, path: str | os.PathLike[str]) -> None:
-    """Write the file, complete or not at all; an older one of that name is replaced.
+    """Write the file, complete or not at all; an older one of that name is replaced, and a link to one stays a link.
 
     Parameters
     ----------
@@ -55,7 +57,7 @@ def save_catalogue(catalogue: Catalogue, path: str | os.PathLike[str]) -> None:
     """
     tensors, about = parts_of(catalogue)
     about |= {"format": FORMAT, "format_version": FORMAT_VERSION}
-    write_tensors(os.fspath(path), tensors, {"handful": json.dumps(about)})
+    write_tensors(linked_file(Path(path)), tensors, {"handful": json.dumps(about)})
 
 
 def load_catalogue(path: str | os.PathLike[str]) -> Catalogue:

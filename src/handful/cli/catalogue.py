@@ -106,13 +106,13 @@ def check(
     from handful.catalogue import load_catalogue
     from handful.catalogue.check import KINDS, check_catalogue
     from handful.catalogue.page import write_check_page
-    from handful.machine.outputs import refuse_overwriting
+    from handful.machine.outputs import linked_file, refuse_overwriting
     from handful.machine.untrusted import printable
 
     refuse_overwriting({"catalogue": catalogue}, {"page": report})
     there = load_catalogue(catalogue)
     with bars(f"checking {catalogue}"):
-        found = check_catalogue(there, catalogue.parent, fewest=fewest, model=_installed(there))
+        found = check_catalogue(there, linked_file(catalogue).parent, fewest=fewest, model=_installed(there))
     _print_about(there)
     for kind, heading in KINDS.items():
         some = [finding for finding in found if finding.kind == kind]

@@ -20,6 +20,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from handful.errors import HandfulError, OptionError, StorageError
+from handful.machine.untrusted import refuse_irregular
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
@@ -170,6 +171,7 @@ def written_whole(path: Path) -> Iterator[Path]:
     """
     if path.is_dir():
         raise StorageError(f"{path} is a folder; name a file to write")
+    refuse_irregular(path, StorageError)
     writer = f"{os.getpid()}-{threading.get_ident()}"
     unfinished = path.with_name(f".{path.name}.{writer}{UNFINISHED}")
     with explain_refusal(path, unfinished):
@@ -182,6 +184,17 @@ def written_whole(path: Path) -> Iterator[Path]:
         finally:
             with suppress(OSError):  # its folder may not exist, or not be a folder
                 unfinished.unlink()
+
+
+def linked_file(path: Path) -> Path:
+    """Return the file that a link leads to, so that a change goes there and the link stays; other paths as they are.
+
+    Examples
+    --------
+    >>> linked_file(Path("birds.handful"))
+    PosixPath('birds.handful')
+    """
+    return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
 @contextmanager

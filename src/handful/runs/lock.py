@@ -11,7 +11,7 @@ from filelock import FileLock, Timeout
 
 from handful.errors import HandfulError
 from handful.machine.folders import Folder, LocalFolder
-from handful.machine.outputs import UNFINISHED, explain_refusal
+from handful.machine.outputs import UNFINISHED, explain_refusal, linked_file
 
 LOCK_FILE = ".lock"
 
@@ -49,7 +49,7 @@ def only_writer(folder: Path | Folder, error: type[HandfulError]) -> Iterator[No
 def only_changer(file: Path, error: type[HandfulError]) -> Iterator[None]:
     """Hold a file for one process that reads it, changes it and writes it again; the lock is a file beside it.
 
-    What a killed process left unfinished is removed.
+    A link and the file that it leads to have one lock. What a killed process left unfinished is removed.
 
     Examples
     --------
@@ -62,8 +62,9 @@ def only_changer(file: Path, error: type[HandfulError]) -> Iterator[None]:
         ...
     handful.errors.OptionError: another process is writing to ...birds.handful; wait until it ends
     """
-    with _held(file.with_name(f".{file.name}{LOCK_FILE}"), file, error):
-        for left in file.parent.glob(f".{escape(file.name)}.*{UNFINISHED}"):
+    held = linked_file(file)
+    with _held(held.with_name(f".{held.name}{LOCK_FILE}"), file, error):
+        for left in held.parent.glob(f".{escape(held.name)}.*{UNFINISHED}"):
             left.unlink(missing_ok=True)
         yield
 
