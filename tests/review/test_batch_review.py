@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
-from handful.errors import LabelError, OptionError
+from handful.errors import FileFormatError, LabelError, OptionError
 from handful.review.batch_review import BehindError
+from handful.review.depends import depends_on
+from handful.review.journal import opened
 from handful.review.server import Page
 from tests.review.reviews import answer_next, kind_of, problem, under_review
 
@@ -124,17 +126,120 @@ def test_answers_that_say_nothing_are_refused(tmp_path, prepared, items, kind, l
         assert review.journal.events == []
 
 
-def test_an_answer_that_cannot_be_used_is_taken_back(tmp_path, prepared):
+def refusing(prepared, *names):
+    """A labeller for which these classes are impossible, as with candidates that lack them."""
+
     def label(given):
-        if "kind 07" in given.values():
-            raise LabelError("kind 07 is not among the candidates of this item")
+        wrong = [name for name in names if name in given.values()]
+        if wrong:
+            raise LabelError(f"{wrong[0]} is not among the candidates of this item")
         return prepared[0](given)
 
     label.batch = prepared[0].batch
+    return label
+
+
+def test_an_answer_that_labelling_refuses_is_never_journaled(tmp_path, prepared):
+    label = refusing(prepared, "kind 07")
     with under_review(tmp_path, label) as review:
         with pytest.raises(LabelError):
             review.decide(0, [1], "class", ["kind 07"])
         assert review.state.steps == ()
+        assert review.journal.events == []
+        assert review.notes == []
         review.decide(review.state.number, [1], "class", ["kind 08"])
     with under_review(tmp_path, label) as review:
         assert review.state.given() == {1: "kind 08"}
+
+
+def written_by_an_older_version(folder, label, *said):
+    """Make the journal of version 0.4.0, which wrote an answer down before it labelled with it."""
+    with opened(folder, {"batch": label.batch.fingerprint}) as journal:
+        for item, name in said:
+            place = [item, label.batch.names[item], label.batch.content(item)]
+            journal.append(
+                {
+                    "step": "answer",
+                    "items": [place],
+                    "kind": "class",
+                    "labels": [name],
+                    "was": ["kind 00"],
+                    "how": "asked",
+                }
+            )
+
+
+def test_a_journal_that_ends_with_a_refused_answer_opens_again(tmp_path, prepared):
+    written_by_an_older_version(tmp_path, prepared[0], (1, "kind 03"), (2, "kind 04"), (5, "kind 07"))
+    label = refusing(prepared, "kind 07")
+    for start in range(2):  # it is taken back once, and stays so
+        with under_review(tmp_path, label) as review:
+            assert review.state.given() == {1: "kind 03", 2: "kind 04"}
+            assert [("kind 07" in note, "item 5" in note) for note in review.notes] == [(True, True)] * (1 - start)
+            assert Page(review, "today").whole()["notes"] == review.notes
+    with under_review(tmp_path, label) as review:
+        review.undo(review.state.number)
+        review.decide(review.state.number, [3], "class", ["kind 05"])
+        assert review.state.given() == {1: "kind 03", 3: "kind 05"}
+
+
+def test_all_answers_that_other_candidates_lack_are_taken_back_and_no_others(tmp_path, prepared):
+    names = ["kind 03", "kind 07", "kind 04", "kind 09", "kind 07", "kind 05"]
+    written_by_an_older_version(tmp_path, prepared[0], *enumerate(names))
+    with under_review(tmp_path, refusing(prepared, "kind 07", "kind 09")) as review:
+        assert review.state.given() == {0: "kind 03", 2: "kind 04", 5: "kind 05"}
+        assert len(review.notes) == 3
+        while review.state.steps:
+            review.undo(review.state.number)
+
+
+def test_an_undo_that_leads_to_a_refused_answer_goes_on_to_the_one_before(tmp_path, prepared):
+    """Item 1 was called kind 07 and then kind 08: only the first is refused, and it comes back by an undo."""
+    written_by_an_older_version(tmp_path, prepared[0], (0, "kind 03"), (1, "kind 07"), (1, "kind 08"))
+    with under_review(tmp_path, refusing(prepared, "kind 07")) as review:
+        assert review.state.given() == {0: "kind 03", 1: "kind 08"}
+        review.undo(review.state.number)
+        assert review.state.given() == {0: "kind 03"}
+        assert "kind 07" in review.notes[-1]
+
+
+@pytest.mark.parametrize(
+    "change", [{"items": [[999, "a", "b"]]}, {"items": [["0", "a", "b"]]}, {"labels": [["fox"]]}, {"was": [3]}]
+)
+def test_a_journal_that_is_whole_but_says_nonsense_is_refused_with_a_sentence(tmp_path, prepared, change):
+    label = prepared[0]
+    event = {"step": "answer", "items": [[1, "a", "b"]], "kind": "class", "labels": ["kind 03"], "was": [None]}
+    with opened(tmp_path, {"batch": label.batch.fingerprint}) as journal:
+        journal.append({**event, "how": "asked", **change})
+    with pytest.raises(FileFormatError, match="event 1 of the journal"), under_review(tmp_path, label):
+        pass
+
+
+def test_what_labels_depend_on_is_in_the_journal_and_other_options_are_refused(tmp_path, prepared):
+    label = prepared[0]
+    (tmp_path / "some.txt").write_text("kind 03")
+
+    def depends(**known):
+        return depends_on(label.catalogue, list(label.named), known)
+
+    with under_review(tmp_path, label, depends=depends(candidates=tmp_path / "some.txt", prior=None)) as review:
+        review.decide(0, [1], "class", ["kind 03"])
+    (tmp_path / "same.txt").write_text("kind 03")
+    with under_review(tmp_path, label, depends=depends(candidates=str(tmp_path / "same.txt"))) as review:
+        assert review.notes == []
+    (tmp_path / "same.txt").write_text("kind 04")
+    for other, said in (
+        ({}, r"candidates was .*some\.txt, and is not given now"),
+        ({"candidates": tmp_path / "same.txt"}, r"candidates was .*some\.txt, and is .*same\.txt now"),
+        ({"candidates": tmp_path / "some.txt", "expect_unknown": 0.2}, "expect_unknown is 0.2 now"),
+    ):
+        with (
+            pytest.raises(OptionError, match=said + ".*Run it with those"),
+            under_review(tmp_path, label, depends=depends(**other)),
+        ):
+            pass
+    more = depends_on(label.catalogue, [*label.named, "kind 99"], {"candidates": tmp_path / "some.txt"})
+    for start in range(2):
+        with under_review(tmp_path, label, depends=more) as review:
+            assert ["30 classes" in note and "31 classes" in note for note in review.notes] == [True] * (1 - start)
+            assert review.state.given() == {1: "kind 03"}

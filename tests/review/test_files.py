@@ -11,12 +11,13 @@ from handful.classification import classify, write_predictions
 from handful.classification.building import build_catalogue
 from handful.classification.label import embed
 from handful.classification.task import check, read_inputs
-from handful.errors import OptionError
+from handful.errors import OptionError, StorageError
 from handful.review import files
 from handful.review.batch_review import BatchReview
 from handful.review.files import FileLabeller, Outputs, finish
 from handful.review.journal import opened
 from handful.review.serve import Address
+from handful.review.server import Page
 from tests.review.reviews import answer_next
 
 KNOWN, PRESENT, EACH, DIM = 24, 4, 10, 16
@@ -103,14 +104,97 @@ def test_what_was_confirmed_joins_the_catalogue(folder, tmp_path):
     assert {(one.person, one.session) for one in added} == {("Ada", "labels.csv.review")}
 
 
-def test_answers_of_an_earlier_run_are_taken_over(folder, tmp_path, monkeypatch):
-    given, seen = {3: "kind 03", 5: None, 7: "kraken"}, []
-    ready = fitted(folder, tmp_path, given=given, new_classes=["kraken"])
-    monkeypatch.setattr(files, "serve", lambda page, finish, where: seen.append(page.review.state))
-    for _ in range(2):  # only once
-        files.review_files(ready, Outputs(tmp_path / "labels.csv"), "today", Address(), most_wrong=0.05)
-    assert [state.given() for state in seen] == [given, given]
-    assert seen[0].number == seen[1].number == 3
+@pytest.fixture
+def start(folder, tmp_path, monkeypatch):
+    """Start a review as the command does, and return it while no server runs."""
+    seen = []
+    monkeypatch.setattr(files, "serve", lambda page, finish, where: seen.append(page.review))
+
+    def started(**known):
+        outputs = Outputs(tmp_path / "labels.csv")
+        files.review_files(fitted(folder, tmp_path, **known), outputs, "today", Address(), most_wrong=0.05)
+        return seen[-1]
+
+    return started
+
+
+def corrections(folder, tmp_path):
+    """A file of corrections with every kind of answer."""
+    ready = fitted(folder, tmp_path)
+
+    def place(item):
+        return {"row": item, "item": ready.batch.names[item], "content": ready.batch.content(item)}
+
+    file = {
+        "handful_corrections": 3,
+        "corrections": [{**place(3), "label": "kind 03"}],
+        "confirmed": [],
+        "new_classes": [{"label": "kraken", "items": [place(7)]}],
+        "none_of_these": [place(5), {**place(6), "bad": True}],
+    }
+    (tmp_path / "given.json").write_text(json.dumps(file))
+    return tmp_path / "given.json"
+
+
+KINDS = {3: "class", 5: "none", 6: "bad", 7: "new"}
+
+
+def kinds(review):
+    return {item: one.kind for item, one in review.state.decisions.items()}
+
+
+def test_answers_of_an_earlier_review_are_one_step_and_taken_over_once(folder, tmp_path, start):
+    given = corrections(folder, tmp_path)
+    for _ in range(2):
+        review = start(given=given)
+        assert (kinds(review), len(review.state.steps)) == (KINDS, 1)
+    review.undo(review.state.number)
+    assert kinds(start(given=given)) == {}
+
+
+def test_answers_of_an_earlier_review_can_come_at_any_time(folder, tmp_path, start):
+    review = start()
+    review.decide(0, [9], "class", ["kind 01"])
+    review.decide(1, [3], "class", ["kind 02"])
+    review = start(given=corrections(folder, tmp_path))
+    assert kinds(review) == {**KINDS, 9: "class"}
+    assert review.state.given()[3] == "kind 03"
+    assert "4 answers were taken over. Of these, 1 replace" in review.notes[0]
+    review.undo(review.state.number)
+    assert review.state.given() == {3: "kind 02", 9: "kind 01"}
+
+
+def test_answers_of_an_earlier_review_come_whole_or_not_at_all(folder, tmp_path, start, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    start()
+    with monkeypatch.context() as patch:
+        patch.setattr("handful.review.journal._write_all", full)
+        with pytest.raises(StorageError):
+            start(given=corrections(folder, tmp_path))
+    assert kinds(start()) == {}
+    assert kinds(start(given=corrections(folder, tmp_path))) == KINDS
+
+
+def test_labels_by_row_are_taken_over_too(start):
+    review = start(given={3: "kind 03", 5: None, 7: "kraken"}, new_classes=["kraken"])
+    assert kinds(review) == {3: "class", 5: "none", 7: "new"}
+
+
+def test_a_review_with_groups_says_why_an_item_has_its_label(folder, tmp_path):
+    ready = fitted(folder, tmp_path, group_by="site")
+    with opened(tmp_path / "review", {"batch": ready.batch.fingerprint}) as journal:
+        page = Page(BatchReview(journal, FileLabeller(ready)), "today")
+        found = [page.why(at) for at in range(len(ready.batch.rows))]
+        assert all(len(one["why"]) == 8 and one["near"] for one in found)
+
+
+def test_an_answer_whose_class_later_candidates_lack_is_refused_at_the_start(start):
+    start().decide(0, [3], "class", ["kind 20"])
+    with pytest.raises(OptionError, match="candidates is kind 01, kind 02 now"):
+        start(candidates=["kind 01", "kind 02"])
+    assert start().state.given() == {3: "kind 20"}
 
 
 def test_what_cannot_be_labelled_again_is_refused(folder, tmp_path):

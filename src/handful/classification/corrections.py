@@ -3,7 +3,7 @@
 A file is JSON, `{"handful_corrections": 3, "corrections": […], "new_classes": […], "confirmed": […], "none_of_these":
 […]}`. An item is its row in the batch, its name there, and a hash of its content, `{"row": 12, "item": "a.jpg",
 "content": "5d41…"}`; one that is corrected or confirmed also has a `label`. A new class is `{"label": …, "items":
-[…]}`. Items under `none_of_these` belong to no class.
+[…]}`. Items under `none_of_these` belong to no class; one with `"bad": true` is unfit to be labelled.
 
 The batch may have changed since. An item is found by its content, among several of equal content by its name, and
 among several of equal name by its row. What is not found is not applied, and listed.
@@ -32,7 +32,8 @@ FORMAT, VERSION = "handful_corrections", 3
 class GivenLabel(NamedTuple):
     """The label that a person gave to an item; None for none of the classes.
 
-    `content` is a hash of the item's content. `new` says whether the class is new; None if the file does not say.
+    `content` is a hash of the item's content. `new` says whether the class is new; None if the file does not say. `bad`
+    says that the item is unfit to be labelled.
     """
 
     row: int
@@ -40,6 +41,7 @@ class GivenLabel(NamedTuple):
     content: str
     label: str | None
     new: bool | None
+    bad: bool = False
 
 
 @dataclass(frozen=True)
@@ -133,7 +135,7 @@ def read_corrections(path: str | os.PathLike[str]) -> Corrections:
     >>> content = {"corrections": [], "new_classes": [{"label": "crab", "items": [item]}], "confirmed": []}
     >>> _ = file.write_text(json.dumps({"handful_corrections": 3, **content, "none_of_these": []}))
     >>> read_corrections(file).labels
-    (GivenLabel(row=12, item='a.jpg', content='5d41402abc4b2a76', label='crab', new=True),)
+    (GivenLabel(row=12, item='a.jpg', content='5d41402abc4b2a76', label='crab', new=True, bad=False),)
     """
     file = Path(path)
     content = read_json(file, FileFormatError, "a file of corrections, or an export of Label Studio,")
@@ -167,7 +169,7 @@ def _labels(content: dict[str, Any]) -> Iterator[GivenLabel]:
     for one in (*content["corrections"], *content["confirmed"]):
         yield GivenLabel(*_item(one), _label(one["label"]), False)
     for one in content["none_of_these"]:
-        yield GivenLabel(*_item(one), None, None)
+        yield GivenLabel(*_item(one), None, None, one.get("bad") is True)
     for new in content["new_classes"]:
         for one in new["items"]:
             yield GivenLabel(*_item(one), _label(new["label"]), True)

@@ -158,6 +158,8 @@ def explained(
     n_nearest
         Examples that each explanation has.
     """
+    if len(chosen) == 0:
+        return ()
     rows = batches.rows_of[place][np.asarray(chosen, dtype=np.int64)]
     items = batches.items
     assert isinstance(items, CatalogueItems)

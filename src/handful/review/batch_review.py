@@ -1,17 +1,21 @@
 """A batch under review: its journal, the labels that follow from it, and what the page shows.
 
-Every decision is journaled first, then the batch is labelled again with it. Labels depend on what is given alone, not
-on the order in which it was said, so undoing a step, or replaying the journal, gives the same bytes.
+The batch is labelled with a decision first. Only if that can be done is the decision journaled, and only then is it
+acknowledged; so every state of the journal can be labelled. Labels depend on what is given alone, not on the order in
+which it was said, so undoing a step, or replaying the journal, gives the same bytes.
 """
 
 from __future__ import annotations
 
 import datetime
+import hashlib
+import json
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 
@@ -21,8 +25,9 @@ from handful.classification.page_data import best_questions, items_on_page
 from handful.engine.questions import Question
 from handful.errors import HandfulError, OptionError
 from handful.review.audit import MOST_WRONG, Audit, audit_is_due, audit_order
+from handful.review.depends import noted
 from handful.review.journal import Journal
-from handful.review.session import HOWS, KINDS, Decision, Step, corrections_file, replayed
+from handful.review.session import HOWS, KINDS, Decision, Kind, Step, corrections_file, replayed
 from handful.shapes import Int
 
 # Questions that the page lists.
@@ -55,12 +60,21 @@ class BatchReview:
         Where decisions are kept.
     label : Labeller
         What labels the batch.
+    depends : mapping, optional
+        What the labels depend on beside the answers, see `handful.review.depends`.
     person : str
         Who decides.
     most_wrong : float
         The share of wrong labels at which a person may stop.
     audits : bool
         Whether some questions are audits.
+
+    Attributes
+    ----------
+    classified : Classified
+        The labels now.
+    notes : list of str
+        What a person should be told: sentences.
     """
 
     def __init__(
@@ -68,6 +82,7 @@ class BatchReview:
         journal: Journal,
         label: Labeller,
         *,
+        depends: Mapping[str, Any] | None = None,
         person: str = "",
         most_wrong: float = MOST_WRONG,
         audits: bool = True,
@@ -76,11 +91,14 @@ class BatchReview:
         self._label = label
         self._kept: OrderedDict[tuple[Any, ...], Classified] = OrderedDict()
         self._asked: tuple[tuple[Step, ...], list[Question]] | None = None
-        self.state = replayed(journal.events)
         self.first = self.labelled({})
         self.batch = self.first.batch
         self.on_page: Int[np.ndarray, "some"] = items_on_page(self.first)
         self.lock = threading.RLock()
+        self.state = replayed(journal.events, len(self.batch.rows))
+        self.notes = [] if depends is None else noted(journal, dict(depends))
+        self.classified = self.first
+        self._label_or_drop()
 
     def labelled(self, given: Mapping[int, str | None]) -> Classified:
         """Label the batch with what is given, or take an earlier labelling with the same."""
@@ -91,11 +109,6 @@ class BatchReview:
                 self._kept.popitem(last=False)
         self._kept.move_to_end(key)
         return self._kept[key]
-
-    @property
-    def classified(self) -> Classified:
-        """The labels now."""
-        return self.labelled(self.state.given())
 
     @cached_property
     def _order(self) -> list[int]:
@@ -115,23 +128,52 @@ class BatchReview:
             self._check(items, kind, labels, how)
             if how == "audit" and items[0] != self.audit_item:
                 how = "chosen"
-            now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-            event = {
-                "step": "answer",
-                "items": [[item, self.batch.names[item], self.batch.content(item)] for item in items],
-                "kind": kind,
-                "labels": [label if kind in ("class", "new") else None for label in labels],
-                "was": [self.said_by_model(item) for item in items],
-                "how": how,
-                "at": now,
-                "by": self.person,
-            }
-            self._append(event)
-            try:
-                _ = self.classified
-            except HandfulError:  # what is known about the batch rules the answer out
-                self._append({"step": "undo"})
-                raise
+            self._keep(items, [cast(Kind, kind)] * len(items), labels, how)
+
+    def take_over(self, said: Mapping[int, tuple[Kind, str | None]]) -> None:
+        """Take over the answers of an earlier review: all of them as one step, or none.
+
+        They replace what was said about the same items in this review, which is said. The same answers are taken over
+        once, also if they were undone since.
+        """
+        with self.lock:
+            source = hashlib.sha256(json.dumps(sorted(said.items())).encode()).hexdigest()
+            if not said or any(event.get("source") == source for event in self.journal.events):
+                return
+            kinds = [kind for kind, _ in said.values()]
+            labels = [label for _, label in said.values()]
+            decided = self.state.decisions
+            replaced = [item for item, one in said.items() if item in decided and decided[item][:2] != one]
+            self._keep(list(said), kinds, labels, "given", source)
+            if replaced:
+                self.notes.append(
+                    f"{counted(len(said), 'answer')} were taken over. Of these, {len(replaced):,} replace what was "
+                    f"said in this review, for instance about {self.batch.names[replaced[0]]}; undo takes them back."
+                )
+
+    def _keep(
+        self,
+        items: Sequence[int],
+        kinds: Sequence[Kind],
+        labels: Sequence[str | None],
+        how: str,
+        source: str | None = None,
+    ) -> None:
+        """Label the batch with one more step, and journal it if that can be done."""
+        event = {
+            "step": "answer",
+            "items": [[item, self.batch.names[item], self.batch.content(item)] for item in items],
+            "kinds": list(kinds),
+            "labels": [label if kind in ("class", "new") else None for kind, label in zip(kinds, labels, strict=True)],
+            "was": [self.said_by_model(item) for item in items],
+            "how": how,
+            "at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            "by": self.person,
+            **({} if source is None else {"source": source}),
+        }
+        found = self.labelled(self.state.after(event).given())
+        self._append(event)
+        self.classified = found
 
     def undo(self, number: int) -> tuple[int, ...]:
         """Take the last step back, and return its items."""
@@ -141,7 +183,48 @@ class BatchReview:
                 raise OptionError("there is nothing to undo")
             items = self.state.steps[-1].items
             self._append({"step": "undo"})
+            self._label_or_drop()
             return items
+
+    def _label_or_drop(self) -> None:
+        """Label the batch as the journal says; steps that labelling refuses are dropped, and that is said.
+
+        Such steps were written by version 0.4.0, which journaled answers before it labelled; or the catalogue has
+        changed since.
+        """
+        while True:
+            try:
+                self.classified = self.labelled(self.state.given())
+            except HandfulError as reason:
+                self._drop(*self._first_refused(reason))
+            else:
+                return
+
+    def _first_refused(self, reason: HandfulError) -> tuple[int, HandfulError]:
+        """Return the place of a step that labelling refuses after those before it, and what it says.
+
+        `reason` is what it says about all steps.
+        """
+        steps = self.state.steps
+        fine = 0
+        refused = len(steps)
+        while fine + 1 < refused:
+            middle = (fine + refused) // 2
+            try:
+                self.labelled(replace(self.state, steps=steps[:middle]).given())
+            except HandfulError as error:
+                refused = middle
+                reason = error
+            else:
+                fine = middle
+        return refused - 1, reason
+
+    def _drop(self, at: int, reason: HandfulError) -> None:
+        step = self.state.steps[at]
+        self._append({"step": "drop", "at": at, "why": str(reason)})
+        said = step.labels[0] or step.kinds[0]
+        more = f" and {counted(len(step.items) - 1, 'more item')}" if len(step.items) > 1 else ""
+        self.notes.append(f"The answer {said!r} for {self.batch.names[step.items[0]]}{more} was taken back: {reason}.")
 
     def _append(self, event: dict[str, Any]) -> None:
         self.journal.append(event)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import json
+import os
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ import numpy as np
 from handful.catalogue import Catalogue
 from handful.catalogue.files import is_catalogue
 from handful.classification.building import add_to_catalogue
+from handful.classification.corrections import Corrections, read_corrections
 from handful.classification.files import write_predictions
 from handful.classification.label import Fitted, label
 from handful.classification.label_studio import write_label_studio
@@ -24,9 +26,11 @@ from handful.errors import OptionError
 from handful.machine.outputs import written_whole
 from handful.reading.table import Columns
 from handful.review.batch_review import BatchReview
-from handful.review.journal import opened
+from handful.review.depends import depends_on
+from handful.review.journal import Event, opened
 from handful.review.serve import Address, serve
 from handful.review.server import Finished, Page
+from handful.review.session import Kind
 
 # Columns of the labels: what a person said about an item, and what the model said before.
 PERSON, MODEL = "person", "model"
@@ -75,6 +79,14 @@ class FileLabeller:
             raise OptionError("this batch is too large to be labelled after every answer; review it in groups or parts")
         self.fitted = fitted
 
+    @property
+    def depends(self) -> Event:
+        """What the labels depend on beside the answers."""
+        fitted, groups = self.fitted, self.fitted.task.batch.groups
+        assert fitted.catalogue is not None
+        by = () if groups is None else groups.columns
+        return depends_on(fitted.catalogue, fitted.classes, fitted.task.known, by)
+
     def __call__(self, given: Mapping[int, str | None]) -> Classified:
         """Label the batch."""
         rows = self.fitted.batch.rows
@@ -88,9 +100,10 @@ def review_files(fitted: Fitted, outputs: Outputs, title: str, where: Address, *
     labeller = FileLabeller(fitted)
     batch = fitted.batch
     with opened(outputs.folder, {"batch": batch.fingerprint}) as journal:
-        review = BatchReview(journal, labeller, person=getpass.getuser(), most_wrong=most_wrong)
-        if not journal.events:
-            _begin_with(review, fitted)
+        review = BatchReview(
+            journal, labeller, depends=labeller.depends, person=getpass.getuser(), most_wrong=most_wrong
+        )
+        review.take_over(_given_before(fitted))
         catalogue = fitted.task.inputs.paths.get("catalogue")
         grows = isinstance(fitted.task.inputs.catalogue, Catalogue)  # a file that examples can be added to
         page = Page(review, title, out=str(outputs.labels), can_add=grows)
@@ -101,15 +114,27 @@ def review_files(fitted: Fitted, outputs: Outputs, title: str, where: Address, *
         return serve(page, end, where)
 
 
-def _begin_with(review: BatchReview, fitted: Fitted) -> None:
-    """Take over what a person said before, in `given`: one step for each kind of answer."""
+def _given_before(fitted: Fitted) -> dict[int, tuple[Kind, str | None]]:
+    """Return what a person said before, in `given`: the kind of each answer, and the class."""
     labels, _ = fitted.task.given_to(fitted.rows)
-    classes = set(review.first.class_names)
-    kinds = {item: "none" if name is None else "class" if name in classes else "new" for item, name in labels.items()}
-    for kind in ("class", "new", "none"):
-        items = [item for item, one in kinds.items() if one == kind]
-        if items:
-            review.decide(review.state.number, items, kind, [labels[item] for item in items], "group")
+    bad = _bad_items(fitted)
+    found = dict[int, tuple[Kind, str | None]]()
+    for item, name in labels.items():
+        if name is None:
+            found[item] = "bad" if item in bad else "none", None
+        else:
+            found[item] = "class" if name in fitted.classes else "new", name
+    return found
+
+
+def _bad_items(fitted: Fitted) -> set[int]:
+    """Return the items that a file of corrections calls unfit to be labelled."""
+    given = fitted.task.known.get("given")
+    corrections = read_corrections(given) if isinstance(given, (str, os.PathLike)) else given
+    if not isinstance(corrections, Corrections):
+        return set()
+    found, _ = corrections.found_in(fitted.batch)
+    return {item for item, one in found.items() if one.bad}
 
 
 def finish(

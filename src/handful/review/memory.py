@@ -25,7 +25,8 @@ from handful.estimators.items import CatalogueItems
 from handful.machine.extras import import_extra
 from handful.reading.contents import FolderFiles, PerhapsFiles, Source
 from handful.review.batch_review import BatchReview
-from handful.review.journal import opened
+from handful.review.depends import depends_on
+from handful.review.journal import Event, opened
 from handful.review.serve import Address, serve
 from handful.review.server import Finished, Page
 from handful.shapes import Float
@@ -77,6 +78,11 @@ class MemoryLabeller:
             raise LabelError("two classes have the same name on a page; give them labels that differ as text")
         names = tuple(f"item {row}" for row in range(len(self.features)))
         self.batch = Batch(range(len(names)), names, contents, (), content=_hash_of(self.features))
+
+    @property
+    def depends(self) -> Event:
+        """What the labels depend on beside the answers."""
+        return depends_on(self.catalogue, list(self.named), self.known)
 
     def labels(self, given: Mapping[int, str | None]) -> dict[int, Any]:
         """Return the labels that names of classes stand for; a new class has its name, or the number it says."""
@@ -147,7 +153,7 @@ def review(
         label = MemoryLabeller(classifier, X, contents, known)
         place = work / "review" if folder is None else Path(folder)
         journal = stack.enter_context(opened(place, {"batch": label.batch.fingerprint}))
-        under_review = BatchReview(journal, label)
+        under_review = BatchReview(journal, label, depends=label.depends)
         serve(Page(under_review, "Review", out="this notebook"), lambda *_: Finished(["the answer"]), where)
         given = label.labels(under_review.state.given(audited=True))
         new = sorted({value for value in given.values() if value is not None and str(value) not in label.named})

@@ -7,6 +7,7 @@ import os
 import socket
 import tempfile
 import threading
+import warnings
 import webbrowser
 from collections.abc import Callable
 from html import escape
@@ -15,7 +16,7 @@ from typing import NamedTuple
 
 import uvicorn
 
-from handful.errors import OptionError
+from handful.errors import HandfulWarning, OptionError
 from handful.machine.outputs import refusal
 from handful.review.guard import LOOPBACK, new_token
 from handful.review.server import Finish, Finished, Page, Routes, make_app
@@ -67,6 +68,8 @@ def serve(page: Page, finish: Finish, where: Address = Address()) -> Finished | 
     thread.start()
     name = f"[{where.host}]" if ":" in where.host else where.host
     address = f"http://{name}:{port}/?token={token}"
+    for note in page.review.notes:
+        warnings.warn(HandfulWarning(note), stacklevel=2)
     where.announce(address)
     with tempfile.TemporaryDirectory(prefix="handful-") as folder:
         if where.opens:

@@ -141,6 +141,7 @@ class Page:
             data["examples"], _ = example_data(classified, data, [], self.media.ids)
         return data | {
             "number": review.state.number,
+            "notes": list(review.notes),
             "n_steps": len(review.state.steps),
             "decisions": [
                 [place[item], one.kind, one.label, one.was]

@@ -17,9 +17,11 @@ from handful.errors import FileFormatError
 # A class; a class that the catalogue does not have; none of the classes; an item that is unfit to be labelled; no
 # answer; and an answer that is taken back.
 Kind = Literal["class", "new", "none", "bad", "skip", "clear"]
-# A question of the page; an item that the person chose; a question with a hidden label; several items at once.
-How = Literal["asked", "chosen", "audit", "group"]
+# A question of the page; an item that the person chose; a question with a hidden label; several items at once; answers
+# of an earlier review.
+How = Literal["asked", "chosen", "audit", "group", "given"]
 KINDS, HOWS = frozenset(get_args(Kind)), frozenset(get_args(How))
+TEXT = (str, type(None))
 
 
 class Decision(NamedTuple):
@@ -54,26 +56,28 @@ class Decision(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One decision of a person, about one item or several; it is undone as one."""
+    """One step of a person, about one item or several; it is undone as one."""
 
     items: tuple[int, ...]
-    kind: Kind
+    kinds: tuple[Kind, ...]
     labels: tuple[str | None, ...]
     was: tuple[str | None, ...]
     how: How
 
     @classmethod
     def of(cls, event: Mapping[str, Any]) -> Step:
-        """Read an event of the journal."""
-        step = cls(
-            tuple(item for item, _, _ in event["items"]),
-            event["kind"],
-            tuple(event["labels"]),
-            tuple(event["was"]),
-            event["how"],
-        )
-        if step.kind not in KINDS or step.how not in HOWS or not len(step.items) == len(step.labels) == len(step.was):
-            raise ValueError(f"no step of a review: {step.kind}, {step.how}")
+        """Read an event of the journal: one `kind` for all items, or `kinds`, one per item."""
+        items = tuple(item for item, _, _ in event["items"])
+        kinds = tuple(event["kinds"]) if "kinds" in event else (event["kind"],) * len(items)
+        step = cls(items, kinds, tuple(event["labels"]), tuple(event["was"]), event["how"])
+        if not set(step.kinds) <= KINDS or step.how not in HOWS:
+            raise ValueError(f"no step of a review: {step.kinds}, {step.how}")
+        if not len(step.items) == len(step.kinds) == len(step.labels) == len(step.was):
+            raise ValueError("a step has as many kinds, labels and earlier labels as items")
+        if any(type(item) is not int or item < 0 for item in step.items):
+            raise ValueError(f"items are positions in the batch, got {step.items}")
+        if any(type(label) not in TEXT for label in (*step.labels, *step.was)):
+            raise ValueError(f"labels are texts or null, got {step.labels}")
         return step
 
 
@@ -84,7 +88,8 @@ class State:
     Attributes
     ----------
     number : int
-        Events of the journal, undone ones and undoing included: a page that shows another number is behind.
+        Events of the journal that changed the steps, undone ones and undoing included: a page that shows another number
+        is behind.
     steps : tuple of Step
         The steps in force.
 
@@ -102,23 +107,37 @@ class State:
     steps: tuple[Step, ...] = ()
 
     def after(self, event: Mapping[str, Any]) -> State:
-        """Return the state after one more event."""
-        if event["step"] == "undo":
+        """Return the state after one more event.
+
+        "answer" adds a step, "undo" takes the last one back, "drop" the one at a place: labelling refused it. "depends"
+        says on what the labels depend from here on, and changes nothing.
+        """
+        what = event["step"]
+        if what == "depends":
+            if not all(isinstance(event[part], dict) for part in ("catalogue", "options")):
+                raise ValueError("what labels depend on are a catalogue and options")
+            return self
+        if what == "answer":
+            return State(self.number + 1, (*self.steps, Step.of(event)))
+        if what == "undo":
             return State(self.number + 1, self.steps[:-1])
-        return State(self.number + 1, (*self.steps, Step.of(event)))
+        if what == "drop" and type(event["at"]) is int and 0 <= event["at"] < len(self.steps):
+            at = event["at"]
+            return State(self.number + 1, (*self.steps[:at], *self.steps[at + 1 :]))
+        raise ValueError(f"there is no event {what!r}")
 
     @cached_property
     def decisions(self) -> dict[int, Decision]:
         """What was said last about each item, in the order of the items."""
         found = dict[int, Decision]()
         for step in self.steps:
-            for item, label, was in zip(step.items, step.labels, step.was, strict=True):
+            for item, kind, label, was in zip(step.items, step.kinds, step.labels, step.was, strict=True):
                 before = found.pop(item, None)
-                if step.kind == "clear":
+                if kind == "clear":
                     continue
                 # An audited item stays one, whatever is said about it later: otherwise audits would not be random.
                 audited = before is not None and before.how == "audit"
-                found[item] = Decision(step.kind, label, was, "audit" if audited else step.how)
+                found[item] = Decision(kind, label, was, "audit" if audited else step.how)
         return dict(sorted(found.items()))
 
     def given(self, *, audited: bool = False) -> dict[int, str | None]:
@@ -139,12 +158,15 @@ class State:
         return sum(step.how == "audit" for step in self.steps)
 
 
-def replayed(events: Iterable[Mapping[str, Any]]) -> State:
-    """Return the state after all events of a journal."""
+def replayed(events: Iterable[Mapping[str, Any]], n_items: int | None = None) -> State:
+    """Return the state after all events of a journal; `n_items` is the number of items that it may be about."""
     state = State()
     for number, event in enumerate(events):
         try:
             state = state.after(event)
+            beyond = [item for item in (state.steps[-1].items if state.steps else ()) if n_items and item >= n_items]
+            if beyond:
+                raise ValueError(f"item {beyond[0]}, and the batch has {n_items}")
         except (KeyError, TypeError, ValueError) as error:
             raise FileFormatError(
                 f"event {number + 1} of the journal is none of a review ({type(error).__name__}: {error}); it was "
