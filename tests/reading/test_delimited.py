@@ -4,6 +4,8 @@ import csv
 import gzip
 import importlib.util
 import os
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -160,3 +162,42 @@ def test_hostile_files_are_refused(tmp_path, reader):
     os.mkfifo(tmp_path / "y.csv")
     with pytest.raises(BankError, match="not a regular file"):
         read(tmp_path / "y.csv")
+
+
+WIDE = """
+import resource, sys
+import handful, pyarrow.csv
+from handful.reading import delimited
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+table = handful.read(sys.argv[1])
+print(table.vectors.shape[1], resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+@pytest.mark.beyond
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is measured in kilobytes on Linux only")
+def test_a_table_of_very_many_columns_takes_little_memory(tmp_path):
+    pytest.importorskip("pyarrow")
+    n_columns = 100_000
+    lines = [",".join(f"f{k}" for k in range(n_columns)), *[",".join(["1.25"] * n_columns)] * 3]
+    path = written(tmp_path / "wide.csv", "\n".join(lines))
+    done = subprocess.run(
+        [sys.executable, "-c", WIDE, path], capture_output=True, text=True, check=True, env=os.environ
+    )
+    n_read, kilobytes = map(int, done.stdout.split())
+    assert n_read == n_columns
+    assert kilobytes < 100_000
+
+
+def test_a_table_of_many_columns_is_read_alike_row_by_row(tmp_path, monkeypatch):
+    pytest.importorskip("pyarrow")
+    numbers = np.random.default_rng(0).integers(0, 100, (7, 4_000)) / 4
+    lines = [",".join(["label", *(f"f{k}" for k in range(4_000))])]
+    lines += [",".join(["ant", *map(str, row)]) for row in numbers]
+    path = written(tmp_path / "wide.csv", "\n".join(lines))
+    monkeypatch.setattr("handful.reading.delimited.BLOCK_NUMBERS", 10_000)  # three rows
+    wide = read(path)
+    assert isinstance(wide.columns["label"], list)  # pyarrow was not asked
+    assert np.array_equal(wide.vectors, numbers)
+    monkeypatch.setattr("handful.reading.delimited.ARROW_ALWAYS_ALLOWED", 2**40)
+    assert np.array_equal(read(path).vectors, numbers)

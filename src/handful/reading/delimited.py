@@ -46,8 +46,15 @@ from handful.reading.header import (
 from handful.reading.table import Skipped, Table
 
 DELIMITERS = (",", ";", "\t")
-# Bytes that pyarrow parses at once, and rows that become numbers at once without it.
-BLOCK_BYTES, BLOCK_ROWS = 2**24, 4096
+# Bytes that pyarrow parses at once, and rows or numbers of rows that become an array at once without it.
+BLOCK_BYTES = 2**24
+BLOCK_ROWS = 4096
+BLOCK_NUMBERS = 2**20
+# What pyarrow takes in memory for a column, however few rows it has; and how much that may be for all columns: always
+# this many bytes, and for a larger file this many times its size.
+ARROW_COLUMN_BYTES = 10_000
+ARROW_ALWAYS_ALLOWED = 2**25
+ARROW_MOST_PER_BYTE = 4
 _LOCK, _n_reading, _usual = threading.Lock(), 0, csv.field_size_limit()
 MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 
@@ -97,7 +104,7 @@ def read_delimited(path: Path, asked: Asked) -> Table:
             measured = chosen_measurements(named, asked, lambda name: _has_numbers(cells[name], comma), str(path))
         form = _Form(path, encoding, delimiter, header, chosen or measured, comma, line, asked.gaps)
         # Arrow takes names as they are written.
-        simple = find_spec("pyarrow") and header == written and all(header[1:]) and line == 1
+        simple = find_spec("pyarrow") and header == written and all(header[1:]) and line == 1 and not _is_wide(form)
         table = (_read_by_arrow(form) if simple else None) or _read_by_row(form)
         table = replace(table, measured=tuple(measured))
     except (csv.Error, UnicodeError) as error:
@@ -183,6 +190,12 @@ def _long_values() -> Iterator[None]:
                 csv.field_size_limit(_usual)
 
 
+def _is_wide(form: _Form) -> bool:
+    """Whether columns are so many that pyarrow would take far more memory than the file has bytes."""
+    allowed = max(ARROW_ALWAYS_ALLOWED, ARROW_MOST_PER_BYTE * form.path.stat().st_size)
+    return ARROW_COLUMN_BYTES * len(form.header) > allowed
+
+
 def _read_by_arrow(form: _Form) -> Table | None:
     """Read a table of which every row can be read; None if there are others."""
     beside, (pa, _), arrow_csv = form.others, import_pyarrow(), import_extra("pyarrow.csv", "parquet")
@@ -254,8 +267,9 @@ def _read_by_row(form: _Form) -> Table:
         part.append(numbers)
         for index in others:
             columns[index].append(row[index])
-        if len(part) == BLOCK_ROWS:
-            blocks, part = [*blocks, np.array(part, np.float32)], []
+        if len(part) == BLOCK_ROWS or len(part) * len(indices) >= BLOCK_NUMBERS:
+            blocks.append(np.array(part, np.float32))
+            part = []
     if last < 0:
         raise no_rows(str(form.path))
     empty = {index for index in others if not form.header[index] and all(map(is_blank, columns[index]))}
