@@ -13,6 +13,7 @@ from handful.estimators import BatchClassifier
 from handful.review import memory
 from handful.review.memory import MemoryLabeller
 from handful.review.serve import Address
+from tests.review.reviews import under_review
 
 DIM, KNOWN = 12, 10
 
@@ -38,8 +39,77 @@ def test_labels_are_those_of_infer_with_the_same_given(fitted):
 
 
 def test_new_classes_must_be_of_the_kind_of_the_others(fitted):
-    with pytest.raises(LabelError, match="give the new class a number"):
+    with pytest.raises(LabelError, match="the classes are numbers, and 'kraken' is none"):
         MemoryLabeller(*fitted[:2])({0: "kraken"})
+
+
+@pytest.mark.parametrize(
+    ("classes", "name", "said"),
+    [
+        (list("abcdefghij"), "nan", "says that a label is missing"),
+        (list("abcdefghij"), "\u200b", "says that a label is missing"),
+        (np.arange(10) > 4, "lynx", "no third one"),
+        (np.arange(10) > 4, "nan", "says that a label is missing"),
+        (np.arange(10), "+3", "is the class '3'"),
+        (np.arange(10), "03", "is the class '3'"),
+        (np.arange(10), "٣", "is the class '3'"),
+        (np.arange(10), "077", "write '77'"),
+        (np.arange(10), "7_7", "write '77'"),
+        (np.arange(10), "9" * 30, "is none; give the new class one"),
+        (np.arange(10, dtype=np.uint8), "-3", "is none; give the new class one"),
+        (np.arange(10.0), "inf", "the classes are whole numbers"),
+        (np.arange(10.0), "7.5", "the classes are whole numbers"),
+        (np.arange(10.0), "1e0", "is the class '1.0'"),
+        (np.arange(10.0), "77", "write '77.0'"),
+        (np.arange("2026-01-01", "2026-01-11", dtype="M8[D]"), "soon", "the classes are dates"),
+    ],
+)
+def test_a_label_that_fit_could_not_take_is_refused_when_it_is_typed(tmp_path, fitted, classes, name, said):
+    _, batch, _ = fitted
+    rng = np.random.default_rng(1)
+    label = MemoryLabeller(BatchClassifier().fit(rng.normal(size=(10, DIM)), classes), batch)
+    with under_review(tmp_path, label) as review:
+        with pytest.raises(LabelError, match=said):
+            review.decide(0, [1], "new", [name])
+        assert review.journal.events == []
+
+
+@pytest.mark.parametrize(
+    ("classes", "name"),
+    [
+        (list("abcdefghij"), "lynx"),
+        (np.arange(10), "77"),
+        (np.arange(10, dtype=np.uint8), "77"),
+        (np.arange(10.0), "77.0"),
+        (np.arange("2026-01-01", "2026-01-11", dtype="M8[D]"), "2027-01-01"),
+    ],
+)
+def test_a_label_that_was_taken_comes_back_from_fit(tmp_path, fitted, classes, name):
+    _, batch, _ = fitted
+    classifier = BatchClassifier().fit(np.random.default_rng(1).normal(size=(10, DIM)), classes)
+    label = MemoryLabeller(classifier, batch)
+    with under_review(tmp_path, label) as review:
+        review.decide(0, [1], "new", [name])
+        given = label.labels(review.state.given())
+    assert str(given[1]) == name
+    assert classifier.infer(batch, given=given, new_classes=list(given.values())).labels[1] == given[1]
+
+
+@pytest.mark.parametrize("name", ["none of these", "bad item", "passed"])
+def test_what_says_that_an_item_has_no_class_is_no_name_of_one(tmp_path, fitted, name):
+    label = MemoryLabeller(*fitted[:2])
+    with under_review(tmp_path, label) as review, pytest.raises(OptionError, match="cannot be the name of a class"):
+        review.decide(0, [1], "new", [name])
+
+
+def test_labels_given_before_are_answers_of_the_review(fitted, monkeypatch):
+    classifier, batch, _ = fitted
+    monkeypatch.setattr(memory, "serve", lambda page, end, where: None)  # interrupted at once
+    found = classifier.review(batch, given={3: 2, 4: None, 5: 77}, new_classes=[77])
+    assert found.given == {3: 2, 4: None, 5: 77}
+    assert found.answer.labels[5] == 77
+    with pytest.raises(LabelError, match="none of the"):
+        classifier.review(batch, given={3: 99})
 
 
 class Visitor(threading.Thread):

@@ -20,6 +20,7 @@ from typing import Any, Protocol, cast
 import numpy as np
 
 from handful.arguments import counted
+from handful.classification.building import NO_CLASS
 from handful.classification.labelled import Classified
 from handful.classification.page_data import best_questions, items_on_page
 from handful.engine.questions import Question
@@ -246,6 +247,8 @@ class BatchReview:
         for label in labels:
             if label is None or not label.strip() or label != label.strip() or len(label) > MOST_LETTERS:
                 raise OptionError(f"a class must have a name of up to {MOST_LETTERS} characters")
+            if label in NO_CLASS and label not in known:
+                raise OptionError(f"{label!r} cannot be the name of a class: it says that an item has none")
             if kind == "class" and label not in known:
                 raise OptionError(f"there is no class {label!r}; if it is new, say so")
 

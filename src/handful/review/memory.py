@@ -13,22 +13,25 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from handful.catalogue.labels import distinct, same_kind
 from handful.classification.batch import HASH_DIGITS, Batch
 from handful.classification.labelled import Classified
 from handful.errors import LabelError, OptionError
 from handful.estimators import Answer, BatchClassifier
 from handful.estimators.batches import Batches
-from handful.estimators.containers import frame_of
+from handful.estimators.containers import frame_of, labels_of
 from handful.estimators.context import BatchContexts
-from handful.estimators.given import with_given
+from handful.estimators.given import new_class_names, no_such_class, rows_given, with_given
 from handful.estimators.items import CatalogueItems
 from handful.machine.extras import import_extra
+from handful.reading.class_names import is_missing
 from handful.reading.contents import FolderFiles, PerhapsFiles, Source
 from handful.review.batch_review import BatchReview
-from handful.review.depends import depends_on
+from handful.review.depends import ANSWERS, depends_on
 from handful.review.journal import Event, opened
 from handful.review.serve import Address, serve
 from handful.review.server import Finished, Page
+from handful.review.session import Kind
 from handful.shapes import Float
 
 
@@ -69,11 +72,12 @@ class MemoryLabeller:
         contents: Source | None = None,
         known: Mapping[str, Any] | None = None,
     ) -> None:
-        self.known, self.frame_of = dict(known or {}), frame_of(X)
+        self.known = {name: value for name, value in (known or {}).items() if name not in ANSWERS}
+        self.frame_of = frame_of(X)
         items = classifier._items(X, {})
         self.catalogue, self.features = items.catalogue.relabelled(np.arange(items.catalogue.n_classes)), items.features
         self.named = {str(label): label for label in items.classes.tolist()}
-        self.kind = items.classes.dtype.kind
+        self.classes = items.classes
         if len(self.named) < len(items.classes):
             raise LabelError("two classes have the same name on a page; give them labels that differ as text")
         names = tuple(f"item {row}" for row in range(len(self.features)))
@@ -89,12 +93,30 @@ class MemoryLabeller:
         return {item: None if name is None else self._label(name) for item, name in given.items()}
 
     def _label(self, name: str) -> Any:
-        if name in self.named or self.kind not in "if":
-            return self.named.get(name, name)
+        return self.named[name] if name in self.named else self._new_label(name)
+
+    def _new_label(self, name: str) -> Any:
+        """Return the label of a new class; refuse what `fit` could not take beside the other classes."""
+        kind = self.classes.dtype.kind
+        if is_missing(name):
+            raise LabelError(f"{name!r} says that a label is missing; give the new class another name")
+        if kind == "b":
+            raise LabelError("the classes are True and False, so there can be no third one; say none of these")
+        if kind not in "iufmM":
+            distinct(np.concatenate([self.classes, same_kind(labels_of([name]), self.classes)]))
+            return name
+        called = "dates" if kind in "mM" else "numbers"
         try:
-            return int(name) if self.kind == "i" else float(name)
-        except ValueError:
-            raise LabelError(f"the classes are numbers, and {name!r} is none; give the new class a number") from None
+            label = self.classes.dtype.type(name)
+        except (ValueError, OverflowError):
+            raise LabelError(f"the classes are {called}, and {name!r} is none; give the new class one") from None
+        if str(label) in self.named:
+            raise LabelError(f"{name!r} is the class {str(label)!r}; choose that one")
+        if kind == "f" and not float(label).is_integer():
+            raise LabelError(f"the classes are whole numbers, and {name!r} is none; give the new class one")
+        if str(label) != name:
+            raise LabelError(f"the classes are {called}; write {str(label)!r} instead of {name!r}, or another one")
+        return label.item() if kind in "iuf" else label
 
     def __call__(self, given: Mapping[int, str | None]) -> Classified:
         """Label the batch."""
@@ -154,11 +176,32 @@ def review(
         place = work / "review" if folder is None else Path(folder)
         journal = stack.enter_context(opened(place, {"batch": label.batch.fingerprint}))
         under_review = BatchReview(journal, label, depends=label.depends)
-        serve(Page(under_review, "Review", out="this notebook"), lambda *_: Finished(["the answer"]), where)
-        given = label.labels(under_review.state.given(audited=True))
-        new = sorted({value for value in given.values() if value is not None and str(value) not in label.named})
-        more: Any = {"given": given, "new_classes": new} if given else {}
-        return Reviewed(classifier.infer(X, **dict(known or {}), **more), given)
+        under_review.take_over(_given_before(known or {}, label))
+        found = list[Reviewed]()
+
+        def end(review: BatchReview, add: bool) -> Finished:
+            """Label the batch before the page is told that it is done, so that nothing is lost if that fails."""
+            given = label.labels(review.state.given(audited=True))
+            new = sorted({value for value in given.values() if value is not None and str(value) not in label.named})
+            more: Any = {"given": given, "new_classes": new} if given else {}
+            found.append(Reviewed(classifier.infer(X, **label.known, **more), given))
+            return Finished(["the answer"])
+
+        if serve(Page(under_review, "Review", out="this notebook"), end, where) is None:
+            end(under_review, False)
+        return found[-1]
+
+
+def _given_before(known: Mapping[str, Any], label: MemoryLabeller) -> dict[int, tuple[Kind, str | None]]:
+    """Return what a person said before, in `given`: the kind of each answer, and the name of the class."""
+    given, new = known.get("given") or {}, list(map(str, new_class_names(known.get("new_classes"))))
+    found = dict[int, tuple[Kind, str | None]]()
+    for row in rows_given(given, len(label.features)):
+        name = None if given[row] is None else str(given[row])
+        if name is not None and name not in label.named and name not in new:
+            raise no_such_class(f"row {row}", given[row], [*label.named, *new])
+        found[int(row)] = ("none" if name is None else "class" if name in label.named else "new", name)
+    return found
 
 
 def _announce(address: str) -> None:
