@@ -126,3 +126,107 @@ def test_the_command_line_has_the_same_option(tmp_path, capsys):
     assert "must have a number in column" in capsys.readouterr().err
     assert main(["classify", *files, "--missing", "mean", "--out", str(out)]) == 0
     assert pd.read_csv(out)["label"].tolist() == ["a", "a", "b", "b"]
+
+
+def measured_world(n_items, seed):
+    """Four kinds of two measurements, and what else is in such tables."""
+    rng = np.random.default_rng(seed)
+    kinds = rng.permutation(np.arange(n_items) % 4)
+    frame = pd.DataFrame(
+        {
+            "height": np.round(10 * (kinds // 2) + rng.normal(size=n_items), 2),
+            "width": np.round(1000 * (kinds % 2) + 100 * rng.normal(size=n_items), 1),
+        }
+    )
+    return frame, [f"kind {kind}" for kind in kinds]
+
+
+def both_worlds(columns, of_batch=None):
+    """Return a catalogue and a batch with more columns: functions of the number of rows."""
+    catalogue, labels = measured_world(24, 0)
+    batch, truth = measured_world(40, 1)
+    rng = np.random.default_rng(2)
+    for frame, more in ((catalogue, columns), (batch, columns if of_batch is None else of_batch)):
+        for name, values in more.items():
+            frame.insert(0, name, values(rng, len(frame)))
+    return catalogue.assign(label=labels), batch, truth
+
+
+def count(rng, n):
+    return np.arange(1, n + 1)
+
+
+def count_from_elsewhere(rng, n):
+    return rng.permutation(n) + 7_000
+
+
+def some_of_many(rng, n):
+    return rng.choice(90_000, n, replace=False)
+
+
+def years(rng, n):
+    return rng.integers(2019, 2025, n)
+
+
+@pytest.mark.parametrize(
+    ("columns", "of_batch"),
+    [
+        ({"Nr": count, "Jahr": years}, None),
+        ({"sample": count_from_elsewhere}, None),
+        ({"sample": count}, {"sample": some_of_many}),
+        ({"sample": some_of_many}, {"sample": count_from_elsewhere}),
+        ({"Proben-Nr": some_of_many}, None),
+        ({"sample": count}, {}),
+        ({}, {"sample": count, "year": years}),
+        ({"taken": years}, None),
+    ],
+)
+@pytest.mark.parametrize("kind", [*WRITTEN, "frame"])
+def test_running_numbers_and_years_change_no_label_and_stay_in_the_output(tmp_path, kind, columns, of_batch):
+    catalogue, batch, truth = both_worlds(columns, of_batch)
+    plain = [frame.drop(columns=[*columns, *(of_batch or ())], errors="ignore") for frame in (catalogue, batch)]
+    expected = classify(*plain)
+    if kind != "frame":
+        catalogue = WRITTEN[kind](catalogue, tmp_path / f"c_{kind}")
+        given = WRITTEN[kind](batch, tmp_path / f"b_{kind}")
+    found = classify(catalogue, batch if kind == "frame" else given)
+    assert found.predictions()["label"] == expected.predictions()["label"]
+    np.testing.assert_allclose(found.answer.probabilities, expected.answer.probabilities, atol=1e-5)
+    assert found.batch.features == ("height", "width")
+    assert set(batch.columns) <= set(found.predictions())
+    assert np.mean(np.array(found.predictions()["label"]) == truth) > 0.9
+
+
+def test_numbers_that_only_together_are_a_count():
+    catalogue, batch, _ = both_worlds({})
+    numbers = np.random.default_rng(3).permutation(64)
+    found = classify(catalogue.assign(sample=numbers[:24]), batch.assign(sample=numbers[24:]))
+    assert found.batch.features == ("height", "width")
+
+
+def test_a_few_items_measured_near_2000_are_no_years():
+    catalogue, batch, _ = both_worlds({"weight": lambda rng, n: rng.integers(800, 3_000, n)})
+    few = batch.head(3).assign(weight=[1950, 1990, 2050])
+    found = classify(catalogue, few)
+    assert found.batch.features == ("weight", "height", "width")
+    assert found.predictions()["weight"] == [1950, 1990, 2050]
+
+
+def test_named_columns_are_features_whatever_they_contain():
+    catalogue, batch, _ = both_worlds({"Nr": count, "Jahr": years})
+    found = classify(catalogue, batch, features="Nr,Jahr,height")
+    assert found.batch.features == ("Nr", "Jahr", "height")
+    assert set(batch.columns) <= set(found.predictions())
+
+
+def test_the_terminal_says_which_columns_are_features_and_which_are_kept(tmp_path, capsys):
+    catalogue, batch, _ = both_worlds({"Nr": count, "Jahr": years, "note": lambda rng, n: ["x"] * n})
+    files = ["--catalogue", str(csv(catalogue, tmp_path / "c.csv")), "--batch", str(csv(batch, tmp_path / "b.csv"))]
+    assert main(["classify", *files, "--out", str(tmp_path / "labels.csv")]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert (
+        "Features: height, width. Kept beside the labels, and no features: Jahr (years), Nr (running numbers), note."
+        in said
+    )
+    written = pd.read_csv(tmp_path / "labels.csv")
+    pd.testing.assert_frame_equal(written[batch.columns], batch)

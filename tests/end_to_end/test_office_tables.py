@@ -1,6 +1,10 @@
 """200 made-up tables as people write them: each is read as it was meant, or refused with a sentence about the cause.
 
-`python -m tests.end_to_end.test_office_tables` prints how many of each oddity were read and refused.
+Then the same tables with measurements instead of numbered columns, and one more column each, of running numbers, years
+or dates: it is never a feature, and always in the labels.
+
+`python -m tests.end_to_end.test_office_tables` prints how many of each oddity were read and refused, and how many of
+the added columns were used as features.
 """
 
 import csv
@@ -15,6 +19,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from handful import classify
 from handful.errors import BankError, SkippedRowsWarning, TableWarning
 from handful.extraction.items import list_items
 from handful.reading import read, read_bank
@@ -184,6 +189,63 @@ class Table:
         return [ODD[name][1] for name in ODD if name in self.odd and ODD[name][1]]
 
 
+def shuffled(rng, values):
+    values = list(values)
+    rng.shuffle(values)
+    return values
+
+
+# Columns that people have beside their measurements: a name, and the values of n rows.
+BESIDE = [
+    ("Nr", lambda rng, n: range(1, n + 1)),
+    ("Proben-Nr", lambda rng, n: range(20_240_001, 20_240_001 + n)),
+    ("lfd. Nr.", lambda rng, n: shuffled(rng, range(1, n + 1))),
+    ("No.", lambda rng, n: shuffled(rng, range(417, 417 + n))),
+    ("Unnamed: 0", lambda rng, n: range(n)),
+    ("ProbenNr", lambda rng, n: [1 + row // 2 for row in range(n)]),
+    ("Messung", lambda rng, n: shuffled(rng, range(90, 90 + n)) if n > 5 else [f"M{row}" for row in range(n)]),
+    ("Jahr", lambda rng, n: [rng.randint(19, 24) for _ in range(n)]),
+    ("year", lambda rng, n: [rng.randint(1850, 2024) for _ in range(n)]),
+    ("Baujahr", lambda rng, n: [rng.randint(1850, 2024) for _ in range(n)]),
+    ("aufgenommen", lambda rng, n: [rng.randint(2019, 2024) for _ in range(n)]),
+    ("Datum", lambda rng, n: [45_000 + rng.randint(0, 300) for _ in range(n)]),
+    ("collected", lambda rng, n: [20_240_100 + rng.randint(1, 31) for _ in range(n)]),
+    ("Messdatum", lambda rng, n: [f"2024-01-{rng.randint(10, 31)}" for _ in range(n)]),
+]
+
+
+class NumberedTable(Table):
+    """A table of two measurements, or of texts, with a column that must not be a feature."""
+
+    def __init__(self, seed):
+        super().__init__(seed)
+        self.beside, values = BESIDE[seed % len(BESIDE)]
+        if not self.of_texts:
+            self.header[1:3] = ["Länge", "Breite"]
+        self.header.append(self.beside)
+        for row, value in zip(self.rows, values(self.rng, len(self.rows)), strict=True):
+            row.append(str(value))
+
+    def cell(self, value, at, decimal):
+        if at == self.header.index(self.beside) and value.isdigit():
+            return int(value)
+        return super().cell(value, at, decimal)
+
+
+def used_as_feature(table, folder):
+    """Return whether the added column is a feature; fail if it, or a measurement, is not in the labels."""
+    path = table.write(folder)
+    with warnings.catch_warnings(action="ignore"):
+        found = read(path)
+        batch = classify(path, path, labels="label").batch if found.vectors is not None else None
+    assert {table.beside, *table.header} <= set(map(str.strip, found.columns))
+    if batch is None:
+        return False
+    assert set(table.header) <= set(batch.columns.by_name)
+    assert {*table.header[1:3]} <= set(batch.features)
+    return table.beside in {*found.features, *batch.features}
+
+
 def meaning(path):
     """Labels, and texts or vectors, as they are read."""
     with warnings.catch_warnings(action="ignore", category=SkippedRowsWarning):
@@ -222,6 +284,20 @@ def test_each_table_is_read_as_it_was_meant_or_refused_with_the_cause(tmp_path, 
         outcome(Table(seed), folder)
 
 
+@pytest.mark.parametrize("part", range(10))
+def test_running_numbers_years_and_dates_are_never_features_and_all_columns_are_kept(tmp_path, part):
+    n_read = 0
+    for seed in range(part, N_TABLES, 10):
+        table = NumberedTable(seed)
+        if table.refused:
+            continue
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        n_read += 1
+        assert not used_as_feature(table, folder), (table.beside, seed)
+    assert n_read > 5
+
+
 def test_every_oddity_occurs_and_most_tables_are_read():
     tables = [Table(seed) for seed in range(N_TABLES)]
     forms = {"csv"} | ({"xlsx"} if has_openpyxl() else set())
@@ -244,3 +320,11 @@ if __name__ == "__main__":
         counts.update((name, found) for name in ("all", *about))
     for name in dict.fromkeys(name for name, _ in counts):
         print(f"{name:32}{counts[name, 'read']:5} read{counts[name, 'refused']:5} refused")
+    used = Counter()
+    for seed in range(N_TABLES):
+        table = NumberedTable(seed)
+        with tempfile.TemporaryDirectory() as place:
+            if not table.refused:
+                used[table.beside, used_as_feature(table, Path(place))] += 1
+    for name, _ in BESIDE:
+        print(f"column {name:25}{used[name, False]:5} kept{used[name, True]:5} used as a feature")

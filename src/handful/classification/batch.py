@@ -155,6 +155,10 @@ class Batch:
         What made the vectors, where that is known.
     groups : Groups or None
         The groups of the items; None if all are one batch.
+    features : tuple of str
+        The columns that the vectors were made of, where they have names.
+    not_measured : mapping of str to str
+        Columns of numbers that are no features, and what they are instead, such as running numbers.
     """
 
     rows: Sequence[int]
@@ -168,6 +172,8 @@ class Batch:
     items: Items | None = None
     backbone: str = ""
     groups: Groups | None = None
+    features: tuple[str, ...] = ()
+    not_measured: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -225,6 +231,8 @@ class Batch:
             points=vectors,
             backbone=table.provenance.backbone,
             groups=groups,
+            features=table.features,
+            not_measured={name: one.kind for name, one in table.not_measured.items()},
         )
 
     @classmethod
@@ -257,6 +265,8 @@ class Batch:
             points=None if self.points is None else self.points[np.asarray(items, np.int64)],
             items=None if self.items is None else self.items.take(items),
             backbone=self.backbone,
+            features=self.features,
+            not_measured=self.not_measured,
         )
 
     def embedded(self, bank: FeatureBank) -> tuple[Batch, list[int]]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from handful.arguments import counted
+from handful.arguments import counted, some_of
 from handful.classification.batch import Batch
 from handful.estimators.answer import Answer, listed_classes, present_places
 from handful.estimators.batches import Batches
@@ -155,7 +155,8 @@ class Classified:
         return repr(self.answer).replace("Answer", "Classified", 1)
 
     def _repr_html_(self) -> str:
-        return html.of_answer(self.answer, self.how, self.messages())
+        how = ". ".join(filter(None, (self.how, self.columns_summary.removesuffix("."))))
+        return html.of_answer(self.answer, how, self.messages())
 
     def to_frame(self) -> Any:
         """Return the predictions as a frame of the kind of the batch, else of pandas; one row per item."""
@@ -257,6 +258,19 @@ class Classified:
         else:
             labelled = "labelled jointly" if self.answer.joint_weight else "each labelled alone"
         return f"{counted(n_items, 'item')}, {labelled}{with_what}"
+
+    @property
+    def columns_summary(self) -> str:
+        """Which columns of the batch are the features, and which stay beside the labels; empty if it has no such."""
+        batch = self.batch
+        if not batch.features:
+            return ""
+        used = {*batch.features, *self.group_by}
+        others = [name for name in batch.columns.by_name if name not in used]
+        numbers = [f"{name} ({batch.not_measured[name]})" for name in others if name in batch.not_measured]
+        kept = [*numbers, *(name for name in others if name not in batch.not_measured)]
+        beside = f" Kept beside the labels, and no features: {some_of(kept)}." if kept else ""
+        return f"Features: {some_of(batch.features)}.{beside}"
 
     @property
     def unknown_summary(self) -> str:

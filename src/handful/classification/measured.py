@@ -18,14 +18,21 @@ from handful.arguments import some_of
 from handful.banks.bank import Provenance
 from handful.catalogue import Catalogue
 from handful.errors import BankError, OptionError
-from handful.reading.table import Table
+from handful.reading.measurements import COUNTED, is_count
+from handful.reading.table import NotMeasured, Table
 from handful.shapes import Float
 
 
 def scaled(
-    catalogue: Table | Catalogue | None, batch: Table, named: Collection[str | None], missing: str | None = None
+    catalogue: Table | Catalogue | None,
+    batch: Table,
+    named: Collection[str | None],
+    missing: str | None = None,
+    features: str | None = None,
 ) -> dict[str, Any]:
     """Return both tables with measurements scaled by those of the catalogue; other vectors stay as they are.
+
+    A column is a feature if the catalogue has it and its numbers are measurements, see `_not_features`.
 
     Parameters
     ----------
@@ -35,6 +42,8 @@ def scaled(
         Columns that the caller named as something else, such as the labels: they are no measurements.
     missing
         "mean" to fill missing numbers of vectors, measurements or not, with the mean of the examples' column.
+    features
+        What the caller named as the features: these columns are measurements, whatever they contain.
 
     Examples
     --------
@@ -62,27 +71,80 @@ def scaled(
                 f"{other.where} has measurements in the columns {some_of(other.measured)}, and {one.where} has not; "
                 "name the features of both"
             )
-    catalogue, batch = _without(catalogue, named), _without(batch, named)
-    indices = {name: index for index, name in enumerate(batch.measured)}
-    lacking = [name for name in catalogue.measured if name not in indices]
+    of_catalogue = _numbers(catalogue)
+    of_batch = _numbers(batch)
+    aside = {} if features else _not_features(catalogue, batch)
+    numbers = {name: column for name, column in of_catalogue.items() if name not in (*aside, *named)}
+    if not numbers:
+        raise BankError(f"{catalogue.where} has no column of features; name them with `features` (--features)")
+    lacking = [name for name in numbers if name not in of_batch]
     if lacking:
         raise BankError(
             f"{batch.where} has no numbers in the column {lacking[0]!r}, which the catalogue has; it has "
             f"{some_of(batch.measured)}: name the features that both have"
         )
-    assert catalogue.vectors is not None
-    assert batch.vectors is not None
-    own = catalogue.vectors.astype(np.float64)
-    items = batch.vectors.astype(np.float64)[:, [indices[name] for name in catalogue.measured]]
+    own = np.stack(list(numbers.values()), axis=1)
+    items = np.stack([of_batch[name] for name in numbers], axis=1)
     if missing is not None:
-        own, items = _filled(own, items, [f"the column {name!r}" for name in catalogue.measured], catalogue.where)
-    mean, spread = own.mean(0), own.std(0)
+        own, items = _filled(own, items, [f"the column {name!r}" for name in numbers], catalogue.where)
+    else:
+        _refuse_gaps(catalogue, list(numbers), own)
+        _refuse_gaps(batch, list(numbers), items)
+    mean = own.mean(0)
+    spread = own.std(0)
     spread[spread == 0] = 1
-    made_by = Provenance(backbone=f"the columns {some_of(catalogue.measured)}, each scaled")
+    made_by = Provenance(backbone=f"the columns {some_of(list(numbers))}, each scaled")
+    about: dict[str, Any] = {
+        "features": tuple(numbers),
+        "measured": tuple(numbers),
+        "not_measured": aside,
+        "provenance": made_by,
+    }
     return {
-        side: replace(table, vectors=((rows - mean) / spread).astype(np.float32), provenance=made_by)
+        side: replace(table, vectors=((rows - mean) / spread).astype(np.float32), **about)
         for side, table, rows in (("catalogue", catalogue, own), ("batch", batch, items))
     }
+
+
+def _not_features(catalogue: Table, batch: Table) -> dict[str, NotMeasured]:
+    """Return the columns of numbers that are no measurements, by both tables.
+
+    Running numbers are none if either table counts: the batch may be 1 … n where the catalogue has a few of many
+    numbers. So are numbers that are only a count together. Anything else must hold of both tables that have the column:
+    that all of three items were measured between 1900 and 2100 does not make them years.
+    """
+    columns = [_numbers(catalogue), _numbers(batch)]
+    found = dict[str, NotMeasured]()
+    for name in dict.fromkeys((*columns[0], *columns[1])):
+        there = [of_table[name] for of_table in columns if name in of_table]
+        tables = [table for table in (catalogue, batch) if name in (*table.measured, *table.not_measured)]
+        kinds = [table.not_measured.get(name) for table in tables]
+        counts = [one for one in kinds if one is not None and one.kind == COUNTED]
+        if counts:
+            found[name] = counts[0]
+        elif kinds[0] is not None and None not in kinds:
+            found[name] = kinds[0]
+        elif is_count(np.concatenate(there)):
+            found[name] = NotMeasured(COUNTED, there[0])
+    return found
+
+
+def _refuse_gaps(table: Table, names: Sequence[str], rows: Float[np.ndarray, "row dim"]) -> None:
+    """Refuse a missing number in a column that this table alone did not take for measurements."""
+    gaps = np.argwhere(np.isnan(rows))
+    if len(gaps):
+        row, column = gaps[0].tolist()
+        raise BankError(
+            f"{table.where}: {table.row_name(table.rows[row])} has no number in the column {names[column]!r}; fill it "
+            "in, name the features without it (--features), or use the mean of the examples (--missing mean)"
+        )
+
+
+def _numbers(table: Table) -> dict[str, Float[np.ndarray, "row"]]:
+    """Return all columns of numbers of a table of measurements, in double precision."""
+    assert table.vectors is not None
+    measured = {name: table.vectors[:, index].astype(np.float64) for index, name in enumerate(table.measured)}
+    return measured | {name: one.numbers for name, one in table.not_measured.items()}
 
 
 def filled(table: Table) -> Table:
@@ -128,22 +190,3 @@ def _filled(
         for gap, one in zip(gaps, (own, items), strict=True)
     ]
     return new[0], new[1]
-
-
-def _without(table: Table, named: Collection[str | None]) -> Table:
-    """Return a table in which the named columns are no measurements."""
-    assert table.vectors is not None
-    kept = [index for index, name in enumerate(table.measured) if name not in named]
-    columns = {
-        name: [int(v) if float(v).is_integer() else float(v) for v in table.vectors[:, index]]
-        for index, name in enumerate(table.measured)
-        if name in named
-    }
-    if not kept:
-        raise BankError(f"{table.where} has no column of features; name them with `features` (--features)")
-    return replace(
-        table,
-        vectors=table.vectors[:, kept],
-        measured=tuple(table.measured[index] for index in kept),
-        columns={**table.columns, **columns},
-    )

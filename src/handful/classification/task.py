@@ -193,7 +193,8 @@ def check(
         classifier = _method(method, {**known, **others})
     paths = {**inputs.paths, **paths_read(known, backbone=backbone)}
     beside = {*by, *columns_named(known), inputs.labels, id_column}
-    inputs = replace(inputs, **scaled(inputs.catalogue, inputs.batch, beside, inputs.reading.get("missing")))
+    missing, features = inputs.reading.get("missing"), inputs.reading.get("features")
+    inputs = replace(inputs, **scaled(inputs.catalogue, inputs.batch, beside, missing, features))
     batch = Batch.of(_rows_to_label(inputs), group_by=by, columns=columns_named(known), id_column=id_column)
     known = _by_catalogue(known, inputs, batch)
     table, examples = _examples(inputs.catalogue, inputs.labels)

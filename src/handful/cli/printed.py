@@ -48,6 +48,7 @@ def print_batch(found: Classified, files: Sequence[tuple[Path, str]]) -> None:
         written.add_row(_plain(str(place), "bold"), _plain(what, "dim"))
     show(
         _plain(found.how),
+        *([_plain(found.columns_summary)] if found.columns_summary else []),
         "",
         _plain(head, "bold"),
         *((table,) if table.row_count else ()),

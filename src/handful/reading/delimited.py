@@ -14,7 +14,7 @@ from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from importlib.util import find_spec
 from itertools import chain, islice
 from pathlib import Path
@@ -43,6 +43,7 @@ from handful.reading.header import (
     warn_of_title,
     with_point,
 )
+from handful.reading.measurements import with_measurements
 from handful.reading.table import Skipped, Table
 
 DELIMITERS = (",", ";", "\t")
@@ -98,15 +99,21 @@ def read_delimited(path: Path, asked: Asked) -> Table:
         refuse_equal_names(header, str(path))
         named = list(filter(None, header))
         chosen = [] if holds_items(named, asked) else dimension_columns(named, asked.features, str(path))
-        measured, comma = list[str](), delimiter != "," and any(map(is_clear_comma, chain(*below)))
+        measured = list[str]()
+        comma = delimiter != "," and any(map(is_clear_comma, chain(*below)))
         if not chosen and not holds_items(named, asked):
             cells = {name: [row[k] for row in below if k < len(row)] for k, name in enumerate(header) if name}
             measured = chosen_measurements(named, asked, lambda name: _has_numbers(cells[name], comma), str(path))
-        form = _Form(path, encoding, delimiter, header, chosen or measured, comma, line, asked.gaps)
+        form = _Form(path, encoding, delimiter, header, chosen, comma, line, asked.gaps)
         # Arrow takes names as they are written.
         simple = find_spec("pyarrow") and header == written and all(header[1:]) and line == 1 and not _is_wide(form)
-        table = (_read_by_arrow(form) if simple else None) or _read_by_row(form)
-        table = replace(table, measured=tuple(measured))
+        table = _read_by_arrow(form) if simple else None
+        # Rows are told from blank ones one by one.
+        if table is None or any(is_blank(cell) for name in measured for cell in table.values(name)):
+            table = _read_by_row(form)
+        # Measurements are read as text, which they stay beside the vectors.
+        values = {name: table.values(name) for name in measured}
+        table = with_measurements(replace(table, features=tuple(chosen)), values, partial(_number, comma), asked)
     except (csv.Error, UnicodeError) as error:
         raise BankError(
             f"{path} cannot be read as a table separated by commas, semicolons or tabs ({error}); write it again"
@@ -168,9 +175,14 @@ def _has_numbers(cells: Sequence[str], comma: bool) -> bool:
     """Whether cells are numbers, as far as they are not blank."""
     there = [cell for cell in cells if not is_blank(cell)]
     try:
-        return bool([finite(with_point(cell) if comma else cell) for cell in there])
+        return bool([_number(comma, cell) for cell in there])
     except ValueError:
         return False
+
+
+def _number(comma: bool, cell: str) -> float:
+    """Return the number of a cell, with a decimal comma or without; a `ValueError` if it is none."""
+    return finite(with_point(cell) if comma else cell)
 
 
 @contextmanager
@@ -294,7 +306,7 @@ def _numbers(row: Sequence[str], indices: Sequence[int], form: _Form) -> tuple[s
             numbers.append(np.nan)
             continue
         try:
-            numbers.append(finite(with_point(row[index]) if form.comma else row[index]))
+            numbers.append(_number(form.comma, row[index]))
         except ValueError:
             return not_a_number(row[index], form.header[index]), []
     return "", numbers

@@ -27,7 +27,8 @@ from handful.reading.header import (
     no_items,
     refuse_equal_names,
 )
-from handful.reading.table import Table, table_of_lists
+from handful.reading.lists import table_of_lists
+from handful.reading.table import Table
 from handful.shapes import Float
 
 WHERE = "the table in hand"
@@ -107,7 +108,8 @@ def _of_dataset(dataset: Any, asked: Asked) -> Table:
     if vectors is None:
         return replace(_of_columns({name: list(dataset[name]) for name in names}, asked), class_names=named)
     others = {name: list(dataset[name]) for name in names if name != column}
-    return Table(WHERE, len(vectors), vectors=vectors, columns=others, class_names=named)
+    assert column is not None
+    return Table(WHERE, len(vectors), vectors=vectors, columns=others, class_names=named, features=(column,))
 
 
 def _vectors_in(dataset: Any, column: str) -> Float[np.ndarray, "row dim"] | None:

@@ -10,7 +10,8 @@ from typing import Any
 from handful.errors import BankError
 from handful.machine.untrusted import Budget, opened_bytes, parse_json
 from handful.reading.header import Asked
-from handful.reading.table import Skipped, Table, table_of_lists
+from handful.reading.lists import table_of_lists
+from handful.reading.table import Skipped, Table
 
 
 def read_json_lines(path: Path, asked: Asked) -> Table:

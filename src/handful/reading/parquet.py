@@ -33,7 +33,8 @@ from handful.reading.header import (
     find_column,
     no_items,
 )
-from handful.reading.table import Table
+from handful.reading.measurements import not_measured
+from handful.reading.table import NotMeasured, Table
 from handful.shapes import Float
 
 ENDINGS, PARQUET = (".parquet", ".pq"), "Parquet"
@@ -59,7 +60,15 @@ def read_parquet(path: Path, asked: Asked) -> Table:
         schema = _schema(files)
         ours = _metadata(schema, METADATA_KEY)
         vectors = _vector_columns(pa, schema, asked, where)
-        columns = _Columns(files, schema, vectors, _partitions(path, files), where)
+        numbers = measured = _measured(pa, schema, asked, where)
+        columns = _Columns(files, schema, vectors, _partitions(path, files), where, kept=numbers)
+        aside = dict[str, NotMeasured]()
+        if numbers and not asked.features:
+            aside = not_measured({name: columns[name].to_numpy().astype(np.float64) for name in numbers})
+            others = [name for name in schema.names if name not in aside]
+            vectors = measured = chosen_measurements(others, asked, lambda name: name in numbers, where)
+            if not measured:
+                raise no_items(schema.names, where)
         matrix, lost = _matrix(pa, columns.tables, vectors, where, gaps=asked.gaps) if vectors else (None, {})
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise unreadable(where, PARQUET, error) from error
@@ -79,8 +88,8 @@ def read_parquet(path: Path, asked: Asked) -> Table:
             matrix = None if matrix is None else matrix.astype(ours["dtype"], copy=False)
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise damaged_notes(where, error) from error
-    measured = tuple(_measured(pa, schema, asked, where))
-    return Table(where, columns.n_rows, vectors=matrix, columns=columns, measured=measured, **about).without(lost)
+    about |= {"features": tuple(vectors), "measured": tuple(measured), "not_measured": aside}
+    return Table(where, columns.n_rows, vectors=matrix, columns=columns, **about).without(lost)
 
 
 def parquet_files(path: Path) -> list[Path]:
@@ -122,11 +131,13 @@ class _Columns(Mapping[str, Any]):
         vectors: Sequence[str],
         partitions: Mapping[str, Sequence[Any]],
         where: str,
+        kept: Sequence[str] = (),
     ) -> None:
+        """Open the files; of the columns of the vectors, those in `kept` are columns too."""
         pa, parquet = import_pyarrow()
         # Text is read as a dictionary, so that a long text that occurs in every row is held once.
         texts = {field.name for field in schema if _is_text(pa, field.type)}
-        beside = {*vectors, *partitions}
+        beside = {*vectors} - {*kept} | {*partitions}
         self._names = dict.fromkeys(name for name in schema.names if name not in beside)
         self._partitions, self._files, self._where = partitions, files, where
         self._read: dict[str, Any] = {}
@@ -242,7 +253,9 @@ def _measured(pa: Any, schema: Any, asked: Asked, where: str) -> list[str]:
     """Return the columns of measurements, if there are no other vectors."""
     numbers = [field.name for field in schema if is_number(pa, field.type)]
     lists = any(_is_list(pa, field.type) and is_number(pa, field.type.value_type) for field in schema)
-    if asked.text or asked.features in schema.names or (asked.features is None and lists):
+    if asked.features in schema.names:
+        return [name for name in numbers if name == asked.features]
+    if asked.text or (asked.features is None and lists):
         return []
     if dimension_columns(numbers, asked.features, where):
         return []

@@ -101,7 +101,7 @@ def read(
     features : str, optional
         Column or key of the vectors, if it cannot be detected; for one column per dimension, the prefix of their names.
         Names of columns with commas between them, `height,width`, are measurements; so are all columns of numbers of a
-        table that has nothing else.
+        table that has nothing else, without running numbers, years and dates.
     text : str, optional
         Column of the texts, by default `text`. If it is given, the table is read as texts even if it has vectors,
         unless `features` is given too.

@@ -30,7 +30,8 @@ from handful.reading.header import (
     refuse_equal_names,
     warn_of_title,
 )
-from handful.reading.table import Table, table_of_lists
+from handful.reading.lists import table_of_lists
+from handful.reading.table import Table
 
 # Sheets that are looked at for a table, if the first has none.
 MOST_SHEETS = 10

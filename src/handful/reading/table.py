@@ -5,7 +5,6 @@ Which column has the labels, groups, names or texts is chosen afterwards, by `fi
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -22,18 +21,10 @@ from handful.machine.untrusted import printable
 from handful.reading.class_names import NO_LABEL
 from handful.reading.contents import FolderFiles, ZipFiles, pick
 from handful.reading.header import (
-    FEATURE_NAMES,
     ITEM_NAMES,
     LABEL_NAMES,
-    Asked,
-    chosen_measurements,
-    dimension_columns,
     find_column,
-    holds_items,
-    is_clear_comma,
     no_rows,
-    not_a_number,
-    with_point,
 )
 from handful.shapes import Float
 
@@ -212,6 +203,22 @@ def _type_of(column: Any) -> Any:
     return pa.string() if pa.types.is_null(found) else found
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class NotMeasured:
+    """A column of numbers that are no measurements.
+
+    Attributes
+    ----------
+    kind : str
+        What they are: running numbers, numbers of items, years or dates.
+    numbers : Float[ndarray, "row"]
+        The numbers in double precision; NaN where there is none.
+    """
+
+    kind: str
+    numbers: Float[np.ndarray, "row"]
+
+
 # A table is refused if more of its rows are unreadable, unless it is only one.
 MOST_UNREADABLE = 0.05
 
@@ -254,9 +261,13 @@ class Table:
         Position of each row in the file; None means that every row could be read.
     lines : callable or None
         Returns the line in the file of each position, where a file has lines.
+    features : tuple of str
+        The columns that the vectors were made of, where they have names.
     measured : tuple of str
-        The columns that the vectors were made of, if each is a measurement with a name of its own. They have different
-        units, so `classify` scales each of them by the examples.
+        The same columns, if each is a measurement with a name of its own. They have different units, so `classify`
+        scales each of them by the examples. They are among `columns` too.
+    not_measured : mapping of str to NotMeasured
+        Columns of numbers beside them that were left out of the vectors: running numbers, years, dates.
 
     Examples
     --------
@@ -284,7 +295,9 @@ class Table:
     splits: Mapping[str, Sequence[int]] | None = None
     positions: Sequence[int] | None = None
     lines: Callable[[], Sequence[int]] | None = None
+    features: tuple[str, ...] = ()
     measured: tuple[str, ...] = ()
+    not_measured: Mapping[str, NotMeasured] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         parts = [repr(self.where), f"{self.n_rows:,} rows"]
@@ -355,6 +368,10 @@ class Table:
             classes=None if self.classes is None else [self.classes[row] for row in rows],
             positions=[self.rows[row] for row in rows],
             bank=None,
+            not_measured={
+                name: replace(one, numbers=one.numbers[np.asarray(rows, dtype=np.int64)])
+                for name, one in self.not_measured.items()
+            },
         )
 
     def values(self, column: str) -> list[Any]:
@@ -393,74 +410,3 @@ class Table:
 
 def _length(column: Any) -> int:
     return -1 if isinstance(column, np.ndarray) and column.ndim != 1 else len(column)
-
-
-def table_of_lists(columns: Mapping[str, list[Any]], asked: Asked, where: str, **about: Any) -> Table:
-    """Make a table from columns of plain values; the vectors are a column of lists, or one column per dimension."""
-    n_rows = len(next(iter(columns.values()), ()))
-    if not n_rows:
-        raise no_rows(where)
-    if any(is_clear_comma(value) for values in columns.values() for value in values):
-        columns = {name: _with_points(values) for name, values in columns.items()}
-    chosen, measured = list[str](), list[str]()
-    if not holds_items(list(columns), asked):
-        chosen = _vector_columns(columns, asked.features, where)
-    if not chosen and not holds_items(list(columns), asked):
-        chosen = measured = chosen_measurements(list(columns), asked, lambda name: _has_numbers(columns[name]), where)
-    beside = set(chosen)
-    others = {name: column for name, column in columns.items() if name not in beside}
-    table = Table(where, n_rows, columns=others, **about)
-    if not chosen:
-        return table
-    rows = columns[chosen[0]]
-    if len(chosen) > 1 or not any(isinstance(value, list) for value in rows):
-        rows = [list(row) for row in zip(*(columns[name] for name in chosen), strict=True)]
-    reasons = {row: _no_vector(v, chosen) for row, v in enumerate(rows) if not _is_vector(v, asked.gaps)}
-    kept = [vector for row, vector in enumerate(rows) if row not in reasons]
-    if asked.gaps:
-        kept = [[np.nan if _is_gap(value) else value for value in vector] for vector in kept]
-    if not kept:
-        return table.without(reasons).checked(skip_bad=True)
-    if len({len(vector) for vector in kept}) > 1:
-        raise BankError(f"{where}: vectors of column {chosen[0]!r} have different lengths; all must be equally long")
-    with np.errstate(over="ignore"):  # values that are not finite are refused where they are used
-        return replace(table.without(reasons), vectors=np.array(kept, np.float32), measured=tuple(measured))
-
-
-def _with_points(values: list[Any]) -> list[Any]:
-    """Return a column of numbers with decimal commas as numbers; any other column stays as it is."""
-    try:
-        numbers = [float(with_point(value)) if isinstance(value, str) and value else value for value in values]
-    except ValueError:
-        return values
-    return numbers if any(map(is_clear_comma, values)) else values
-
-
-def _is_gap(value: Any) -> bool:
-    return value is None or value == ""
-
-
-def _has_numbers(values: Sequence[Any]) -> bool:
-    there = [value for value in values if not _is_gap(value)]
-    return bool(there) and all(map(_is_number, there))
-
-
-def _vector_columns(columns: Mapping[str, list[Any]], asked: str | None, where: str) -> list[str]:
-    likely = (asked,) if asked else FEATURE_NAMES
-    lists = [name for name in columns if name in likely and any(isinstance(value, list) for value in columns[name])]
-    return lists[:1] or dimension_columns(list(columns), asked, where)
-
-
-def _no_vector(values: Any, columns: Sequence[str]) -> str:
-    if isinstance(values, list) and len(values) == len(columns):
-        return next(not_a_number(v, name) for v, name in zip(values, columns, strict=True) if not _is_number(v))
-    return f"it must have numbers in {some_of(columns)}"
-
-
-def _is_number(value: Any) -> bool:
-    return type(value) in (int, float) and math.isfinite(value)
-
-
-def _is_vector(values: Any, gaps: bool) -> bool:
-    there = [v for v in values if not (gaps and _is_gap(v))] if isinstance(values, list) else []
-    return bool(there) and all(map(_is_number, there))
