@@ -270,12 +270,8 @@ def test_the_list_of_decisions_says_which_numbers_were_withdrawn():
     assert {int(number) for number in re.findall(r"\d+", said[1])} == missing
 
 
-def test_counts_are_within_their_limits(tmp_path):
+def test_long_functions_are_counted_beside_those_of_the_command_line(tmp_path):
     count = importlib.import_module("count")
-    assert count.exceeded() == [], "python tools/count.py --functions"
-    for name, n in {"one.md": 901, "two.md": 900, "../understand/three.md": 49_000, "../api/four.md": 9}.items():
-        (tmp_path / "docs" / "do" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "docs" / "do" / name).write_text("word " * n)
     body = "\n    ".join(["pass"] * 60)
     parameters = [f"x{n}" for n in range(9)]
     functions = f"def good({', '.join(parameters)}):\n    pass\n\n\ndef long():\n    'Say it.'\n    {body}\n\n\n"
@@ -284,8 +280,6 @@ def test_counts_are_within_their_limits(tmp_path):
     (tmp_path / "src" / "some.py").write_text(
         f"{functions}def wide({', '.join(['self', *parameters, '*more'])}): ...\n"
     )
-    said = ["docs/do/one.md: 901 words, 900 allowed", "50,801 words of the documentation, 50,000 allowed"]
-    assert count.exceeded(tmp_path) == said
     assert list(count.long_functions(tmp_path / "src")) == [
         "some.py long: 61 lines, 0 parameters",
         "some.py wide: 1 lines, 10 parameters",
