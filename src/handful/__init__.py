@@ -8,11 +8,13 @@ if TYPE_CHECKING:
     from handful.classification import classify
     from handful.estimators import BatchClassifier, TopScores, infer_scores
     from handful.reading import read, read_bank
+    from handful.session import Session
 
 __all__ = [
     "BatchClassifier",
     "FeatureBank",
     "Provenance",
+    "Session",
     "TopScores",
     "classify",
     "infer_scores",
@@ -28,6 +30,7 @@ _HOMES = {
     "classification": ("classify",),
     "estimators": ("BatchClassifier", "TopScores", "infer_scores"),
     "reading": ("read", "read_bank"),
+    "session": ("Session",),
 }
 _HOME = {name: f"handful.{home}" for home, names in _HOMES.items() for name in names}
 # Modules that are there after `import handful` alone.

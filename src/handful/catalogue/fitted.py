@@ -268,12 +268,12 @@ class Catalogue:
         vars(same).update({name: vars(self)[name] for name in ("head", "unknown_model") if name in vars(self)})
         return same
 
-    def updated_from(self, before: Catalogue, *, keep_unknown: bool = False) -> Catalogue:
+    def updated_from(self, before: Catalogue, *, for_a_batch: bool = False) -> Catalogue:
         """Return the same catalogue with a head fitted from that of the catalogue before examples were added.
 
         Only classes with new examples are trained (`handful.engine.head.update_head`), a small part of the work. Where
-        much has changed, or the head is not of that kind, all of it is fitted. With `keep_unknown`, what was learned
-        about items of no class stays.
+        much has changed, or the head is not of that kind, all of it is fitted. If the examples are answers about items
+        of a batch, `for_a_batch`, what was learned about items of no class stays, and nobody waits for a whole fit.
         """
         n_known, whole = len(before.examples.labels), len(self.examples.labels) == int(self.shots.sum(dtype=np.float64))
         same = np.array_equal(self.examples.positions[:n_known], before.examples.positions)
@@ -281,10 +281,19 @@ class Catalogue:
             return self
         points, codes = self.labelled_points
         classes = places_of(before.classes, self.classes)
-        head = update_head(before.head, classes, points, codes, self.n_classes, n_known, self._square_norm)
+        head = update_head(
+            before.head,
+            classes,
+            points,
+            codes,
+            self.n_classes,
+            n_known,
+            self._square_norm,
+            however_many=for_a_batch,
+        )
         if head is None:
             return self
-        return self.with_fitted(head, before.unknown_model if keep_unknown else fit_unknown_model(head, points, codes))
+        return self.with_fitted(head, before.unknown_model if for_a_batch else fit_unknown_model(head, points, codes))
 
     @cached_property
     def content_hash(self) -> str:

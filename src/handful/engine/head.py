@@ -226,7 +226,15 @@ def _reported(train: Train, report: Callable[[int], None]) -> Train:
 
 @one_thread()
 def update_head(
-    before: LinearHead, classes: Ints, points: Floats, codes: Ints, n_classes: int, n_known: int, square_norm: float
+    before: LinearHead,
+    classes: Ints,
+    points: Floats,
+    codes: Ints,
+    n_classes: int,
+    n_known: int,
+    square_norm: float,
+    *,
+    however_many: bool = False,
 ) -> LinearHead | None:
     """Fit a head to more examples from the head without them: only W and b of the classes with new examples change.
 
@@ -244,9 +252,12 @@ def update_head(
         Examples that `before` was fitted to.
     square_norm
         As in `fit_head`.
+    however_many
+        Whether this is done however many examples are new.
     """
     some = np.unique(codes[n_known:])
-    if 4 * (len(points) - before.n_fitted) > before.n_fitted or 4 * len(some) > n_classes:
+    much = 4 * (len(points) - before.n_fitted) > before.n_fitted or 4 * len(some) > n_classes
+    if much and not however_many:
         return None
     t, length, dim = before.temperature, math.sqrt(square_norm or 1.0), points.shape[1]
     number = np.full(n_classes, -1)

@@ -83,25 +83,33 @@ def questions_about(
     wrong[list(answered)] = 0
     known = np.array(sorted(answered), np.intp)
     kept = np.union1d(np.argsort(-wrong, kind="stable")[:MOST_COMPARED], known)
-    directions = points.astype(np.float64)
-    directions /= np.maximum(np.linalg.norm(directions, axis=1, keepdims=True), 1e-12)
-    same_class = _same_class(directions, q, kept)
+    same = _same_class(_directions(points), q, kept)
     errors, askable = wrong[kept], ~np.isin(kept, known)
-    covered = same_class[~askable].max(0, initial=0.0)
+    covered = same[~askable].max(0, initial=0.0)
     # A gain only falls as more is asked, so an old one is a bound: most items need not be looked at again.
-    bounds = np.where(askable, same_class @ errors, -1.0)
+    bounds = np.where(askable, same @ errors, -1.0)
     questions: list[Question] = []
     while len(questions) < min(n, int(askable.sum())):
         best = int(bounds.argmax())
-        gain = float(np.maximum(same_class[best] - covered, 0) @ errors)
+        gain = float(np.maximum(same[best] - covered, 0) @ errors)
         bounds[best] = gain
         if gain < bounds.max():
             continue
-        others = int((same_class[best] >= 0.5).sum()) - 1
+        others = int((same[best] >= 0.5).sum()) - 1
         questions.append(Question(int(kept[best]), gain, others))
-        covered = np.maximum(covered, same_class[best])
+        covered = np.maximum(covered, same[best])
         bounds[best] = -1
     return questions
+
+
+def same_class(points: Floats, probabilities: Floats) -> Floats:
+    """`r_nm` of all items: the chance that two have the same class."""
+    return _same_class(_directions(points), probabilities.astype(np.float64), np.arange(len(points)))
+
+
+def _directions(points: Floats) -> Floats:
+    directions = points.astype(np.float64)
+    return np.asarray(directions / np.maximum(np.linalg.norm(directions, axis=1, keepdims=True), 1e-12))
 
 
 def _same_class(directions: Floats, q: Floats, kept: npt.NDArray[np.intp]) -> Floats:

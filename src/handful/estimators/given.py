@@ -70,7 +70,7 @@ def with_given(
         if wrong is not None:
             row = next(row for row, label in zip(rows, labels.tolist(), strict=True) if label == wrong)
             raise no_such_class(f"row {row}", wrong, [*catalogue.classes.tolist(), *announced])
-    more = catalogue.with_examples(features[rows], labels).updated_from(catalogue, keep_unknown=True)
+    more = catalogue.with_examples(features[rows], labels).updated_from(catalogue, for_a_batch=True)
     codes[rows] = places_of(labels, more.classes)
     return more, features, codes
 

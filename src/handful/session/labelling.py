@@ -1,0 +1,118 @@
+"""Label a batch in memory with everything that was said about it; items unfit to be labelled are left out."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from handful.catalogue.files import is_catalogue
+from handful.errors import OptionError
+from handful.estimators import Answer, BatchClassifier, Known
+from handful.estimators.batches import Batches
+from handful.estimators.containers import frame_of
+from handful.estimators.context import BatchContexts, checked
+from handful.estimators.given import new_class_names
+from handful.estimators.items import CatalogueItems
+from handful.session.steps import Said
+from handful.shapes import Int
+
+
+class Labeller(Protocol):
+    """What labels the batch: the whole of it, in the order of its rows."""
+
+    def __call__(self, said: Said) -> Answer:
+        """Label the batch with `said.given`; `said.named` are its new classes, `said.discarded` is left out."""
+
+
+def classifier_of(catalogue: Any) -> BatchClassifier:
+    """Return a fitted classifier from one, from the path of a catalogue, or from (examples, labels)."""
+    if isinstance(catalogue, BatchClassifier):
+        return catalogue
+    if isinstance(catalogue, tuple) and len(catalogue) == 2:
+        return BatchClassifier().fit(*catalogue)
+    if is_catalogue(catalogue):
+        return BatchClassifier.load(catalogue)
+    if isinstance(catalogue, (str, os.PathLike)):
+        raise OptionError(
+            f"a session needs a catalogue file (.handful or .safetensors), got {os.fspath(catalogue)!r}; make one with "
+            "handful catalogue build, or give (examples, labels)"
+        )
+    raise OptionError(
+        "a session needs a fitted BatchClassifier, the path of a catalogue file, or a pair (examples, labels), got "
+        f"{type(catalogue).__name__}"
+    )
+
+
+class MemoryLabeller:
+    """Labels rows in memory.
+
+    Parameters
+    ----------
+    classifier : BatchClassifier
+        The fitted classifier.
+    X : [row, feature]
+        The items.
+    groups : [row], [row, column] or None
+        As in `BatchClassifier.infer`.
+    known : Known
+        What is known about the batch, as in `infer`. Labels that are given there are what was said first.
+    """
+
+    def __init__(self, classifier: BatchClassifier, X: Any, groups: Any, known: Known) -> None:
+        items = classifier._items(X, {})
+        self.catalogue = items.catalogue
+        self.features = items.features
+        self.groups = groups
+        self.frame_of = frame_of(X)
+        self.known = checked(known)
+        self.said = Said(dict(self.known.pop("given", None) or {}), new_classes=self._new_classes())
+
+    def _new_classes(self) -> tuple[Any, ...]:
+        return tuple(new_class_names(self.known.pop("new_classes", None)))
+
+    def __call__(self, said: Said) -> Answer:
+        """Label the batch; discarded items have no label, and no part in the labels of others."""
+        known = Known(**{**self.known, "given": said.given})
+        if said.named:
+            known["new_classes"] = said.named
+        items = CatalogueItems.of(self.catalogue, self.features, known)
+        contexts = BatchContexts(known, items.classes, len(items), self.groups, items.given)
+        if not said.discarded:
+            return Batches(items, contexts).answer(self.frame_of)
+        kept = np.array([item for item in range(len(items)) if item not in said.discarded], np.int64)
+        if len(kept) == 0:
+            raise OptionError("every item was discarded; at least one must be left to label")
+        some = contexts.of(kept.tolist(), range(len(items.classes)))
+        found = Batches(items.rows(kept), some).answer()
+        return replace(_among_all(found, kept, len(items)), items=items, frame_of=self.frame_of)
+
+
+def _among_all(found: Answer, kept: Int[np.ndarray, "some"], n_items: int) -> Answer:
+    """Return an answer about all items from one about some: the others are none of the classes, for certain."""
+    left_out = np.ones(n_items, dtype=bool)
+    left_out[kept] = False
+    # Rows of items that were left out are copies of the first one until they are overwritten.
+    row = np.zeros(n_items, np.int64)
+    row[kept] = np.arange(len(kept))
+    unknown = found.unknown[row]
+    unknown[left_out] = 1.0
+    certainties = found.certainties[row]
+    certainties[left_out] = 0.0
+    group_of = None if found.group_of is None else found.group_of[row]
+    proposals = found.proposals
+    if found.groups is None:
+        proposals = tuple(replace(proposal, items=kept[proposal.items]) for proposal in proposals)
+    return replace(
+        found,
+        codes=found.codes[row],
+        certainties=certainties,
+        table=None if found.table is None else found.table[row],
+        unknown=unknown,
+        rejected=found.rejected[row] | left_out,
+        proposals=proposals,
+        group_of=group_of,
+        coarse=None if found.coarse is None else found.coarse.rows(row),
+    )

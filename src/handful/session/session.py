@@ -1,0 +1,424 @@
+"""Session: a batch and a person; it asks, takes answers, labels the batch again, and says when enough was said."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self, Unpack
+
+import numpy as np
+
+from handful.arguments import takes, whole
+from handful.errors import LabelError, OptionError
+from handful.estimators import Answer, Known
+from handful.estimators.given import no_such_class
+from handful.estimators.items import CatalogueItems
+from handful.reading.class_names import is_missing, plain_label
+from handful.session.labelling import Labeller, MemoryLabeller, classifier_of
+from handful.session.requests import SHEET_SIZE, Request, Sheet, next_request, sheets_of
+from handful.session.steps import STEP_KINDS, Said, Step
+from handful.session.stopping import MOST_OF_A_SHEET, SURE_TO_STOP, Calibration, Estimate, Evidence, Posterior
+from handful.shapes import Bool, Float
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """A session after some steps: what was said, the labels that follow, and what the answers were evidence of."""
+
+    session: Session
+    steps: tuple[Step, ...]
+    said: Said
+    answer: Answer
+    evidence: tuple[Evidence, ...]
+    exceptions: frozenset[int] = frozenset()  # left out of a sheet that was accepted: counted as wrong already
+
+    @cached_property
+    def risk(self) -> Float[np.ndarray, "item"]:
+        """The chance that each label is wrong, by what is shown."""
+        answer = self.answer
+        risk = np.where(answer.rejected, 1 - np.nan_to_num(answer.unknown, nan=1.0), 1 - answer.certainty)
+        risk[sorted(self.exceptions)] = 1.0
+        return np.asarray(risk)
+
+    @cached_property
+    def posterior(self) -> Posterior:
+        """How far shown risks can be trusted."""
+        return Posterior(self.session.first_calibration, self.evidence)
+
+    @cached_property
+    def wrong(self) -> Float[np.ndarray, "item"]:
+        """The chance that each label is wrong, by what answers taught about risks; 0 if a person gave it."""
+        wrong = self.posterior.wrong(self.risk)
+        wrong[sorted({*self.said.given, *self.said.discarded})] = 0
+        return wrong
+
+    @cached_property
+    def open(self) -> Bool[np.ndarray, "item"]:
+        """Items whose label no person gave."""
+        is_open = np.ones(len(self.risk), dtype=bool)
+        is_open[sorted({*self.said.given, *self.said.discarded})] = False
+        return is_open
+
+    @property
+    def n_labels(self) -> int:
+        """Items that are to have a label."""
+        return len(self.risk) - len(self.said.discarded)
+
+    @cached_property
+    def request(self) -> Request | None:
+        """What to look at next."""
+        return next_request(self.answer, self.said, self.wrong, self.session.points, self.sheets)
+
+    @cached_property
+    def sheets(self) -> list[Sheet]:
+        """All items that nobody has seen, in the order in which sheets of them would be shown."""
+        unseen = np.ones(len(self.risk), dtype=bool)
+        unseen[sorted(self.said.seen)] = False
+        return sheets_of(self.answer, unseen, self.wrong, self.session.sheet_size)
+
+    def may_stop(self, is_open: Bool[np.ndarray, "item"]) -> bool:
+        """Whether few enough labels are wrong, if no person gives those of these items."""
+        return self.posterior.may_stop(self.risk[is_open], self.n_labels, self.session.sure)
+
+    def labelled(self, item: int) -> Any:
+        """Return the label of an item; None for none of the classes."""
+        if self.answer.rejected[item]:
+            return None
+        return self.answer.classes[self.answer.codes[item, 0]]
+
+    def after(self, step: Step) -> State:
+        """Label the batch again with one more step; an error leaves everything as it was."""
+        said = self.said.after(step)
+        answer = self.session.labeller(said)
+        more, exceptions = self._evidence(step) if step.kind == "answer" else ((), frozenset())
+        steps = (*self.steps, step)
+        exceptions = (self.exceptions | exceptions) - frozenset(step.items)
+        return State(self.session, steps, said, answer, (*self.evidence, *more), exceptions)
+
+    def _evidence(self, step: Step) -> tuple[tuple[Evidence, ...], frozenset[int]]:
+        """Compare an answer with the labels before it; return also the items that it left out of a sheet."""
+        left_out = frozenset[int]()
+        asked = self.request
+        if asked is not None and asked.is_sheet and step.label == asked.label and set(step.items) < set(asked.items):
+            left_out = frozenset(asked.items) - frozenset(step.items)
+        fresh = [item for item in step.items if self.open[item] and item not in self.exceptions]
+        weight = min(1.0, MOST_OF_A_SHEET / len(fresh)) if fresh else 1.0
+        found = [Evidence(float(self.risk[item]), self.labelled(item) != step.label, weight) for item in fresh]
+        found += [Evidence(float(self.risk[item]), True) for item in sorted(left_out)]
+        return tuple(found), left_out
+
+
+class Session:
+    """A batch under review, without a page: it asks, takes answers, and says when a person may stop.
+
+    Every answer teaches: the whole batch is labelled again with it. And every answer is evidence about how far the
+    certainties of the other labels can be trusted. The state depends on the list of answers (`steps`) and on nothing
+    else, so the same answers always lead to the same labels.
+
+    Parameters
+    ----------
+    X : [row, feature]
+        The batch, as in `BatchClassifier.infer`.
+    catalogue : BatchClassifier, path-like or (examples, labels)
+        A fitted classifier, the file of a catalogue, or labelled examples.
+    groups : [row], [row, column] or None
+        As in `infer`: every group is labelled as a separate batch.
+    sheet_size : int
+        Items that are shown at once; 24 suit photographs, 12 sentences.
+    sure : float
+        The chance that at most 5 % of all labels are wrong when a person may stop.
+    calibration : Calibration or None
+        What earlier batches taught, `session.calibration` after the last of them; by default what the catalogue keeps.
+    prior, candidates, given, new_classes, sequence, pool, order, coarse, expect_unknown : object
+        What is known about the batch in advance, see `Known`.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> places = rng.normal(size=(20, 16))
+    >>> names = np.array(["fox", "owl", "elk", *(f"bird {k}" for k in range(17))])
+    >>> examples = places[1:] + 0.8 * rng.normal(size=(19, 16))
+    >>> truth = names[[0] * 9 + [1] * 10 + [2] * 9]
+    >>> batch = places[[0] * 9 + [1] * 10 + [2] * 9] + 0.8 * rng.normal(size=(28, 16))
+    >>> session = Session(batch, (examples, names[1:]))
+    >>> print(session.ask())
+    What is item 2? bird 14, bird 6, bird 11, another class, or none of these?
+    >>> session.answer(2, "fox", new=True).n_decisions
+    1
+
+    A person looks at all requests, until everything has been seen:
+
+    >>> while (request := session.ask()) is not None:
+    ...     items = np.array(request.items)
+    ...     right = truth[items] == request.label
+    ...     if right.any():
+    ...         _ = session.answer(items[right], request.label)
+    ...     for item in items[~right]:
+    ...         _ = session.answer(item, truth[item])
+    >>> session.is_done, session.n_decisions < 12, bool((session.result.labels == truth).all())
+    (True, True, True)
+    """
+
+    @takes(Known)
+    def __init__(
+        self,
+        X: Any,
+        catalogue: Any,
+        *,
+        groups: Any = None,
+        sheet_size: int = SHEET_SIZE,
+        sure: float = SURE_TO_STOP,
+        calibration: Calibration | None = None,
+        **known: Unpack[Known],
+    ) -> None:
+        labeller = MemoryLabeller(classifier_of(catalogue), X, groups, known)
+        self._begin(labeller, labeller.said, sheet_size, sure, calibration)
+
+    @classmethod
+    def of(
+        cls,
+        labeller: Labeller,
+        *,
+        said: Said | None = None,
+        sheet_size: int = SHEET_SIZE,
+        sure: float = SURE_TO_STOP,
+        calibration: Calibration | None = None,
+    ) -> Self:
+        """Begin a session about a batch that something else labels, for instance files.
+
+        Parameters
+        ----------
+        labeller : callable
+            Returns the `Answer` about the whole batch with everything that was `Said`.
+        said : Said or None
+            What was said before the session; it cannot be undone.
+        sheet_size, sure, calibration : object
+            As in `Session`.
+
+        Returns
+        -------
+        Session
+            The session.
+        """
+        session = cls.__new__(cls)
+        session._begin(labeller, Said() if said is None else said, sheet_size, sure, calibration)
+        return session
+
+    def _begin(
+        self, labeller: Labeller, said: Said, sheet_size: int, sure: float, calibration: Calibration | None
+    ) -> None:
+        if not 0 < sure < 1:
+            raise OptionError(f"sure must be a chance between 0 and 1, got {sure!r}")
+        self.sheet_size = whole("sheet_size", sheet_size, least=1, error=OptionError)
+        self.sure = float(sure)
+        self.labeller = labeller
+        self.first_calibration = Calibration() if calibration is None else calibration
+        first = labeller(said)
+        self.points = _points_of(first)
+        self.classes = first.classes
+        self._states = [State(self, (), said, first, ())]
+
+    def __repr__(self) -> str:
+        seen = f"{int(self.seen.sum()):,} of {len(self.seen):,} items seen in {self.n_decisions:,} decisions"
+        return f"Session({seen}, {self.expected_right.value:.0%} expected to be right)"
+
+    # -- what a person does -------------------------------------------------------------------------------------------
+
+    def ask(self) -> Request | None:
+        """Return what to look at next, and why.
+
+        Returns
+        -------
+        Request or None
+            One item, or a sheet of items with one label; None when everything has been seen.
+        """
+        return self._state.request
+
+    def answer(self, items: Any, label: Any, *, new: bool = False) -> Self:
+        """Say what items are, and label the batch again.
+
+        Parameters
+        ----------
+        items : int or list of int
+            Positions; several items are one decision.
+        label : label or None
+            Their class; None if they belong to none of the classes.
+        new : bool
+            Whether the catalogue does not have the class yet; without it, such a name is refused, with the nearest one.
+
+        Returns
+        -------
+        Session
+            The session itself.
+        """
+        named = None if label is None else self._checked(label, new)
+        return self.take(Step("answer", self._items(items), named, new and named not in self._known))
+
+    def skip(self, items: Any) -> Self:
+        """Leave items open: they were seen, and count as neither right nor wrong; an earlier answer is taken back.
+
+        Parameters
+        ----------
+        items : int or list of int
+            Positions.
+
+        Returns
+        -------
+        Session
+            The session itself.
+        """
+        return self.take(Step("skip", self._items(items)))
+
+    def discard(self, items: Any) -> Self:
+        """Leave items that are unfit to be labelled out of everything; they have no label.
+
+        Parameters
+        ----------
+        items : int or list of int
+            Positions.
+
+        Returns
+        -------
+        Session
+            The session itself.
+        """
+        return self.take(Step("discard", self._items(items)))
+
+    def undo(self) -> Self:
+        """Take the last step back.
+
+        Returns
+        -------
+        Session
+            The session itself.
+        """
+        if len(self._states) == 1:
+            raise OptionError("there is nothing to undo")
+        self._states.pop()
+        return self
+
+    def take(self, step: Step) -> Self:
+        """Take one step, for instance of `steps` of an earlier session; if it is refused, nothing has changed.
+
+        Parameters
+        ----------
+        step : Step
+            The step.
+
+        Returns
+        -------
+        Session
+            The session itself.
+        """
+        if step.kind not in STEP_KINDS:
+            raise OptionError(f"there is no step {step.kind!r}; it must be one of {', '.join(sorted(STEP_KINDS))}")
+        self._states.append(self._state.after(step))
+        return self
+
+    # -- what follows -------------------------------------------------------------------------------------------------
+
+    @property
+    def result(self) -> Answer:
+        """The labels of the whole batch, with everything said so far."""
+        return self._state.answer
+
+    @property
+    def expected_right(self) -> Estimate:
+        """Share of all labels that are right, with a 90 % interval; labels of a person count as right."""
+        state = self._state
+        return state.posterior.right(state.risk[state.open], state.n_labels)
+
+    @property
+    def may_stop(self) -> bool:
+        """Whether at most 5 % of all labels are wrong, with a chance of at least `sure`."""
+        return self._state.may_stop(self._state.open)
+
+    @property
+    def answers_left(self) -> int:
+        """About how many more decisions until `may_stop`, if labels and certainties stay what they are."""
+        state = self._state
+        is_open = state.open.copy()
+        needed = 0.0
+        for sheet in state.sheets:
+            if state.may_stop(is_open):
+                break
+            needed += sheet.cost
+            is_open[sheet.items] = False
+        return math.ceil(needed)
+
+    @property
+    def n_decisions(self) -> int:
+        """Decisions so far: a sheet is one, each of its exceptions one more."""
+        return len(self.steps)
+
+    @property
+    def seen(self) -> Bool[np.ndarray, "item"]:
+        """Items that a person looked at."""
+        seen = np.zeros(len(self._state.risk), dtype=bool)
+        seen[sorted(self._state.said.seen)] = True
+        return seen
+
+    @property
+    def is_done(self) -> bool:
+        """Whether everything has been seen."""
+        return bool(self.seen.all())
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """What was said, in order; another session about the same batch that takes these steps is equal."""
+        return self._state.steps
+
+    @property
+    def said(self) -> Said:
+        """What was said last about each item."""
+        return self._state.said
+
+    @property
+    def calibration(self) -> Calibration:
+        """What the answers taught about shown certainties, for the next batch of this catalogue."""
+        return self.first_calibration.after(self._state.evidence)
+
+    @property
+    def _state(self) -> State:
+        return self._states[-1]
+
+    @property
+    def _known(self) -> set[Any]:
+        return {*self.classes.tolist(), *self._state.said.new_classes}
+
+    def _items(self, items: Any) -> tuple[int, ...]:
+        """Check positions of items, each once."""
+        n_items = len(self._state.risk)
+        listed = list(items) if isinstance(items, Iterable) and not isinstance(items, (str, bytes)) else [items]
+        found = tuple(whole("an item", item, least=0, error=OptionError) for item in listed)
+        if not found or len(set(found)) < len(found):
+            raise OptionError(f"a step must be about one item or more, each once, got {items!r}")
+        if max(found) >= n_items:
+            raise OptionError(f"the batch has items 0 to {n_items - 1}, got {max(found)}")
+        return found
+
+    def _checked(self, label: Any, new: bool) -> Any:
+        """Return a label as the catalogue writes it; refuse names that it does not have, unless they are new."""
+        named = plain_label(label.item() if isinstance(label, np.generic) else label)
+        if is_missing(named):
+            raise LabelError(f"{label!r} is no class; give a class, or None for none of them")
+        if named in self._known:
+            return named
+        if not new:
+            raise no_such_class("an item", named, list(self._known))
+        first = next(iter(self._known))
+        if isinstance(named, str) != isinstance(first, str) or isinstance(named, bool) != isinstance(first, bool):
+            raise LabelError(
+                f"the classes are labels such as {first!r}, and {named!r} is of another kind; give a label of that kind"
+            )
+        return named
+
+
+def _points_of(answer: Answer) -> Float[np.ndarray, "item dim"] | None:
+    """Return the items about the centre of the class means; None if only their scores are known."""
+    items = answer.items
+    if not isinstance(items, CatalogueItems) or items.catalogue.only_names:
+        return None
+    return items.points - items.catalogue.reference.centre

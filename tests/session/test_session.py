@@ -1,0 +1,225 @@
+"""A session asks until everything has been seen; its state is a function of what was said."""
+
+import numpy as np
+import pytest
+
+from handful import BatchClassifier, Session
+from handful.errors import LabelError, OptionError
+from handful.session import Step
+
+NAMES = np.array(["fox", "owl", "elk", "hare", *(f"bird {k:02}" for k in range(16))])
+
+
+@pytest.fixture(scope="module")
+def world():
+    """Examples of all classes but the fox, and a batch of foxes, owls, elks and hares, with its truth."""
+    rng = np.random.default_rng(0)
+    places = rng.normal(size=(20, 16))
+    of = np.repeat(np.arange(1, 20), 3)
+    examples = places[of] + 0.6 * rng.normal(size=(57, 16))
+    truth = np.repeat([0, 1, 2, 3], 9)
+    batch = places[truth] + 0.6 * rng.normal(size=(36, 16))
+    return BatchClassifier().fit(examples, NAMES[of]), batch, NAMES[truth]
+
+
+def reply(session, request, truth, *, unnamed=()):
+    """Answer a request as someone who knows the truth."""
+    says = [None if truth[item] in unnamed else str(truth[item]) for item in request.items]
+    most = max(dict.fromkeys(says), key=lambda label: (says.count(label), label == request.label))
+    session.answer([i for i, said in zip(request.items, says, strict=True) if said == most], most, new=most is not None)
+    for item, said in zip(request.items, says, strict=True):
+        if said != most:
+            session.answer(item, said, new=said is not None)
+
+
+def finished(session, truth, **how):
+    while (request := session.ask()) is not None:
+        reply(session, request, truth, **how)
+    return session
+
+
+def said_of(session):
+    answer = session.result
+    return answer.table.tobytes(), answer.rejected.tobytes(), session.expected_right, session.ask(), session.may_stop
+
+
+def test_everything_is_seen_in_fewer_decisions_than_items(world):
+    classifier, batch, truth = world
+    session = finished(Session(batch, classifier), truth)
+    assert session.is_done
+    assert session.ask() is None
+    assert session.seen.all()
+    assert session.result.labels.tolist() == truth.tolist()
+    assert session.n_decisions < 14
+    assert session.expected_right == (1, 1, 1)
+    assert session.may_stop
+    assert session.answers_left == 0
+
+
+def test_none_of_these_is_seen_as_well(world):
+    classifier, batch, truth = world
+    session = finished(Session(batch, classifier), truth, unnamed={"fox"})
+    assert session.is_done
+    assert session.result.rejected.tolist() == (truth == "fox").tolist()
+    known = truth != "fox"
+    assert session.result.labels[known].tolist() == truth[known].tolist()
+
+
+def test_the_state_is_a_function_of_the_steps(world):
+    classifier, batch, truth = world
+    session = Session(batch, classifier)
+    states = [said_of(session)]
+    for _ in range(3):
+        reply(session, session.ask(), truth)
+        states.append(said_of(session))
+    again = Session(batch, classifier)
+    for step in session.steps:
+        again.take(Step(*step))
+    assert said_of(again) == states[-1]
+    assert again.calibration == session.calibration
+    while session.steps:
+        session.undo()
+    assert said_of(session) == states[0]
+    with pytest.raises(OptionError, match="nothing to undo"):
+        session.undo()
+
+
+def test_the_last_word_about_an_item_counts(world):
+    classifier, batch, _ = world
+    session = Session(batch, classifier).answer([9, 10], "owl").answer(9, "elk").skip(10)
+    assert session.said.given == {9: "elk"}
+    assert session.seen.sum() == 2
+    assert session.result.labels[9] == "elk"
+
+
+def test_an_answer_that_is_refused_changes_nothing(world):
+    classifier, batch, _ = world
+    session = Session(batch, classifier, candidates=["owl", "elk"])
+    before = said_of(session)
+    with pytest.raises(LabelError, match="exclude"):
+        session.answer(0, "hare")
+    with pytest.raises(LabelError, match="did you mean 'owl'"):
+        session.answer(0, "owll")
+    with pytest.raises(LabelError, match="no class"):
+        session.answer(0, float("nan"))
+    with pytest.raises(LabelError, match="another kind"):
+        session.answer(0, 7, new=True)
+    for items in (36, -1, [], [1, 1], 0.5, "1", True):
+        with pytest.raises(OptionError):
+            session.answer(items, "owl")
+    assert said_of(session) == before
+    assert session.steps == ()
+
+
+def test_discarded_items_have_no_part_in_anything(world):
+    classifier, batch, truth = world
+    spoiled = batch.copy()
+    spoiled[5] = 100 * batch[30]
+    discarded = Session(spoiled, classifier).discard(5)
+    without = Session(np.delete(batch, 5, axis=0), classifier)
+    rest = np.arange(36) != 5
+    np.testing.assert_array_equal(discarded.result.table[rest], without.result.table)
+    np.testing.assert_array_equal(discarded.result.rejected[rest], without.result.rejected)
+    assert discarded.result.rejected[5]
+    assert discarded.expected_right == without.expected_right
+    assert all(5 not in request.items for request in [discarded.ask()])
+    assert finished(discarded, truth).result.labels[rest].tolist() == truth[rest].tolist()
+    with pytest.raises(OptionError, match="every item was discarded"):
+        Session(batch, classifier).discard(range(36))
+
+
+def test_skipped_items_are_seen_and_left_open(world):
+    classifier, batch, _ = world
+    session = Session(batch, classifier)
+    (item, *_) = session.ask().items
+    session.skip(item)
+    assert session.seen[item]
+    assert item not in session.ask().items
+    assert session.result.table.tobytes() == Session(batch, classifier).result.table.tobytes()
+    while (request := session.ask()) is not None:
+        session.skip(request.items)
+    assert session.is_done
+    assert not session.may_stop
+
+
+def test_examples_classifiers_and_files_begin_the_same_session(world, tmp_path):
+    classifier, batch, _ = world
+    file = tmp_path / "animals.handful"
+    classifier.save(file)
+    assert said_of(Session(batch, file)) == said_of(Session(batch, classifier))
+    examples = batch[9:], NAMES[np.repeat([1, 2, 3], 9)]
+    assert Session(batch, examples).classes.tolist() == ["elk", "hare", "owl"]
+    with pytest.raises(OptionError, match="catalogue file"):
+        Session(batch, "animals.csv")
+    with pytest.raises(OptionError, match="got dict"):
+        Session(batch, {})
+
+
+def test_what_is_known_in_advance_counts(world):
+    classifier, batch, truth = world
+    sequence = np.repeat(np.arange(12), 3)
+    session = Session(batch, classifier, sequence=sequence, expect_unknown=0.25)
+    expected = classifier.infer(batch, sequence=sequence, expect_unknown=0.25)
+    assert session.result.table.tobytes() == expected.table.tobytes()
+    session.answer(27, "hare")
+    assert session.result.labels[27:30].tolist() == ["hare"] * 3
+    given = Session(batch, classifier, given={0: "fox"}, new_classes=["fox"])
+    assert given.result.labels[0] == "fox"
+    assert given.seen.tolist() == [True] + [False] * 35
+    assert given.answer(1, "fox").said.given == {0: "fox", 1: "fox"}
+    by_group = Session(batch, classifier, groups=truth)
+    assert finished(by_group, truth).result.labels.tolist() == truth.tolist()
+
+
+def test_a_sheet_shows_at_most_so_many_items_of_one_label(world):
+    classifier, batch, truth = world
+    session = Session(batch, classifier, sheet_size=4)
+    while (request := session.ask()) is not None:
+        assert len(request.items) <= 4
+        labels = {None if session.result.rejected[i] else session.result.labels[i] for i in request.items}
+        assert labels == {request.label}
+        assert set(request.choices) <= {*session.classes.tolist(), *session.said.new_classes}
+        reply(session, request, truth)
+
+
+def test_exceptions_of_a_sheet_count_as_wrong_until_they_are_corrected(world):
+    classifier, batch, truth = world
+    session = Session(batch, classifier)
+    while not (request := session.ask()).is_sheet:
+        reply(session, request, truth)
+    before = session.expected_right.value
+    session.answer(request.items[:-1], request.label)
+    left = session._state
+    assert left.risk[request.items[-1]] == 1
+    assert left.evidence[-1].wrong
+    assert session.expected_right.low < 1
+    session.answer(request.items[-1], request.label)
+    assert session.expected_right.value > before
+    assert len(session._state.evidence) == len(left.evidence)
+
+
+def test_more_proof_can_be_asked_for(world):
+    classifier, batch, truth = world
+
+    def decisions(sure):
+        session = Session(batch, classifier, sure=sure)
+        while not session.may_stop:
+            reply(session, session.ask(), truth)
+        return session.n_decisions
+
+    assert decisions(0.5) <= decisions(0.9) <= decisions(0.999)
+    with pytest.raises(OptionError, match="between 0 and 1"):
+        Session(batch, classifier, sure=95)
+
+
+def test_about_how_many_answers_are_left_falls_to_none(world):
+    classifier, batch, truth = world
+    session = Session(batch, classifier)
+    left = [session.answers_left]
+    while not session.may_stop:
+        reply(session, session.ask(), truth)
+        left.append(session.answers_left)
+    assert left[0] > 0
+    assert left[-1] == 0
+    assert all(n > 0 for n in left[:-1])
+    assert left[0] <= 3 * session.n_decisions + 3
