@@ -1,8 +1,8 @@
 """Photograph a review: python tools/draw_tour.py. Writes tour_1.png to tour_3.png to docs/images.
 
-The catalogue has one sentence of each of 150 intents (CLINC150). Of the 20 batches of `handful demo`, the tenth from
-the worst is taken, before any answer. The commands are run as the README gives them; ten questions are then answered
-by the truth. Prints how many labels are right before and after them, and what the page says of each answer. Chromium
+`handful demo` writes the catalogue, one sentence of each of 150 intents (CLINC150), and the batch: of 20, the tenth
+from the worst, before any answer. The commands are run as the README gives them; ten questions are then answered by the
+truth. Prints how many labels are right before and after them, and what the page says of each answer. Chromium
 takes the pictures, through Playwright.
 """
 
@@ -21,17 +21,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 from PIL import Image
 
-from handful import BatchClassifier
-from handful.cli.demo import SHOTS, drawn
 from handful.datasets import load_clinc150, load_clinc150_sentences
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page, ViewportSize
 
 IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
-BUILD = "handful catalogue build intents.npz --out intents.handful"
-REVIEW = "handful review intents.handful today.npz"
-CLASSIFY = "handful classify --catalogue intents.handful --batch today.npz --out before.csv"
+DEMO = "handful demo --out tour"
+BUILD = "handful catalogue build tour/catalogue.npz --out tour/intents.handful"
+REVIEW = "handful review tour/intents.handful tour/batch.npz"
+# What the demo wrote about the same batch.
+BEFORE = "tour/labels.csv"
+AFTER = "tour/batch.labels.csv"
 ANSWERS, COLOURS = 10, 64
 SIZE: ViewportSize = {"width": 1280, "height": 720}
 # A busy machine takes its time.
@@ -40,18 +41,13 @@ TERMINAL = "margin:0;padding:18px 22px;background:#12161b;color:#e6edf3;font:15p
 
 
 def lay_out(folder: Path) -> dict[str, str]:
-    """Write the catalogue and the batch; return the intent of each sentence of the batch."""
-    bank, sentences = load_clinc150(), np.array(load_clinc150_sentences())
-    names = np.array(bank.class_names)[bank.labels]
-    catalogue, batches = drawn(bank)
-    examples = catalogue[::SHOTS]
-    classifier = BatchClassifier().fit(bank.take(examples), names[examples])
-    n_right = [int((classifier.predict(bank.take(batch)) == names[batch]).sum()) for batch in batches]
-    batch = batches[np.argsort(n_right, kind="stable")[(len(batches) - 1) // 2]]
-    about = {"features": bank.take(examples), "labels": names[examples], "text": sentences[examples]}
-    np.savez(folder / "intents.npz", **about)
-    np.savez(folder / "today.npz", features=bank.take(batch), text=sentences[batch])
-    return dict(zip(sentences[batch].tolist(), names[batch].tolist(), strict=True))
+    """Run the demo, which writes the catalogue and the batch; return the intent of each sentence of the batch."""
+    output(DEMO, folder)
+    bank = load_clinc150()
+    intents = np.array(bank.class_names)[bank.labels].tolist()
+    intent_of = dict(zip(load_clinc150_sentences(), intents, strict=True))
+    with np.load(folder / "tour" / "batch.npz") as batch:
+        return {sentence: intent_of[sentence] for sentence in batch["text"].tolist()}
 
 
 def words(command: str) -> list[str]:
@@ -97,7 +93,6 @@ def take(page: Page, number: int, only: str | None = None) -> None:
 def photograph(page: Page, folder: Path, truth: dict[str, str]) -> None:
     """Build the catalogue, review the batch, and take a picture of each step."""
     said = f"$ {BUILD}\n{output(BUILD, folder)}$ {REVIEW}\n"
-    output(CLASSIFY, folder)
     server = subprocess.Popen(words(f"{REVIEW} --no-open"), cwd=folder, stdout=subprocess.PIPE, text=True)
     try:
         assert server.stdout is not None
@@ -138,8 +133,8 @@ def main() -> None:
         page.set_default_timeout(MOST_MILLISECONDS)
         photograph(page, folder, truth)
         browser.close()
-        print(f"before: {right(folder / 'before.csv', truth)}")
-        print(f"after {ANSWERS} answers: {right(folder / 'today.labels.csv', truth)}")
+        print(f"before: {right(folder / BEFORE, truth)}")
+        print(f"after {ANSWERS} answers: {right(folder / AFTER, truth)}")
 
 
 if __name__ == "__main__":

@@ -2,8 +2,10 @@ import csv
 import io
 import pydoc
 import re
+import shlex
 from contextlib import redirect_stdout
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,6 +24,13 @@ def shown(tmp_path_factory):
         assert main(["demo", "--out", str(place)]) == 0
     (place.parent / "terminal.txt").write_text(printed.getvalue(), encoding="utf-8")
     return place
+
+
+def shown_rows(shown):
+    """Rows of the bank that are in the batch of the demo."""
+    sentences = np.array(load_clinc150_sentences())
+    batch = np.load(shown / "batch.npz")["text"].tolist()
+    return next(rows for rows in demo.drawn(load_clinc150())[1] if sentences[rows].tolist() == batch)
 
 
 class Cells(HTMLParser):
@@ -46,12 +55,12 @@ class Cells(HTMLParser):
 def test_the_page_shows_the_batch_its_classes_and_the_gain(shown):
     page = (shown / "index.html").read_text()
     names = np.array(load_clinc150().class_names)
-    _, batches = demo.drawn(load_clinc150())
-    truth = names[load_clinc150().labels[batches[0]]]
+    rows = shown_rows(shown)
+    truth = names[load_clinc150().labels[rows]]
     with open(shown / "labels.csv", encoding="utf-8", newline="") as file:
         predicted = list(csv.DictReader(file))
     together = np.array([row["label"] for row in predicted])
-    sentences = np.array(load_clinc150_sentences())[batches[0]]
+    sentences = np.array(load_clinc150_sentences())[rows]
     assert [row["text"] for row in predicted] == sentences.tolist()
     rows = Cells(page).rows
     counts = {row[0].replace(" ", "_"): row[1:4] for row in rows if len(row) == 5 and row[0] != "class"}
@@ -75,7 +84,7 @@ def test_the_page_shows_the_batch_its_classes_and_the_gain(shown):
 
 
 def test_the_sentences_are_shown_in_the_terminal_and_on_the_page_to_review(shown):
-    sentences = np.array(load_clinc150_sentences())[demo.drawn(load_clinc150())[1][0]]
+    sentences = np.array(load_clinc150_sentences())[shown_rows(shown)]
     printed = (shown.parent / "terminal.txt").read_text(encoding="utf-8")
     assert sum(f'  "{sentence}"\n' in printed for sentence in sentences) == demo.MOST_SHOWN
     assert all(len(line) <= demo.WIDTH for line in printed.splitlines() if not line.startswith("The page: "))
@@ -110,6 +119,30 @@ def test_the_command_of_the_page_runs(shown, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     assert main(words[1:]) == 0
     assert (tmp_path / "labels.csv").read_text() == (shown / "labels.csv").read_text()
+
+
+def test_labelling_jointly_has_an_effect_and_leaves_something_to_review(shown):
+    alone, together = map(int, re.findall(r"(\d+) of 75 labels right", (shown.parent / "terminal.txt").read_text()))
+    assert alone + 5 < together < 73
+
+
+def test_the_batch_shown_is_the_one_in_the_middle():
+    truth = np.array(["a"] * 4)
+    right = [np.array(["a"] * n + ["b"] * (4 - n)) for n in (4, 1, 0, 2)]
+    assert demo.middle([demo.Labelled(truth, truth, truth, labels) for labels in right]) == 1
+
+
+def test_the_tour_of_the_readme_runs_as_printed_in_an_empty_folder(tmp_path, monkeypatch):
+    text = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    block = text.partition("## A two-minute tour")[2].partition("```bash\n")[2].partition("```")[0]
+    install, *commands, review = [shlex.split(line, comments=True) for line in block.splitlines()]
+    assert (install[:2], review[:2]) == (["pip", "install"], ["handful", "review"])
+    monkeypatch.chdir(tmp_path)
+    for command in commands:
+        assert main(command[1:]) == 0
+    catalogue, batch = review[2:]
+    assert main(["classify", "--catalogue", catalogue, "--batch", batch, "--out", "labels.csv"]) == 0
+    assert Path("labels.csv").read_bytes() == Path("tour/labels.csv").read_bytes()
 
 
 def test_catalogue_and_batches_have_no_row_in_common():

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from handful.arguments import counted
 from handful.cli.terminal import data
 from handful.runs.progress import bars
 
@@ -20,7 +21,10 @@ if TYPE_CHECKING:
 
     from handful.banks import FeatureBank
 
-SHOTS, INSIDE, ITEMS, BATCHES = 5, 5, 75, 20
+# Examples of each class, classes of a batch, items of a batch, and batches.
+SHOTS, INSIDE, ITEMS, BATCHES = 1, 5, 75, 20
+# Sentences of each class that are in no batch: a catalogue can have this many examples.
+MOST_SHOTS = 5
 # Sentences in the terminal; the page has them all.
 MOST_SHOWN = 4
 WIDTH = 80
@@ -109,15 +113,17 @@ def demo(
         catalogue, batches = drawn(bank)
         names = np.array(bank.class_names)[bank.labels]
         classifier = BatchClassifier().fit(bank.take(catalogue), names[catalogue])
-        found = []
+        found = list[Labelled]()
         for batch in batches:
             X = bank.take(batch)
             # Alone: the same classifier, with each item as a batch of its own.
             alone = classifier.infer(X, groups=np.arange(len(X))).labels
             found.append(Labelled(sentences[batch], names[batch], alone, classifier.infer(X).labels))
-        # The first batch once more, from files, as `handful classify` does it.
+        shown = middle(found)
+        # This batch once more, from files, as `handful classify` does it.
         examples = {"features": bank.take(catalogue), "labels": names[catalogue], "text": sentences[catalogue]}
-        sides = {"catalogue": examples, "batch": {"features": bank.take(batches[0]), "text": found[0].sentences}}
+        items = {"features": bank.take(batches[shown]), "text": found[shown].sentences}
+        sides = {"catalogue": examples, "batch": items}
         for side, arrays in sides.items():
             with written_whole(out / f"{side}.npz") as place, place.open("wb") as file:
                 np.savez(file, **arrays)
@@ -127,18 +133,18 @@ def demo(
         presence = dict(zip(classified.class_names, classified.answer.presence.tolist(), strict=True))
         page = out / "index.html"
         with written_whole(page) as place:
-            place.write_text(page_about(found, presence, bank.n_classes), encoding="utf-8")
-    first = found[0]
+            place.write_text(page_about(found, found[shown], presence, bank.n_classes), encoding="utf-8")
+    one = found[shown]
     present = [classified.class_names[k] for k in classified.present()]
     about = (
-        f"{ITEMS} sentences to a voice assistant; a catalogue of {bank.n_classes} intents, {SHOTS} examples of each. "
-        f"{INSIDE} intents occur in the batch. Found: {', '.join(present)}."
+        f"{ITEMS} sentences to a voice assistant; a catalogue of {bank.n_classes} intents, "
+        f"{counted(SHOTS, 'example')} of each. {INSIDE} intents occur in the batch. Found: {', '.join(present)}."
     )
     data(
         f"{fill(about, WIDTH)}\n\n"
-        f"  one at a time    {first.right(first.alone)} of {ITEMS} labels right\n"
-        f"  as one batch     {first.right(first.together)} of {ITEMS} labels right\n\n"
-        f"{changes_said(first)}\n\n"
+        f"  one at a time    {one.right(one.alone)} of {ITEMS} labels right\n"
+        f"  as one batch     {one.right(one.together)} of {ITEMS} labels right\n\n"
+        f"{changes_said(one)}\n\n"
         f"{fill(gain_said(found), WIDTH)}\n\nThe page: {page}\n\n{NEXT}"
     )
 
@@ -150,7 +156,14 @@ def drawn(bank: FeatureBank) -> tuple[np.ndarray, list[np.ndarray]]:
     rng = np.random.default_rng(0)
     rows = np.array([rng.permutation(np.flatnonzero(bank.labels == k)) for k in range(bank.n_classes)])
     inside = [rng.choice(bank.n_classes, INSIDE, replace=False) for _ in range(BATCHES)]
-    return rows[:, :SHOTS].ravel(), [rng.choice(rows[few, SHOTS:].ravel(), ITEMS, replace=False) for few in inside]
+    others = rows[:, MOST_SHOTS:]
+    return rows[:, :SHOTS].ravel(), [rng.choice(others[few].ravel(), ITEMS, replace=False) for few in inside]
+
+
+def middle(found: Sequence[Labelled]) -> int:
+    """Return which batch is in the middle, by the number of labels that are right as a batch."""
+    order = sorted(range(len(found)), key=lambda k: found[k].right(found[k].together))
+    return order[(len(found) - 1) // 2]
 
 
 def gain_said(found: Sequence[Labelled]) -> str:
@@ -168,22 +181,21 @@ def gain_said(found: Sequence[Labelled]) -> str:
     )
 
 
-def changes_said(first: Labelled) -> str:
+def changes_said(one: Labelled) -> str:
     """Return the first sentences whose label the batch changed, with both labels."""
-    changed = first.changed()
+    changed = one.changed()
     lines = ["Sentences whose label the batch changed:"]
     for i in changed[:MOST_SHOWN]:
-        sentence = fill(f'"{first.sentences[i]}"', WIDTH, initial_indent="  ", subsequent_indent="   ")
-        lines += [sentence, f"      {first.alone[i]} → {first.together[i]}"]
+        sentence = fill(f'"{one.sentences[i]}"', WIDTH, initial_indent="  ", subsequent_indent="   ")
+        lines += [sentence, f"      {one.alone[i]} → {one.together[i]}"]
     if len(changed) > MOST_SHOWN:
         lines.append(f"  and {len(changed) - MOST_SHOWN} more, on the page")
     return "\n".join(lines)
 
 
-def page_about(found: Sequence[Labelled], presence: dict[str, float], n_classes: int) -> str:
-    """Return the page: the first batch, its classes, the items on which the two answers differ, and the mean gain."""
-    first = found[0]
-    columns = [Counter(labels.tolist()) for labels in (first.truth, first.alone, first.together)]
+def page_about(found: Sequence[Labelled], one: Labelled, presence: dict[str, float], n_classes: int) -> str:
+    """Return the page: one batch, its classes, the items on which the two answers differ, and the mean gain of all."""
+    columns = [Counter(labels.tolist()) for labels in (one.truth, one.alone, one.together)]
     really, alone, together = columns
     n_present = sum(chance > 0.5 for chance in presence.values())
     rows = "".join(
@@ -193,26 +205,27 @@ def page_about(found: Sequence[Labelled], presence: dict[str, float], n_classes:
         for name in sorted({*really, *alone, *together}, key=lambda name: (-really[name], name))
     )
     changed = "".join(
-        f"<tr><td>{escape(first.sentences[i])}</td>"
+        f"<tr><td>{escape(one.sentences[i])}</td>"
         + "".join(
-            f"<td{'' if label == first.truth[i] else ' class=wrong'}>{_plain(label)}</td>"
-            for label in (first.truth[i], first.alone[i], first.together[i])
+            f"<td{'' if label == one.truth[i] else ' class=wrong'}>{_plain(label)}</td>"
+            for label in (one.truth[i], one.alone[i], one.together[i])
         )
         + "</tr>"
-        for i in first.changed()
+        for i in one.changed()
     )
     return f"""<!doctype html><html lang='en'><head><meta charset='utf-8'>
 <meta name='viewport' content='width=device-width, initial-scale=1'><meta name='color-scheme' content='light dark'>
 <title>handful demo</title><style>{STYLE}</style></head><body>
-<h1>{len(first.truth)} sentences, {n_present} of {n_classes} classes found</h1>
-<p>A catalogue has {n_classes} classes, the intents of a voice assistant, with {SHOTS} examples of each. A batch of
-{len(first.truth)} new sentences arrives. Only {len(really)} of the classes occur in it, and it is not known which.</p>
+<h1>{len(one.truth)} sentences, {n_present} of {n_classes} classes found</h1>
+<p>A catalogue has {n_classes} classes, the intents of a voice assistant, with {counted(SHOTS, "example")} of each.
+A batch of {len(one.truth)} new sentences arrives. Only {len(really)} of the classes occur in it, and it is not known
+which.</p>
 <div class='answers'>
-<div>One at a time<b>{first.right(first.alone)} of {len(first.truth)} right</b>spread over {len(alone)} classes</div>
-<div>As one batch<b>{first.right(first.together)} of {len(first.truth)} right</b>spread over {len(together)}
+<div>One at a time<b>{one.right(one.alone)} of {len(one.truth)} right</b>spread over {len(alone)} classes</div>
+<div>As one batch<b>{one.right(one.together)} of {len(one.truth)} right</b>spread over {len(together)}
 classes</div>
 </div>
-<p>{escape(gain_said(found))} This page shows the first of them, not the best one.</p>
+<p>{escape(gain_said(found))} This page shows the one in the middle, not the best one.</p>
 <h2>The classes found</h2>
 <table><thead><tr><th>class</th><th>in the batch</th><th>one at a time</th><th>as a batch</th>
 <th>chance</th></tr></thead><tbody>{rows}</tbody></table>
