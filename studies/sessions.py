@@ -129,8 +129,8 @@ def at_the_page(drawn: Drawn, *, audits: bool) -> Iterator[Person]:
         review = BatchReview(journal, label, audits=audits)
         routes = Routes(ReviewPage(review, "batch"), lambda *_: Finished([]), lambda _: None)
         app = make_app(routes, frozenset({HOST}), token)
-        with TestClient(app, base_url=f"http://{HOST}", headers={"origin": f"http://{HOST}"}) as client:
-            client.get(f"/?token={token}")
+        with TestClient(app, base_url=f"http://{HOST}{app.path}", headers={"origin": f"http://{HOST}"}) as client:
+            client.get(f"http://{HOST}/?token={token}")
             yield Person(client, review, drawn.truth)
 
 

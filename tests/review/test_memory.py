@@ -124,18 +124,18 @@ class Visitor(threading.Thread):
         self.start()
 
     def run(self):
-        base = self.address.partition("/?")[0]
         browser = build_opener(HTTPCookieProcessor())
-        assert b"<script src='review.js'></script>" in browser.open(self.address).read()
+        page = browser.open(self.address)
+        assert b"<script src='review.js'></script>" in page.read()
 
         def post(path, **body):
-            headers = {"content-type": "application/json", "origin": base}
-            return json.loads(browser.open(Request(f"{base}/{path}", json.dumps(body).encode(), headers)).read())
+            headers = {"content-type": "application/json", "origin": self.address.partition("/?")[0]}
+            return json.loads(browser.open(Request(page.url + path, json.dumps(body).encode(), headers)).read())
 
-        state = json.loads(browser.open(f"{base}/state").read())
+        state = json.loads(browser.open(f"{page.url}state").read())
         self.shown = (state["texts"], state["pictures"])
         if state["pictures"]:
-            assert browser.open(f"{base}/media/{state['pictures'][0]}").read()[:2] == b"\xff\xd8"
+            assert browser.open(f"{page.url}media/{state['pictures'][0]}").read()[:2] == b"\xff\xd8"
         for item in (0, 8, 16):
             self.said[item] = int(self.truth[item])
             body = {"items": [item], "said": "class", "labels": [str(self.truth[item])], "how": "chosen"}

@@ -10,7 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from handful.reading.contents import FolderFiles
-from handful.review.guard import AT_ONCE, HEADERS, MOST_BYTES, PER_SECOND, Guard, cookie_name, new_token
+from handful.review.guard import AT_ONCE, COOKIE, HEADERS, MOST_BYTES, PER_SECOND, Guard, new_token
 from handful.review.server import Finished, Page, Routes, make_app
 from tests.review.reviews import problem, under_review
 
@@ -41,13 +41,25 @@ def app(routes):
 @pytest.fixture
 def client(app):
     """A browser that has opened the address with the token."""
-    with TestClient(app, base_url=f"http://{HOST}", headers={"origin": f"http://{HOST}"}) as client:
-        assert client.get(f"/?token={TOKEN}").status_code == 200
+    with opened_page(app, origin=f"http://{HOST}") as client:
         yield client
 
 
-def stranger(app, **headers):
-    return TestClient(app, base_url=f"http://{HOST}", headers={"origin": f"http://{HOST}", **headers})
+def opened_page(app, **headers):
+    """A browser at the path of the review, with its cookie."""
+    client = TestClient(app, base_url=f"http://{HOST}{app.path}", headers=headers)
+    assert client.get(f"http://{HOST}/?token={TOKEN}").status_code == 200
+    return client
+
+
+def stranger(app, path=None, **headers):
+    """A client without the cookie, at the path of the review if it is not said otherwise."""
+    base = f"http://{HOST}{app.path if path is None else path}"
+    return TestClient(app, base_url=base, headers={"origin": f"http://{HOST}", **headers})
+
+
+def cookie_of(app):
+    return {"cookie": f"{COOKIE}={app.cookie}"}
 
 
 def say(client, number, item, said="class", label="kind 03", how="chosen"):
@@ -147,8 +159,7 @@ def test_pictures_come_by_ids_that_say_nothing(tmp_path, prepared):
     with under_review(tmp_path / "review", label) as review:
         page = Page(review, "today")
         app = make_app(Routes(page, lambda *_: Finished([]), lambda _: None), frozenset({HOST}), TOKEN)
-        with TestClient(app, base_url=f"http://{HOST}") as client:
-            client.get(f"/?token={TOKEN}")
+        with opened_page(app) as client:
             ids = client.get("/state").json()["pictures"]
             assert len(set(ids)) == n_items
             assert all(len(one) == 32 for one in ids)
@@ -177,7 +188,7 @@ FOREIGN_ORIGINS = (
     "http://evil.example", "null", "https://127.0.0.1:8080", "http://127.0.0.1", "http://127.0.0.1:8081",
     "http://localhost:8080", "file://", "http://127.0.0.1:8080.evil.example",
 )  # fmt: skip
-BAD_COOKIES = ("", HEX, TOKEN[:-1], TOKEN + "x", TOKEN.lower(), TOKEN.encode().hex(), "\x00", "*", "true")
+BAD_COOKIES = ("", HEX, TOKEN, TOKEN[:-1], TOKEN + "x", TOKEN.lower(), TOKEN.encode().hex(), "\x00", "*", "true")
 BODIES = (
     b"", b"[]", b"null", b"{", b"[" * 100_000, b'{"number": 1e400}', b'{"number": "0"}', b'{"number": true}',
     b"\xff\xfe",
@@ -199,15 +210,17 @@ PATHS = (
 
 
 def test_every_route_wants_the_token_the_host_and_the_origin(app, routes):
-    assert len(routes.all()) == 11
+    assert len(routes.all()) == 10
     for route in routes.all():
         path = route.path.replace("{at:int}", "1").replace("{name}", HEX)
         for method in route.methods:
             assert stranger(app).request(method, path).status_code == 401, (method, path)
             for bad in BAD_COOKIES:
-                cookie = f"{cookie_name(HOST)}={bad}"
+                cookie = f"{COOKIE}={bad}"
                 assert stranger(app, cookie=cookie).request(method, path).status_code == 401, (method, path, bad)
-            good = {"cookie": f"{cookie_name(HOST)}={TOKEN}"}
+            good = cookie_of(app)
+            assert stranger(app, "/", **good).request(method, path).status_code == 401, (method, path)
+            assert stranger(app, f"/{new_token()}/", **good).request(method, path).status_code == 401, (method, path)
             for host in FOREIGN_HOSTS:
                 assert stranger(app, host=host, **good).request(method, path).status_code == 403, (method, path, host)
             for origin in FOREIGN_ORIGINS:
@@ -219,8 +232,8 @@ def test_every_route_wants_the_token_the_host_and_the_origin(app, routes):
 
 
 def test_a_write_needs_an_origin_and_no_other_site(app):
-    cookie = {"cookie": f"{cookie_name(HOST)}={TOKEN}"}
-    bare = TestClient(app, base_url=f"http://{HOST}", headers=cookie)
+    cookie = cookie_of(app)
+    bare = TestClient(app, base_url=f"http://{HOST}{app.path}", headers=cookie)
     assert bare.get("/number").status_code == 200
     assert bare.post("/undo", json={"number": 0}).status_code == 403
     for site in ("cross-site", "same-site"):
@@ -229,22 +242,43 @@ def test_a_write_needs_an_origin_and_no_other_site(app):
     assert plain.post("/undo", content=b'{"number": 0}').status_code == 415
 
 
-def test_the_token_becomes_a_cookie_that_no_script_reads_and_no_other_site_sends(app):
+def test_the_token_becomes_a_cookie_that_no_script_reads_and_no_other_site_or_server_gets(app):
     assert len(TOKEN) * 6 >= 128
-    answer = stranger(app).get(f"/?token={TOKEN}", follow_redirects=False)
-    assert (answer.status_code, answer.headers["location"]) == (303, "/")
+    answer = stranger(app, "/").get(f"/?token={TOKEN}", follow_redirects=False)
+    assert (answer.status_code, answer.headers["location"]) == (303, app.path)
     cookie = answer.headers["set-cookie"]
     assert "HttpOnly" in cookie
     assert "SameSite=strict" in cookie
+    # Browsers send a cookie to every port of a host, but to this path alone, which no other server has.
+    assert f"Path={app.path}" in cookie
+    assert len(app.path) * 6 >= 128
+    assert TOKEN not in cookie + app.path
     for path in (f"/state?token={TOKEN}", f"/?token={TOKEN[:-1]}", f"/?token={TOKEN}&token={TOKEN}", "/?token="):
-        assert stranger(app).get(path).status_code == 401
-    assert stranger(app).post(f"/?token={TOKEN}").status_code == 401
+        assert stranger(app, "/").get(path).status_code == 401
+    assert stranger(app, "/").post(f"/?token={TOKEN}").status_code == 401
+
+
+def test_the_cookie_of_one_review_opens_no_other(app, routes):
+    other = make_app(routes, app.hosts, new_token())
+    for path in (app.path, other.path):
+        assert stranger(other, path, **cookie_of(app)).get("state").status_code == 401
+    assert stranger(other, **cookie_of(other)).get("state").status_code == 200
+
+
+def test_an_old_address_gives_a_page_with_a_sentence(app):
+    browser = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    for address in (f"/?token={new_token()}", f"/{new_token()}/", "/"):
+        answer = stranger(app, "/", **browser).get(address)
+        assert (answer.status_code, answer.headers["content-type"].partition(";")[0]) == (401, "text/html")
+        assert "Open the one that the command printed last" in answer.text
+    answer = stranger(app, "/").get("/state")
+    assert answer.headers["content-type"] == "application/json"
 
 
 @pytest.mark.parametrize("path", PATHS)
 def test_no_path_of_a_request_reads_a_file(client, path):
     answer = client.get(path)
-    assert answer.status_code in (403, 404), path
+    assert answer.status_code in (401, 403, 404), path
     assert "root:" not in answer.text
 
 
@@ -277,7 +311,7 @@ def test_requests_are_bounded_and_come_back():
         await send({"type": "http.response.body", "body": b""})
 
     guard = Guard(app, frozenset({HOST}), TOKEN, clock=lambda: now[0])
-    client = stranger(guard, cookie=f"{cookie_name(HOST)}={TOKEN}")
+    client = stranger(guard, **cookie_of(guard))
     found = [client.get("/").status_code for _ in range(int(AT_ONCE) + 20)]
     assert (found.count(200), found.count(429)) == (AT_ONCE, 20)
     now[0] = 0.1
@@ -287,7 +321,7 @@ def test_requests_are_bounded_and_come_back():
 def test_a_thousand_requests_at_once_are_refused_and_take_no_memory(app, routes):
     async def flood(n):
         transport = httpx2.ASGITransport(app=app)
-        async with httpx2.AsyncClient(transport=transport, base_url=f"http://{HOST}") as client:
+        async with httpx2.AsyncClient(transport=transport, base_url=f"http://{HOST}{app.path}") as client:
             body = json.dumps({"number": 0, "items": [1], "said": "skip", "labels": [None]}).encode() * 50
             answers = await asyncio.gather(*(client.post("/decide", content=body) for _ in range(n)))
         return {answer.status_code for answer in answers}

@@ -2,8 +2,10 @@
 
 - The Host is the address that the server was started on: under DNS rebinding a foreign page has another one.
 - The Origin, which browsers send with every POST, is the same address.
-- The token, 192 random bits, comes once in the address that the command prints and opens, and then as a cookie that no
-  script can read and no other site can send.
+- The token, 192 random bits, comes once in the address that the command prints and opens. The answer leads to the path
+  of this review, `/RANDOM/`, with a cookie for that path alone. The cookie is another secret than the token, no script
+  can read it, and no other site can send it. Browsers send cookies to all ports of a host; since no other server has
+  this path, none is sent the cookie, and after the server has ended it opens nothing.
 - Bodies are small, and requests are few: beyond that the answer is 413 or 429, and nothing is kept.
 
 No answer allows another origin anything, and the page may load nothing but the program, pictures and data of this
@@ -16,14 +18,16 @@ import hmac
 import secrets
 import time
 from collections.abc import Callable
+from html import escape
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qs
 
-from starlette.responses import JSONResponse, RedirectResponse
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 TOKEN_BYTES = 24
+COOKIE = "handful-review"
 # Bytes of a body: an answer about 20,000 items with their labels.
 MOST_BYTES = 2**21
 # Requests that may come at once, and per second after that.
@@ -40,6 +44,11 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
+# What a person reads who opens an address of an earlier start.
+OLD_ADDRESS = (
+    "This address is not, or no longer, that of an open review. Open the one that the command printed last: it has the "
+    "token. If the command has ended, run it again; everything that you said is kept."
+)
 
 
 def new_token() -> str:
@@ -58,14 +67,30 @@ class Guard:
         Values of the header Host, each with its port.
     token : str
         The token.
+    on_known : callable
+        Called with address and port of a client that has shown the token or the cookie.
     clock : callable
         Seconds that have passed.
+
+    Attributes
+    ----------
+    path, cookie : str
+        The path below which the application is, and the value of the cookie for it.
     """
 
     def __init__(
-        self, app: ASGIApp, hosts: frozenset[str], token: str, *, clock: Callable[[], float] = time.monotonic
+        self,
+        app: ASGIApp,
+        hosts: frozenset[str],
+        token: str,
+        *,
+        on_known: Callable[[tuple[str, int]], None] = lambda client: None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.app, self.hosts, self.token, self.clock = app, hosts, token, clock
+        self.on_known = on_known
+        self.path = f"/{new_token()}/"
+        self.cookie = new_token()
         self._left, self._since = AT_ONCE, clock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -75,7 +100,8 @@ class Guard:
         elif scope["type"] == "http":
             refused = self._refusal(scope)
             if refused is None:
-                await self.app(scope, _bounded(receive), _with_headers(send))
+                inside = {**scope, "path": f"/{scope['path'].removeprefix(self.path)}", "root_path": ""}
+                await self.app(inside, _bounded(receive), _with_headers(send))
             else:
                 await refused(scope, receive, _with_headers(send))
         else:
@@ -87,32 +113,39 @@ class Guard:
         for name, value in scope["headers"]:
             headers.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
         host, origin = headers.get("host", []), headers.get("origin", [])
+        wants_page = scope["method"] == "GET" and any("text/html" in one for one in headers.get("accept", []))
         if len(host) != 1 or host[0].lower() not in self.hosts:
-            return _refused(403, "this server answers only at the address it was started on")
+            return _refused(403, "This server answers only at the address it was started on.", wants_page)
         writes = scope["method"] not in ("GET", "HEAD")
         if (writes and len(origin) != 1) or any(one.lower() != f"http://{host[0].lower()}" for one in origin):
-            return _refused(403, "requests of other pages are refused")
+            return _refused(403, "Requests of other pages are refused.", wants_page)
         if any(one not in ("same-origin", "none") for one in headers.get("sec-fetch-site", [])) and writes:
-            return _refused(403, "requests of other pages are refused")
+            return _refused(403, "Requests of other pages are refused.", wants_page)
+        if scope["path"] == "/favicon.ico" and not writes:  # browsers ask for it by themselves
+            return Response(status_code=204)
         asked = parse_qs(scope["query_string"].decode("latin-1")).get("token", [])
-        if scope["path"] == "/" and not writes and len(asked) == 1 and self._is_token(asked[0]):
-            return self._welcome(host[0])
-        if not self._is_token(_cookie(headers.get("cookie", []), cookie_name(host[0]))):
-            return _refused(401, "open the address that the command printed; it has the token")
+        if scope["path"] == "/" and not writes and len(asked) == 1 and _equal(asked[0], self.token):
+            self._known(scope)
+            return self._welcome()
+        cookie = _cookie(headers.get("cookie", []))
+        if not scope["path"].startswith(self.path) or not _equal(cookie, self.cookie):
+            return _refused(401, OLD_ADDRESS, wants_page)
+        self._known(scope)
         length = headers.get("content-length", ["0"])[0]
         if not length.isdecimal() or int(length) > MOST_BYTES:
-            return _refused(413, f"a request may have {MOST_BYTES:,} bytes")
+            return _refused(413, f"A request may have {MOST_BYTES:,} bytes.", wants_page)
         if not self._has_room():
-            return _refused(429, "too many requests; wait a second", {"Retry-After": "1"})
+            return _refused(429, "Too many requests; wait a second.", wants_page, {"Retry-After": "1"})
         return None
 
-    def _is_token(self, value: str) -> bool:
-        return hmac.compare_digest(value.encode(), self.token.encode())
+    def _known(self, scope: Scope) -> None:
+        if scope.get("client") is not None:
+            self.on_known(tuple(scope["client"]))
 
-    def _welcome(self, host: str) -> Any:
+    def _welcome(self) -> Any:
         """Turn the token in the address into a cookie, and take it out of the address."""
-        answer = RedirectResponse("/", 303)
-        answer.set_cookie(cookie_name(host), self.token, httponly=True, samesite="strict", path="/")
+        answer = RedirectResponse(self.path, 303)
+        answer.set_cookie(COOKIE, self.cookie, httponly=True, samesite="strict", path=self.path)
         return answer
 
     def _has_room(self) -> bool:
@@ -124,20 +157,25 @@ class Guard:
         return True
 
 
-def cookie_name(host: str) -> str:
-    """Return the name of the cookie: browsers send a cookie to all ports of a host."""
-    return f"handful-review-{host.rpartition(':')[2]}"
+def _equal(value: str, secret: str) -> bool:
+    return hmac.compare_digest(value.encode(), secret.encode())
 
 
-def _cookie(headers: list[str], name: str) -> str:
+def _cookie(headers: list[str]) -> str:
     try:
-        found = SimpleCookie("; ".join(headers)).get(name)
+        found = SimpleCookie("; ".join(headers)).get(COOKIE)
     except CookieError:
         return ""
     return "" if found is None else found.value
 
 
-def _refused(status: int, error: str, headers: dict[str, str] | None = None) -> JSONResponse:
+def _refused(status: int, error: str, as_page: bool, headers: dict[str, str] | None = None) -> Response:
+    """Return why a request was refused: a page for a person at a browser, JSON for a program."""
+    if as_page:
+        page = (
+            f"<!doctype html><html lang=en><title>handful review</title><h1>handful review</h1><p>{escape(error)}</p>"
+        )
+        return HTMLResponse(page, status, headers)
     return JSONResponse({"error": error}, status, headers)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import os
 import socket
@@ -10,6 +11,7 @@ import threading
 import warnings
 import webbrowser
 from collections.abc import Callable
+from contextlib import suppress
 from html import escape
 from pathlib import Path
 from typing import NamedTuple
@@ -20,9 +22,8 @@ from handful.errors import HandfulWarning, OptionError
 from handful.machine.outputs import refusal
 from handful.review.guard import LOOPBACK, new_token
 from handful.review.server import Finish, Finished, Page, Routes, make_app
+from handful.review.strangers import Strangers
 
-# Requests that are answered at the same time, by far more than a browser sends.
-MOST_AT_ONCE = 64
 # Seconds for the last answer to reach the page before the server ends.
 LAST_ANSWER = 0.5
 
@@ -50,7 +51,8 @@ def serve(page: Page, finish: Finish, where: Address = Address()) -> Finished | 
         ended.append(found)
         done.set()
 
-    app = make_app(Routes(page, finish, on_finished), hosts(port), token)
+    strangers = Strangers()
+    app = make_app(Routes(page, finish, on_finished), hosts(port), token, strangers.forget)
     config = uvicorn.Config(
         app,
         log_level="error",
@@ -58,7 +60,8 @@ def serve(page: Page, finish: Finish, where: Address = Address()) -> Finished | 
         server_header=False,
         lifespan="off",
         ws="none",
-        limit_concurrency=MOST_AT_ONCE,
+        http=strangers.protocol(),
+        proxy_headers=False,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=2,
     )
@@ -80,7 +83,8 @@ def serve(page: Page, finish: Finish, where: Address = Address()) -> Finished | 
         except KeyboardInterrupt:
             pass
         finally:
-            threading.Event().wait(LAST_ANSWER if ended else 0)
+            with suppress(KeyboardInterrupt):  # it is finished
+                threading.Event().wait(LAST_ANSWER if ended else 0)
             server.should_exit = True
             thread.join(timeout=10)
             listener.close()
@@ -89,13 +93,20 @@ def serve(page: Page, finish: Finish, where: Address = Address()) -> Finished | 
 
 def _listening(host: str, port: int) -> tuple[socket.socket, Callable[[int], frozenset[str]]]:
     """Return a socket, and what requests may call this server, by its port."""
-    if host in ("", "0.0.0.0", "::", "*"):
-        raise OptionError("name the address at which others will reach this server, not all of them: --host ADDRESS")
+    everybody = OptionError(
+        f"{host!r} means all addresses of this machine; name the one at which others reach this server: --host ADDRESS"
+    )
+    if host in ("", "*"):
+        raise everybody
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except OSError as error:
+    except (OSError, UnicodeError) as error:
         raise OptionError(f"there is no address {host!r} ({error}); check --host") from error
     family, kind, protocol, _, place = found[0]
+    address = ipaddress.ip_address(str(place[0]).partition("%")[0])
+    # `0`, `0x0`, `::0` and others, and names that stand for them.
+    if address.is_unspecified or getattr(address, "ipv4_mapped", None) == ipaddress.IPv4Address(0):
+        raise everybody
     listener = socket.socket(family, kind, protocol)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -103,10 +114,11 @@ def _listening(host: str, port: int) -> tuple[socket.socket, Callable[[int], fro
         listener.listen(128)
     except OSError as error:
         listener.close()
-        raise OptionError(f"no server can start at {host}, port {port}: {refusal(error)}") from error
-    local = ipaddress.ip_address(str(place[0]).partition("%")[0]).is_loopback
+        taken = "another program has this port; leave --port out, or name another"
+        reason = taken if error.errno == errno.EADDRINUSE else refusal(error)
+        raise OptionError(f"no server can start at {host}, port {port}: {reason}") from error
     named = f"[{host}]" if ":" in host else host.lower()
-    names = {named, *LOOPBACK} if local else {named}
+    names = {named, *LOOPBACK} if address.is_loopback else {named}
     return listener, lambda port: frozenset(f"{name}:{port}" for name in names)
 
 

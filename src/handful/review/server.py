@@ -218,7 +218,6 @@ class Routes:
             Route("/", self.index),
             Route("/review.js", self.program),
             Route("/review.css", self.style),
-            Route("/favicon.ico", self.icon),
             Route("/number", self.number),
             Route("/state", self.state),
             Route("/why/{at:int}", self.why),
@@ -239,10 +238,6 @@ class Routes:
     async def style(self, request: Request) -> Response:
         """Return how the page looks."""
         return Response(packaged("review.css"), media_type="text/css")
-
-    async def icon(self, request: Request) -> Response:
-        """Return nothing: browsers ask for it."""
-        return Response(status_code=204)
 
     async def number(self, request: Request) -> Response:
         """Return the number of the state: a page that shows another one is behind."""
@@ -313,10 +308,15 @@ class Routes:
         return Response(embedded(data).encode("utf-8", "backslashreplace"), media_type="application/json")
 
 
-def make_app(routes: Routes, hosts: frozenset[str], token: str) -> Guard:
+def make_app(
+    routes: Routes,
+    hosts: frozenset[str],
+    token: str,
+    on_known: Callable[[tuple[str, int]], None] = lambda client: None,
+) -> Guard:
     """Return the application, behind its guard."""
     handlers: Any = {HandfulError: _said, HTTPException: _failed, ClientDisconnect: _failed}
-    return Guard(Starlette(routes=routes.all(), exception_handlers=handlers), hosts, token)
+    return Guard(Starlette(routes=routes.all(), exception_handlers=handlers), hosts, token, on_known=on_known)
 
 
 async def _said(request: Request, error: Exception) -> Response:
