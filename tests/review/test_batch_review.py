@@ -6,7 +6,7 @@ import pytest
 from handful.errors import FileFormatError, LabelError, OptionError
 from handful.review.batch_review import BehindError
 from handful.review.depends import depends_on
-from handful.review.journal import opened
+from handful.review.journal import JOURNAL_FILE, opened
 from handful.review.server import Page
 from tests.review.reviews import answer_next, kind_of, problem, under_review
 
@@ -213,6 +213,18 @@ def test_a_journal_that_is_whole_but_says_nonsense_is_refused_with_a_sentence(tm
         journal.append({**event, "how": "asked", **change})
     with pytest.raises(FileFormatError, match="event 1 of the journal"), under_review(tmp_path, label):
         pass
+
+
+def test_a_lost_tail_of_the_journal_is_said(tmp_path, prepared):
+    label, _ = prepared
+    with under_review(tmp_path, label) as review:
+        for item in range(3):
+            review.decide(item, [item], "class", ["kind 03"])
+    path = tmp_path / JOURNAL_FILE
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-2]))
+    with under_review(tmp_path, label) as review:
+        assert review.state.given() == {0: "kind 03"}
+        assert "has lost its last 2 lines" in review.notes[0]
 
 
 def test_what_labels_depend_on_is_in_the_journal_and_other_options_are_refused(tmp_path, prepared):

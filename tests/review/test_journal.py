@@ -2,12 +2,13 @@
 
 import errno
 import os
+import stat
 
 import pytest
 
 from handful.errors import FileFormatError, StorageError
 from handful.review import journal as journal_module
-from handful.review.journal import JOURNAL_FILE, opened, read_journal
+from handful.review.journal import ADDRESS_FILE, JOURNAL_FILE, LENGTH_FILE, opened, read_journal
 
 ABOUT = {"batch": "5d41"}
 EVENTS = [{"label": "fox"}, {"label": "Käse \u2028\n"}, {"step": "undo"}]
@@ -42,7 +43,11 @@ def test_cut_anywhere_it_has_all_whole_lines_and_goes_on(written):
         whole = max(sum(end <= cut for end in ends) - 1, 0)
         assert events(written) == EVENTS[:whole]
         with opened(written, ABOUT) as journal:
+            assert journal.n_lost == len(EVENTS) - whole
             journal.append({"label": "bee"})
+        with opened(written, ABOUT) as journal:
+            assert journal.n_lost == 0
+        (written / LENGTH_FILE).write_text(f"{1 + len(EVENTS)}\n")
         assert events(written) == [*EVENTS[:whole], {"label": "bee"}]
 
 
@@ -104,6 +109,46 @@ def test_one_review_at_a_time_and_of_one_batch(written):
         pass
     with pytest.raises(FileFormatError, match="of another batch"), opened(written, {"batch": "other"}):
         pass
+
+
+def test_a_lost_journal_is_noticed_and_one_of_an_older_version_is_not_taken_for_cut(written):
+    (written / LENGTH_FILE).unlink()
+    with opened(written, ABOUT) as journal:
+        assert (journal.events, journal.n_lost) == (EVENTS, 0)
+        journal.append({"label": "bee"})
+    (written / JOURNAL_FILE).unlink()
+    with opened(written, ABOUT) as journal:
+        assert (journal.events, journal.n_lost) == ([], len(EVENTS) + 1)
+    for nonsense in (b"", b"many\n", b"\xff" * 50, b"-4"):
+        (written / LENGTH_FILE).write_bytes(nonsense)
+        with opened(written, ABOUT) as journal:
+            assert journal.n_lost == 0
+
+
+def test_a_second_start_says_where_the_review_is_open(written):
+    with opened(written, ABOUT) as journal:
+        journal.announce("http://127.0.0.1:80/?token=abc")
+        with pytest.raises(StorageError, match=r"already open at http://127.0.0.1:80/\?token=abc; go on there"):
+            events(written)
+    assert events(written) == EVENTS
+    (written / ADDRESS_FILE).write_text("of a process that was killed")
+    with opened(written, ABOUT), pytest.raises(StorageError, match="another process"):
+        events(written)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has other permissions")
+def test_only_the_owner_can_read_it(tmp_path):
+    folder = tmp_path / "labels.csv.review"
+    with opened(folder, ABOUT) as journal:
+        journal.append(EVENTS[0])
+        journal.announce("http://127.0.0.1:80")
+        modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (folder, *folder.iterdir())}
+    lock = modes.pop(".lock")
+    assert modes == {folder.name: 0o700, JOURNAL_FILE: 0o600, LENGTH_FILE: 0o600, ADDRESS_FILE: 0o600}
+    assert lock  # empty, and inside of the folder
+    (folder / JOURNAL_FILE).chmod(0o644)  # an older version wrote it so
+    events(folder)
+    assert stat.S_IMODE((folder / JOURNAL_FILE).stat().st_mode) == 0o600
 
 
 def test_what_is_no_journal_is_refused(tmp_path):

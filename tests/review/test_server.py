@@ -1,7 +1,9 @@
 """The server: what it answers to the person, and that it answers nobody else."""
 
 import asyncio
+import io
 import json
+import os
 import tracemalloc
 
 import httpx2
@@ -177,6 +179,34 @@ def test_pictures_come_by_ids_that_say_nothing(tmp_path, prepared):
                 assert client.get(f"/media/{wrong}").status_code == 404
 
 
+def test_a_picture_that_is_gone_or_became_something_else_is_said_and_nothing_hangs(tmp_path, prepared):
+    image = pytest.importorskip("PIL.Image")
+    photos = tmp_path / "photos"
+    photos.mkdir()
+    n_items = len(prepared[1])
+    for item in range(n_items):
+        image.fromarray(np.full((700, 500, 3), item, np.uint8)).save(photos / f"{item}.png")
+    label, _ = problem()
+    contents = FolderFiles(photos, tuple(f"{item}.png" for item in range(n_items)))
+    label.batch = type(label.batch)(label.batch.rows, label.batch.names, contents, (), content=label.batch.content)
+    with under_review(tmp_path / "review", label) as review:
+        app = make_app(Routes(Page(review, "today"), lambda *_: None, lambda _: None), frozenset({HOST}), TOKEN)
+        with opened_page(app) as client:
+            ids = client.get("/state").json()["pictures"]
+            sizes = [image.open(io.BytesIO(client.get(f"/{kind}/{ids[5]}").content)).size for kind in ("media", "full")]
+            assert sizes == [(229, 320), (500, 700)]
+            (photos / "1.png").unlink()
+            (photos / "2.png").unlink()
+            os.mkfifo(photos / "2.png")
+            (photos / "3.png").unlink()
+            (photos / "3.png").mkdir()
+            (photos / "4.png").write_bytes(b"no image")
+            for item in (1, 2, 3, 4):
+                for kind in ("media", "full"):
+                    answer = client.get(f"/{kind}/{ids[item]}")
+                    assert (answer.status_code, "cannot be read" in answer.json()["error"]) == (404, True), item
+
+
 # -- everybody else ----------------------------------------------------------------------------------------------------
 
 HEX = "a" * 32
@@ -210,7 +240,7 @@ PATHS = (
 
 
 def test_every_route_wants_the_token_the_host_and_the_origin(app, routes):
-    assert len(routes.all()) == 10
+    assert len(routes.all()) == 11
     for route in routes.all():
         path = route.path.replace("{at:int}", "1").replace("{name}", HEX)
         for method in route.methods:

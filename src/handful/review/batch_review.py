@@ -97,7 +97,14 @@ class BatchReview:
         self.on_page: Int[np.ndarray, "some"] = items_on_page(self.first)
         self.lock = threading.RLock()
         self.state = replayed(journal.events, len(self.batch.rows))
-        self.notes = [] if depends is None else noted(journal, dict(depends))
+        self.notes = list[str]()
+        if journal.n_lost:
+            self.notes.append(
+                f"The journal of this review has lost its last {counted(journal.n_lost, 'line')} ({journal.path}): "
+                "restore it from a copy, or give these answers again."
+            )
+        if depends is not None:
+            self.notes += noted(journal, dict(depends))
         self.classified = self.first
         self._label_or_drop()
 

@@ -1,8 +1,11 @@
 r"""The journal of a review: a file to which every decision is appended and synced before anything else happens.
 
-One line per event, `CHECKSUM JSON\n`. The checksum of a line covers all lines before it, so a line that was changed,
-moved or lost is noticed. A last line without its end was being written when the process or the disk stopped: it was
-never acknowledged, and is cut off. The first line says which batch the journal is about.
+One line per event, `CHECKSUM JSON\n`. The checksum of a line covers all lines before it, so a line that was changed or
+moved is noticed, and one that was lost between others. How many lines there are is in a second file, so lines that were
+lost at the end are noticed too. A last line without its end was being written when the process or the disk stopped: it
+was never acknowledged, and is cut off. The first line says which batch the journal is about.
+
+Only their owner can read these files, and a folder that is made for them.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +25,10 @@ from handful.runs.lock import only_writer
 
 FORMAT, VERSION = "handful_review", 1
 JOURNAL_FILE = "journal.jsonl"
+# How many lines the journal has; and where the review is served while it is open.
+LENGTH_FILE = "journal.length"
+ADDRESS_FILE = "address.txt"
+PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700
 DIGITS = 16
 
 Event = dict[str, Any]
@@ -38,10 +45,15 @@ class Journal:
         What the first line says about the batch.
     events : list of dict
         All others.
+    n_lost : int
+        Events that were lost at the end since the journal was written.
     """
 
-    def __init__(self, path: Path, about: Event, events: list[Event], digest: str, size: int) -> None:
+    def __init__(
+        self, path: Path, about: Event, events: list[Event], digest: str, size: int, *, n_lost: int = 0
+    ) -> None:
         self.path, self.about, self.events = path, about, events
+        self.n_lost = n_lost
         self._digest, self._size = digest, size
 
     def append(self, event: Event) -> None:
@@ -60,6 +72,12 @@ class Journal:
                 os.close(handle)
         self.events.append(event)
         self._digest, self._size = digest, self._size + len(line)
+        with suppress(OSError):  # the event is on the disk; without its number, only a later loss is not noticed
+            write_private(self.path.with_name(LENGTH_FILE), f"{1 + len(self.events)}\n")
+
+    def announce(self, address: str) -> None:
+        """Keep the address at which the review is served, for whoever opens it a second time."""
+        write_private(self.path.with_name(ADDRESS_FILE), address)
 
 
 @contextmanager
@@ -83,21 +101,58 @@ def opened(folder: Path, about: Event) -> Iterator[Journal]:
     ...     journal.events
     [{'label': 'fox'}]
     """
-    with only_writer(folder, StorageError):
+    with ExitStack() as held:
+        _make_private(folder)
+        address = folder / ADDRESS_FILE
+        try:
+            held.enter_context(only_writer(folder, StorageError))
+        except StorageError as busy:
+            if not address.is_file():
+                raise
+            raise StorageError(
+                f"this review is already open at {address.read_text(encoding='utf-8')}; go on there, or end it "
+                "where it was started"
+            ) from busy
+        address.unlink(missing_ok=True)  # of a process that was killed
+        held.callback(address.unlink, missing_ok=True)
         path = folder / JOURNAL_FILE
         if not path.is_file() or b"\n" not in read_bytes(path, FileFormatError):
             _begin(path, about)
         first, events, digest, size = read_journal(path)
-        if size < path.stat().st_size:
-            with explain_refusal(path):
+        with explain_refusal(path):
+            path.chmod(PRIVATE_FILE)
+            if size < path.stat().st_size:
                 os.truncate(path, size)
                 flush_to_disk(path)
         if first != about:
-            raise FileFormatError(
-                f"{path} is the review of another batch, or of the same batch with other options; continue with those, "
-                "or begin another review with another --out"
-            )
-        yield Journal(path, first, events, digest, size)
+            raise FileFormatError(f"{path} is the review of another batch; begin another review with another --out")
+        yield Journal(path, first, events, digest, size, n_lost=max(_noted_length(folder) - 1 - len(events), 0))
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a small file that only its owner can read, in place, and wait until it would survive a power cut."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | getattr(os, "O_BINARY", 0), PRIVATE_FILE)
+    try:
+        _write_all(handle, text.encode())
+        os.ftruncate(handle, len(text.encode()))
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _make_private(folder: Path) -> None:
+    if not folder.exists():
+        with explain_refusal(folder):
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
+
+
+def _noted_length(folder: Path) -> int:
+    """Return how many lines the journal had when it was written last; 0 if that is not known."""
+    try:
+        return int((folder / LENGTH_FILE).read_bytes()[:20])
+    except (OSError, ValueError):
+        return 0
 
 
 def read_journal(path: Path) -> tuple[Event, list[Event], str, int]:
@@ -125,8 +180,7 @@ def read_journal(path: Path) -> tuple[Event, list[Event], str, int]:
 
 def _begin(path: Path, about: Event) -> None:
     with explain_refusal(path):
-        path.write_bytes(_line("", {FORMAT: VERSION, **about})[0])
-        flush_to_disk(path)
+        write_private(path, _line("", {FORMAT: VERSION, **about})[0].decode())
         flush_to_disk(path.parent)
 
 

@@ -34,12 +34,13 @@ from handful.classification.page_data import (
 )
 from handful.errors import HandfulError, StorageError
 from handful.machine.untrusted import parse_json
-from handful.reading.contents import Source, pick
+from handful.reading.contents import FolderFiles, Source, pick
 from handful.review.batch_review import BatchReview, BehindError
 from handful.review.guard import Guard
 
-# Pixels of the longer side of a picture of an item.
+# Pixels of the longer side of a picture of an item, and of one that fills a screen.
 LARGE = 320
+FULL = 2048
 # Pictures that are kept in memory; each takes about 10 kB.
 MOST_PICTURES = 4000
 # Seconds that a body may take to arrive.
@@ -75,18 +76,31 @@ class Media:
             found.append(name)
         return found
 
-    def picture(self, name: str) -> bytes | None:
-        """Return a JPEG; None if there is no such id, or the image cannot be read."""
+    def picture(self, name: str, *, full: bool = False) -> bytes | None:
+        """Return a JPEG, small, or as large as a screen; None if there is no such id, or the image cannot be read."""
         if name not in self._sources:
             return None
+        source, position, size = self._sources[name]
+        if full:
+            return _drawn(source, position, FULL)
         if name not in self._drawn:
-            source, position, size = self._sources[name]
-            (content,) = pick(source, [position])
-            drawn = thumbnail(content, size) if isinstance(content, bytes) else None
-            self._drawn[name] = None if drawn is None else base64.b64decode(drawn)
+            self._drawn[name] = _drawn(source, position, size)
             if len(self._drawn) > MOST_PICTURES:
                 self._drawn.popitem(last=False)
         return self._drawn[name]
+
+
+def _drawn(source: Source, position: int, size: int) -> bytes | None:
+    """Return a JPEG of an image; None if the file is gone, or is no longer a file with an image."""
+    chosen = pick(source, [position])
+    if isinstance(chosen, FolderFiles) and not (chosen.root / chosen.names[0]).is_file():
+        return None  # to open a pipe would never end
+    try:
+        (content,) = chosen
+    except OSError:
+        return None
+    drawn = thumbnail(content, size) if isinstance(content, bytes) else None
+    return None if drawn is None else base64.b64decode(drawn)
 
 
 class Page:
@@ -222,6 +236,7 @@ class Routes:
             Route("/state", self.state),
             Route("/why/{at:int}", self.why),
             Route("/media/{name}", self.media),
+            Route("/full/{name}", self.full),
             Route("/decide", self.decide, methods=["POST"]),
             Route("/undo", self.undo, methods=["POST"]),
             Route("/finish", self.end, methods=["POST"]),
@@ -255,10 +270,18 @@ class Routes:
         return await self._alone(lambda: self.page.why(at))
 
     async def media(self, request: Request) -> Response:
-        """Return a picture."""
-        found = await run_in_threadpool(self.page.media.picture, request.path_params["name"])
+        """Return a small picture."""
+        return await self._picture(request, full=False)
+
+    async def full(self, request: Request) -> Response:
+        """Return a picture that fills a screen."""
+        return await self._picture(request, full=True)
+
+    async def _picture(self, request: Request, *, full: bool) -> Response:
+        name = request.path_params["name"]
+        found = await run_in_threadpool(lambda: self.page.media.picture(name, full=full))
         if found is None:
-            raise HTTPException(404)
+            raise HTTPException(404, "this picture cannot be read: its file is gone, or is no longer an image")
         return Response(found, media_type="image/jpeg")
 
     async def decide(self, request: Request) -> Response:
