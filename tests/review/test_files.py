@@ -2,11 +2,14 @@
 
 import csv
 import json
+import os
+import stat
 
 import numpy as np
 import pytest
 
 from handful.catalogue import load_catalogue
+from handful.catalogue.changes import rename
 from handful.classification import classify, write_predictions
 from handful.classification.building import build_catalogue
 from handful.classification.label import embed
@@ -102,6 +105,32 @@ def test_what_was_confirmed_joins_the_catalogue(folder, tmp_path):
     assert after.n_examples == before.n_examples + len(review.confirmed())
     added = [after.record.sources[position] for position in range(before.n_examples, after.n_examples)]
     assert {(one.person, one.session) for one in added} == {("Ada", "labels.csv.review")}
+
+
+def test_a_class_that_was_renamed_during_the_review_does_not_come_back(folder, tmp_path):
+    outputs, catalogue = Outputs(tmp_path / "labels.csv"), tmp_path / "kinds.handful"
+    catalogue.write_bytes((folder / "kinds.handful").read_bytes())
+    ready = fitted(folder, tmp_path, "kinds.handful")
+    with opened(outputs.folder, {"batch": ready.batch.fingerprint}) as journal:
+        review = BatchReview(journal, FileLabeller(ready), person="Ada")
+        for number, (kind, name) in enumerate([("class", "kind 01"), ("class", "kind 02"), ("new", "kraken")]):
+            review.decide(number, [number], kind, [name])
+        rename(catalogue, "kind 01", "kind A")
+        done = finish(review, outputs, "today", catalogue, add=True)
+    classes = load_catalogue(catalogue).classes.tolist()
+    assert "kind 01" not in classes
+    assert {"kind A", "kraken"} <= set(classes)
+    assert load_catalogue(catalogue).shots[classes.index("kind 02")] == 3
+    assert "no class 'kind 01' any more" in done.notes[0]
+    assert [row["label"] for row in rows(outputs.labels)[:3]] == ["kind 01", "kind 02", "kraken"]  # what a person said
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has other permissions")
+def test_only_the_owner_can_read_what_is_written(folder, tmp_path):
+    truth = json.loads((folder / "truth.json").read_text())
+    outputs = Outputs(tmp_path / "labels.csv", tmp_path / "page.html", tmp_path / "tasks.json")
+    done = finish(reviewed(fitted(folder, tmp_path), outputs, truth, 2), outputs, "today")
+    assert {stat.S_IMODE(os.stat(path).st_mode) for path in done.written} == {0o600}
 
 
 @pytest.fixture

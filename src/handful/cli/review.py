@@ -98,6 +98,8 @@ def review_command(
         raise Interrupted("everything you said is kept; run the same command again to go on")
     for path in found.written:
         data(f"wrote {path}")
+    for note in found.notes:
+        data(note)
     if found.command:
         data(f"to keep what you confirmed for later batches: {found.command}")
     if unfinished[1:]:

@@ -12,7 +12,7 @@ import hashlib
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Protocol, cast
@@ -337,9 +337,10 @@ class BatchReview:
         labels[list(apart)] = False
         return list(map(int, np.flatnonzero(labels)))
 
-    def corrections(self) -> dict[str, Any]:
-        """Return what the person said, as a file of corrections."""
-        batch, decisions = self.batch, self.state.decisions
+    def corrections(self, without: Collection[str] = ()) -> dict[str, Any]:
+        """Return what the person said, as a file of corrections; items of the classes in `without` are left out."""
+        batch = self.batch
+        decisions = {item: one for item, one in self.state.decisions.items() if one.label not in without}
         items = {item: (batch.rows[item], batch.names[item], batch.content(item)) for item in decisions}
         return corrections_file(decisions, items, self.first.class_names)
 

@@ -6,7 +6,8 @@ import getpass
 import json
 import os
 import shlex
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from handful.catalogue import Catalogue
-from handful.catalogue.files import is_catalogue
+from handful.catalogue.files import is_catalogue, load_catalogue
 from handful.classification.building import add_to_catalogue
 from handful.classification.corrections import Corrections, read_corrections
 from handful.classification.files import write_predictions
@@ -27,7 +28,7 @@ from handful.machine.outputs import written_whole
 from handful.reading.table import Columns
 from handful.review.batch_review import BatchReview
 from handful.review.depends import depends_on
-from handful.review.journal import Event, opened
+from handful.review.journal import PRIVATE_FILE, Event, opened, write_private
 from handful.review.serve import Address, serve
 from handful.review.server import Finished, Page
 from handful.review.session import Kind
@@ -109,7 +110,9 @@ def review_files(fitted: Fitted, outputs: Outputs, title: str, where: Address, *
         page = Page(review, title, out=str(outputs.labels), can_add=grows)
 
         def end(found: BatchReview, add: bool) -> Finished:
-            return finish(found, outputs, title, catalogue, add=add and grows)
+            names = fitted.task.inputs.names
+            by_name = () if names is None else names.labels
+            return finish(found, outputs, title, catalogue, add=add and grows, by_name=by_name)
 
         return serve(page, end, where)
 
@@ -138,7 +141,13 @@ def _bad_items(fitted: Fitted) -> set[int]:
 
 
 def finish(
-    review: BatchReview, outputs: Outputs, title: str, catalogue: Path | None = None, *, add: bool = False
+    review: BatchReview,
+    outputs: Outputs,
+    title: str,
+    catalogue: Path | None = None,
+    *,
+    add: bool = False,
+    by_name: Collection[str] = (),
 ) -> Finished:
     """Label the batch once more with all that was said, audited items included, and write it.
 
@@ -148,26 +157,60 @@ def finish(
         The review, where its results go, and what the batch is called.
     catalogue, add
         A catalogue that what was confirmed can be added to, and whether to do that; otherwise the command is returned.
+    by_name
+        Classes that need no examples, because their names are given.
     """
     found = with_people(review, review.labelled(review.state.given(audited=True)))
     write_predictions(found, outputs.labels)
     written = [outputs.labels, outputs.corrections]
     with written_whole(outputs.corrections) as place:
-        place.write_text(json.dumps(review.corrections(), indent=1), encoding="utf-8")
+        write_private(place, json.dumps(review.corrections(), indent=1))
     if outputs.tasks is not None:
         write_label_studio(found, outputs.tasks)
         written.append(outputs.tasks)
     if outputs.page is not None:
         write_page(found, outputs.page, title=title)
         written.append(outputs.page)
-    batch, command = found.inputs.get("batch"), ""
+    for path in written:
+        if path.is_file():
+            path.chmod(PRIVATE_FILE)
+    batch, command, notes = found.inputs.get("batch"), "", list[str]()
     if catalogue is not None and batch is not None and review.confirmed():
-        if add:
-            add_to_catalogue(catalogue, outputs.corrections, batch, person=review.person, session=outputs.folder.name)
+        gone = _gone(review, catalogue, by_name)
+        if gone:
+            notes.append(
+                f"The catalogue has no class {' and no class '.join(map(repr, sorted(gone)))} any more: it was renamed "
+                "or removed since. Items with this label were not added to it; your answers are in the labels."
+            )
+        if add and len(gone) < len({one.label for one in review.confirmed().values()}):
+            _add(review, outputs, catalogue, batch, gone)
             written.append(catalogue)
-        else:
+        elif not add:
             command = _adding(catalogue, outputs.corrections, batch)
-    return Finished([str(path) for path in written], command)
+    return Finished([str(path) for path in written], command, notes)
+
+
+def _gone(review: BatchReview, catalogue: Path, by_name: Collection[str]) -> set[str]:
+    """Return the classes of answers that the catalogue had when they were given, and does not have any more."""
+    if not is_catalogue(catalogue):
+        return set()
+    there = set(map(str, load_catalogue(catalogue).classes.tolist()))
+    new = {
+        str(label)
+        for step in review.state.steps
+        for kind, label in zip(step.kinds, step.labels, strict=True)
+        if kind == "new"
+    }
+    said = {str(one.label) for one in review.confirmed().values()}
+    return said - there - new - set(by_name)
+
+
+def _add(review: BatchReview, outputs: Outputs, catalogue: Path, batch: Path, gone: set[str]) -> None:
+    """Add what a person confirmed to the catalogue, without classes that it does not have any more."""
+    with tempfile.TemporaryDirectory(prefix="handful-") as work:
+        said = Path(work) / outputs.corrections.name
+        write_private(said, json.dumps(review.corrections(without=gone)))
+        add_to_catalogue(catalogue, said, batch, person=review.person, session=outputs.folder.name)
 
 
 def _adding(catalogue: Path, corrections: Path, batch: Path) -> str:

@@ -49,10 +49,21 @@ TEXT = (str, type(None))
 
 
 class Finished(NamedTuple):
-    """What finishing a review did: the files it wrote, and the command that adds to the catalogue, if that is left."""
+    """What finishing a review did.
+
+    Attributes
+    ----------
+    written : list of str
+        The files that were written.
+    command : str
+        The command that adds to the catalogue, if that is left.
+    notes : sequence of str
+        What the person should be told: sentences.
+    """
 
     written: list[str]
     command: str = ""
+    notes: Sequence[str] = ()
 
 
 # Writes what a review found; the argument says whether to add to the catalogue.
