@@ -18,11 +18,12 @@ format:    ## rewrite to the project's style
 	ruff format .
 	ruff check --fix .
 
-lint:      ## style, spelling, layers
+lint:      ## style, spelling, layers, and the program of the page
 	ruff format --check .
 	ruff check .
 	codespell
 	lint-imports
+	bash tools/page/check
 
 types:     ## mypy, strict
 	mypy

@@ -127,7 +127,7 @@ def test_a_batch_is_labelled_again_with_fixed_labels_and_new_classes(files, grou
     assert (after.n_named, after.n_examples) == (1, 49)
     assert after.class_names == (*before.class_names, "class 11")
     assert after.given == {**dict.fromkeys(range(45, 49), 11), 0: before.class_names.index("class 5")}
-    # The next page begins with what was said before, so that the file it saves holds all of it.
+    # The page shows what was said before.
     data = page_data(after, "t")
     assert sorted(data["given"]) == sorted([row, label] for row, _, label, _ in said)
     assert data["classes"][data["n_known"] :] == ["class 11"]

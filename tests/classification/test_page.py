@@ -65,7 +65,7 @@ def test_nothing_outside_the_page_and_no_markup_from_names(tmp_path):
 
 def test_a_browser_may_run_the_program_and_nothing_else(tmp_path):
     page = written(tmp_path, classified(TABLE))
-    program = page.split("<script>")[1].split("</script>")[0]
+    program = page.split("<script type='module'>")[1].split("</script>")[0]
     digest = base64.b64encode(hashlib.sha256(program.encode()).digest()).decode()
     assert f"script-src 'sha256-{digest}'" in page
     assert "default-src 'none'" in page

@@ -26,7 +26,7 @@ def test_no_text_ends_the_script_and_all_come_back():
 
 def test_every_item_once_with_its_answer():
     data = data_of(classified(TABLE, ("a", "b", "c", "d" * 1000)), "Tuesday")
-    assert data["rows"] == [0, 1, 2, 3]
+    assert data["names"] == [f"item {row}" for row in range(4)]
     assert data["texts"][:3] == ["a", "b", "c"]
     assert len(data["texts"][3]) == 601
     assert [NAMES[k] for k in data["label"]] == ["ant & co", "ant & co", "<b>bee</b>", "<b>bee</b>"]
@@ -42,7 +42,7 @@ def test_the_least_certain_and_the_unknown_of_a_large_batch(monkeypatch):
     monkeypatch.setattr(page_data, "MOST_ON_PAGE", 2)
     found = classified(TABLE, about=unknown([False, True, False, False], [1]))
     data = data_of(found, "t")
-    assert data["rows"] == [1, 2]
+    assert data["names"] == ["item 1", "item 2"]
     assert data["left_out"] == 2
     assert data["proposals"][0]["items"] == [0]
     assert data["proposal"] == [1, 0]
@@ -146,8 +146,7 @@ def test_the_map_of_the_page_is_that_of_the_answer(tmp_path):
     assert np.array(drawn["items"]).shape == (30, 2)
     wide = np.ptp(at, axis=0).max()
     np.testing.assert_allclose(np.sort(drawn["items"], axis=0), np.sort(at / wide, axis=0), atol=1e-4)
-    assert {found.class_names[k] for k in drawn["classes"]} == {"kind 0", "kind 1", "kind 2"}
-    assert set(drawn["codes"]) == set(drawn["classes"])
+    assert {found.class_names[k] for k in drawn["codes"]} == {"kind 0", "kind 1", "kind 2"}
     assert len(drawn["examples"]) == len(drawn["codes"]) == 15
 
 

@@ -126,7 +126,7 @@ class Visitor(threading.Thread):
     def run(self):
         browser = build_opener(HTTPCookieProcessor())
         page = browser.open(self.address)
-        assert b"<script src='review.js'></script>" in page.read()
+        assert b"<script type='module' src='review.js'></script>" in page.read()
 
         def post(path, **body):
             headers = {"content-type": "application/json", "origin": self.address.partition("/?")[0]}

@@ -140,7 +140,7 @@ def test_why_an_item_has_its_label(client):
 
 def test_the_page_runs_nothing_inline_and_every_answer_has_its_policy(client):
     page = client.get("/")
-    assert "<script src='review.js'></script>" in page.text
+    assert "<script type='module' src='review.js'></script>" in page.text
     assert "<style" not in page.text
     assert " style=" not in page.text
     for path in ("/", "/state", "/review.js", "/nowhere"):

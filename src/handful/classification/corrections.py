@@ -153,7 +153,7 @@ def read_corrections(path: str | os.PathLike[str]) -> Corrections:
         raise
     except (KeyError, TypeError, ValueError) as error:
         raise FileFormatError(
-            f"{file} is not a file of corrections ({type(error).__name__}: {error}); save it again from the page"
+            f"{file} is not a file of corrections ({type(error).__name__}: {error}); `handful review` writes such files"
         ) from error
     first: dict[tuple[int, str, str], GivenLabel] = {}
     for one in labels:

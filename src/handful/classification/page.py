@@ -1,9 +1,9 @@
-"""One page about a labelled batch, on which a person confirms and corrects labels; it needs no other file.
+"""The report: one page that shows a labelled batch, and needs no other file.
 
 The page holds all items as JSON (`handful.classification.page_data`), and the program that shows them
-(`map.js`, `review.js`, `review.css`). It works from a file, without a network, and on a phone. The only code it may run
-is that program: a browser refuses anything else, by a hash of it. `handful.review` serves the same page without the
-items, which it then asks for.
+(`handful.classification.page_program`). It works from a file, without a network, and on a phone. The only code it may
+run is that program: a browser refuses anything else, by a hash of it. Nothing on it can be changed: whoever wants to
+answer runs `handful review`, which serves a page with the same parts.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import os
 import shlex
 from collections.abc import Sequence
 from html import escape
-from importlib import resources
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +22,8 @@ from handful.arguments import counted
 from handful.classification.files import refuse_outputs
 from handful.classification.labelled import NONE, NOT_APPLIED, Classified
 from handful.classification.page_data import embedded, page_data
+from handful.classification.page_frame import report_frame
+from handful.classification.page_program import REPORT, page_program, page_style
 from handful.machine.outputs import written_whole
 from handful.reading.table import Skipped, first_listed, skipped_summary
 from handful.shapes import Int
@@ -33,72 +34,8 @@ MOST_ROWS = 2000
 MOST_SKIPPED = 1000
 # Classes named in a row of the table.
 MOST_NAMED = 6
-KEYS = (
-    ("↓ ↑ j k", "next and previous item"),
-    ("Enter", "confirm the first suggestion"),
-    ("r", "take the second suggestion"),
-    ("x", "none of these: it belongs to no class of the catalogue"),
-    ("c", "correct: choose another class"),
-    ("n", "it belongs to a new class: give its name"),
-    ("g", "one class for the whole new group, or for all items chosen on the map"),
-    ("m", "the map: arrows go from item to item, space chooses one, + and - choose more or fewer around it"),
-    ("b", "bad item: it cannot be labelled"),
-    ("p", "pass: no answer"),
-    ("a", "accept the labels of all items listed"),
-    ("u", "undo"),
-    ("s", "save the corrections, or finish the review"),
-    ("/", "search in the items"),
-    ("?", "these keys"),
-)
-FRAME = """
-<noscript><p class='alarm'>This page needs JavaScript to show the items. The labels are in the table of predictions.</p>
-</noscript>
-<div class='bar-top'>
-<div id='progress' hidden><div class='meter'><span></span><span></span></div>
-<p id='progress-said' role='status'></p></div>
-<button id='filters-toggle'>Filters</button>
-<span class='grow' id='counter' role='status'></span>
-<input id='search' type='search' placeholder='Search' aria-label='Search in the items'>
-<button id='undo'>Undo<kbd>u</kbd></button>
-<button id='save' class='main'>Save<span class='wide'>&nbsp;corrections</span><kbd>s</kbd></button>
-<button id='help-open' aria-label='Keys'>?</button>
-</div>
-<p id='note' role='status' hidden></p>
-<div id='work'>
-<nav id='side' aria-label='Filters'>
-<div id='groups-filter' hidden><h2>Group</h2><select id='group' aria-label='Group'></select></div>
-<h2>Show</h2><div id='views'></div>
-<div id='proposals' hidden><h2>New groups</h2><div id='proposal-list'></div></div>
-<h2>Classes</h2><input id='class-words' type='search' placeholder='Find a class' aria-label='Find a class' hidden>
-<div id='class-list'></div>
-</nav>
-<main>
-<details id='map-box' hidden><summary>Map</summary>
-<svg id='map' tabindex='0' role='application' aria-label='Map of the items' aria-describedby='map-how'></svg>
-<div id='map-key'></div>
-<p class='quiet'><small><span id='map-how'>Items lie beside those that look alike; hollow: in doubt, small: examples of
-the catalogue. Click an item, or draw around several to decide about all of them.</span>
-<span id='map-part'></span></small></p>
-<p><button id='map-draw' aria-pressed='false'>Draw around items</button>
-<small id='map-said' class='quiet' role='status'></small></p>
-</details>
-<div id='about' hidden></div>
-<div id='chosen'><small id='matches' class='quiet' role='status'></small><span id='chips'></span>
-<button id='accept' hidden></button></div>
-<ul id='list' role='listbox' aria-label='Items'></ul>
-<p id='nothing' class='quiet' hidden>No item matches.</p>
-<div id='more' hidden><button></button></div>
-</main>
-<aside id='panel' aria-label='The chosen item'></aside>
-</div>
-<dialog id='ask'><form method='dialog'><label for='words' id='question'></label>
-<input id='words' autocomplete='off' role='combobox' aria-controls='options' aria-expanded='true' dir='auto'>
-<ul id='options' role='listbox'></ul></form></dialog>
-<dialog id='sure'><p id='sure-said'></p><div id='sure-more'></div><p class='buttons'><button id='sure-yes' class='main'>
-</button><button id='sure-no'>Back</button></p></dialog>
-"""
-# Inputs that an option of the same name takes.
-OPTIONS = ("catalogue", "batch", "names", "segments", "scores", "sites", "prior", "candidates")
+# Inputs that an option of `handful review` of the same name takes.
+OPTIONS = ("names", "segments", "prior", "candidates")
 
 
 def write_page(classified: Classified, path: str | os.PathLike[str], *, title: str) -> None:
@@ -114,32 +51,20 @@ def write_page(classified: Classified, path: str | os.PathLike[str], *, title: s
         What the batch is called.
     """
     refuse_outputs(classified, page=Path(path))
-    script, style = page_program(), packaged("review.css")
+    script = page_program(REPORT)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    data = page_data(classified, title) | {"command": command_with_corrections(classified)}
-    page = page_frame(
+    data = embedded(page_data(classified, title))
+    groups = sorted(by_doubt(classified)[:MOST_ROWS].tolist()) if classified.group_by else []
+    page = report_frame(
         title,
         "<meta http-equiv='Content-Security-Policy' content=\"default-src 'none'; img-src data:; "
-        f"style-src 'unsafe-inline'; script-src 'sha256-{digest}'\"><style>{style}</style>",
-        f"{page_top(classified, title)}"
-        f"{_overview(classified, sorted(by_doubt(classified)[:MOST_ROWS].tolist())) if classified.group_by else ''}",
-        f"<script type='application/json' id='data'>{embedded(data)}</script><script>{script}</script>",
+        f"style-src 'unsafe-inline'; script-src 'sha256-{digest}'\"><style>{page_style()}</style>",
+        page_top(classified, title) + _how_to_answer(classified) + (_overview(classified, groups) if groups else ""),
+        f"<script type='application/json' id='data'>{data}</script><script type='module'>{script}</script>",
     )
     with written_whole(Path(path)) as temporary:
         # In the data, an escape is half a character again.
         temporary.write_text(page, encoding="utf-8", errors="backslashreplace")
-
-
-def page_frame(title: str, head: str, top: str, program: str) -> str:
-    """Put the parts of the page together: what its head says, what stands above the items, and its program."""
-    keys = "".join(f"<tr><td><kbd>{escape(key)}</kbd></td><td>{what}</td></tr>" for key, what in KEYS)
-    return (
-        "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
-        "<meta name='viewport' content='width=device-width, initial-scale=1'>"
-        f"<meta name='color-scheme' content='light dark'><title>{escape(title)}</title>{head}</head>"
-        f"<body>{top}{FRAME}<dialog id='keys'><h2>Keys</h2><table>{keys}</table>"
-        f"<form method='dialog'><button>Close</button></form></dialog>{program}</body></html>"
-    )
 
 
 def page_top(classified: Classified, title: str, *, live: bool = False) -> str:
@@ -168,27 +93,34 @@ def page_top(classified: Classified, title: str, *, live: bool = False) -> str:
     )
 
 
-def command_with_corrections(classified: Classified) -> str:
-    """Return the command that labels the batch again; the page adds the file that it saves."""
-    words = ["handful", "classify"]
+def review_command(classified: Classified) -> str:
+    """Return the command that reviews the batch; empty if it was not read from files that a review can read."""
+    inputs = classified.inputs
+    if "catalogue" not in inputs or "batch" not in inputs:
+        return ""
+    words = ["handful", "review", _shown(inputs["catalogue"]), _shown(inputs["batch"])]
     for name in OPTIONS:
-        if name in classified.inputs:
-            path = classified.inputs[name]
-            here = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
-            words += [f"--{name}", str(here)]
+        if name in inputs:
+            words += [f"--{name}", _shown(inputs[name])]
     for column in classified.group_by:
         words += ["--group-by", column]
     return shlex.join(words)
 
 
-def page_program() -> str:
-    """Return the program of the page."""
-    return packaged("map.js") + packaged("review.js")
+def _shown(path: Path) -> str:
+    """Return a path as a person would type it here."""
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
-def packaged(name: str) -> str:
-    """Return a file of the page's program."""
-    return resources.files("handful.classification").joinpath(name).read_text(encoding="utf-8")
+def _how_to_answer(classified: Classified) -> str:
+    command = review_command(classified)
+    if not command:
+        return ""
+    return (
+        "<p class='quiet'>This page shows the labels. To correct them, run "
+        f"<code>{escape(command)}</code>: it asks about a few items, and labels all others again.</p>"
+    )
 
 
 def _skipped(side: str, skipped: Sequence[Skipped], n_kept: int) -> str:

@@ -139,13 +139,10 @@ def item_data(classified: Classified, on_page: Int[np.ndarray, "some"], title: s
     group_of = classified.answer.group_of
     return {
         "title": title,
-        "batch": batch.fingerprint,
-        "rows": [batch.rows[i] for i in items],
         "names": [batch.names[i] for i in items],
-        "contents": [batch.content(i) for i in items],
         "texts": None if texts is None else [shortened(texts[i]) for i in items],
         "pictures": None,
-        "left_out": len(batch.rows) - len(items),
+        "left_out": len(batch.names) - len(items),
         "groups": [classified.name(group) for group in range(classified.n_groups)] if classified.group_by else None,
         "group": None if group_of is None else group_of[on_page].tolist(),
     }
@@ -159,7 +156,6 @@ def map_data(classified: Classified, on_page: Int[np.ndarray, "some"]) -> dict[s
     some = slice(None, None, 1 + len(found.codes) // MOST_ON_MAP)
     wide = float(np.ptp(found.items, axis=0).max()) or 1.0
     return {
-        "classes": found.classes.tolist(),
         "items": rounded(found.items / wide),
         "examples": rounded(found.examples[some] / wide),
         "codes": found.codes[some].tolist(),
@@ -168,11 +164,11 @@ def map_data(classified: Classified, on_page: Int[np.ndarray, "some"]) -> dict[s
 
 def label_data(classified: Classified, on_page: Int[np.ndarray, "some"]) -> dict[str, Any]:
     """Return what the answer says about the items, which changes with every labelling."""
-    answer, batch = classified.answer, classified.batch
+    answer = classified.answer
     position = {item: at for at, item in enumerate(on_page.tolist())}
     data: dict[str, Any] = {
         "classes": list(classified.class_names),
-        # Corrections are saved with the names above, and these are shown.
+        # Files have the names above, and these are shown.
         "called": list(classified.common_names),
         "n_known": len(classified.class_names) - classified.n_named,
         "label": answer.codes[on_page, 0].tolist(),
@@ -186,7 +182,9 @@ def label_data(classified: Classified, on_page: Int[np.ndarray, "some"]) -> dict
         "coarse": None if answer.coarse is None else answer.coarse.labels[on_page].tolist(),
         "coarse_certainty": None if answer.coarse is None else rounded(answer.coarse.certainty[on_page]),
         "given": [
-            [batch.rows[item], None if k is None else classified.class_names[k]] for item, k in classified.given.items()
+            [position[item], None if k is None else classified.class_names[k]]
+            for item, k in classified.given.items()
+            if item in position
         ],
         "first": [position[item] for item in classified.suspects if item in position],
         "why": {},

@@ -20,7 +20,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from handful.classification.labelled import Classified
-from handful.classification.page import packaged, page_frame, page_program, page_top
+from handful.classification.page import page_top
 from handful.classification.page_data import (
     SMALL,
     embedded,
@@ -32,6 +32,8 @@ from handful.classification.page_data import (
     shortened,
     thumbnail,
 )
+from handful.classification.page_frame import review_frame
+from handful.classification.page_program import REVIEW, page_program, page_style
 from handful.errors import HandfulError, StorageError
 from handful.machine.untrusted import parse_json
 from handful.reading.contents import FolderFiles, Source, pick
@@ -144,7 +146,7 @@ class Page:
         """Return the page without its items."""
         head = "<link rel='stylesheet' href='review.css'>"
         top = page_top(self.review.first, self.title, live=True)
-        return page_frame(self.title, head, top, "<script src='review.js'></script>")
+        return review_frame(self.title, head, top, "<script type='module' src='review.js'></script>")
 
     def whole(self) -> dict[str, Any]:
         """Return the items, and what is said about them."""
@@ -259,11 +261,11 @@ class Routes:
 
     async def program(self, request: Request) -> Response:
         """Return the program of the page."""
-        return Response(page_program(), media_type="text/javascript")
+        return Response(page_program(REVIEW), media_type="text/javascript")
 
     async def style(self, request: Request) -> Response:
         """Return how the page looks."""
-        return Response(packaged("review.css"), media_type="text/css")
+        return Response(page_style(), media_type="text/css")
 
     async def number(self, request: Request) -> Response:
         """Return the number of the state: a page that shows another one is behind."""

@@ -1,12 +1,13 @@
-"""A person reviews a batch on its page, in a real browser, and the corrections come back through the command line."""
+"""A person looks at the report of a batch, in a real browser: it shows everything, and nothing on it can be changed."""
 
 import csv
 import json
-import shutil
 
 import numpy as np
 import pytest
 
+from handful.classification import classify as classify_files
+from handful.classification.page import write_page
 from handful.cli.main import main
 from tests.exchange.tool_files import DEER, MOOSE
 
@@ -42,14 +43,14 @@ def classify(folder, *options: str) -> list[dict[str, str]]:
 
 def opened(browser, folder, **options):
     """The page, with a list of what went wrong on it."""
-    context = browser.new_context(accept_downloads=True, **options)
+    context = browser.new_context(**options)
     context.set_default_timeout(180_000)  # a busy machine takes its time
     page, wrong = context.new_page(), []
     page.on("pageerror", lambda error: wrong.append(str(error)))
     page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
     page.on(
         "request",
-        lambda request: wrong.append(request.url) if not request.url.startswith(("file:", "data:", "blob:")) else None,
+        lambda request: wrong.append(request.url) if not request.url.startswith(("file:", "data:")) else None,
     )
     page.goto((folder / "labels.html").as_uri())
     page.wait_for_selector("html[data-ready]")
@@ -72,25 +73,24 @@ def test_the_number_beside_a_filter_is_what_it_shows_and_chosen_filters_can_be_c
     classes = sidebar(page, "#class-list")
     page.select_option("#group", label="marsh")
     page.locator("#class-list .choice").nth(1).click()
-    page.fill("#search", "1")
     for name, count in sidebar(page, "#views").items():
         filter_by(page, name)
         assert page.locator("#matches").inner_text() == f"{count} item{'' if count == 1 else 's'}"
     filter_by(page, "In doubt")
     label = page.locator("#class-list [aria-pressed=true] > span").first.inner_text()
     chips = page.locator("#chips .chip")
-    assert [text.strip("×\n") for text in chips.all_inner_texts()] == ["In doubt", label, "marsh", "“1”", "Clear all"]
+    assert [text.strip("×\n") for text in chips.all_inner_texts()] == ["In doubt", label, "marsh", "Clear all"]
     chips.filter(has_text=label).click()
     assert label not in chips.all_inner_texts()
     assert page.locator("#class-list [aria-pressed=true]").count() == 0
     chips.filter(has_text="Clear all").click()
     assert page.locator("#matches").inner_text() == "240 items"
-    assert (chips.count(), page.input_value("#search"), page.input_value("#group")) == (0, "", "")
+    assert (chips.count(), page.input_value("#group")) == (0, "")
     assert sidebar(page, "#class-list") == classes
     assert wrong == []
 
 
-def test_filters_names_and_storage(folder, browser):
+def test_filters_names_and_reasons(folder, browser):
     before = classify(folder, "--group-by", "site")
     page, wrong = opened(browser, folder)
     filter_by(page, "All items")
@@ -101,20 +101,52 @@ def test_filters_names_and_storage(folder, browser):
     label = page.locator("#about h2").inner_text()
     expected = [row for row in before if row["site"] == "wood </script>" and row["label"] == label]
     assert page.locator("#matches").inner_text() == f"{len(expected)} items"
-    page.fill("#search", "<i>")
-    assert page.locator("#matches").inner_text() == f"{len(expected)} items"
     assert page.locator("#list i").count() == len(page.locator("#list .meter").all())  # no markup from names
-    page.fill("#search", "nothing has this name")
-    assert page.locator("#matches").inner_text() == "0 items"
-    page.fill("#search", "")
-    page.locator("#search").blur()
     page.keyboard.press("ArrowDown")
     assert "Why this label?" in page.locator("#panel").inner_text()
+    assert wrong == []
+
+
+def test_a_search_finds_any_item_opens_it_and_goes_back(folder, browser):
+    classify(folder)
+    page, wrong = opened(browser, folder)
+    page.locator("#class-list .choice").last.click()
+    listed = page.locator("#matches").inner_text()
+    page.keyboard.press("/")
+    page.keyboard.type("<i>7</i>")  # whatever its class is
+    assert page.locator("#list > li").count() == 1
     page.keyboard.press("Enter")
-    assert "1 confirmed" in page.locator("#counter").inner_text()
-    page.reload()
-    page.wait_for_selector("html[data-ready]")
-    assert "1 confirmed" in page.locator("#counter").inner_text()
+    assert page.locator("#panel blockquote").inner_text() == "<i>7</i>"
+    page.keyboard.press("/")
+    page.keyboard.press("Escape")
+    assert (page.input_value("#search"), page.locator("#matches").inner_text()) == ("", listed)
+    page.fill("#search", "nothing has this name")
+    assert page.locator("#nothing").is_visible()
+    assert wrong == []
+
+
+def test_a_report_shows_and_says_which_command_answers(folder, browser, monkeypatch):
+    monkeypatch.chdir(folder)
+    before = classify(folder)
+    page, wrong = opened(browser, folder)
+    assert page.locator("header code").inner_text() == "handful review catalogue.npz today.npz"
+    page.locator("#list > li").first.click()
+    assert page.locator("#panel button:not(#close)").count() == 0
+    for key in ("Enter", "1", "x", "b", "p", "u", "s", "a", "g"):
+        page.keyboard.press(key)
+    assert page.locator("dialog[open], .done").count() == 0
+    row = next(row for row in before if row["item"] == page.locator("#panel blockquote").inner_text())
+    assert page.locator("#panel .head b").inner_text() in (row["label"], "None of these")
+    assert wrong == []
+
+
+def test_what_was_given_is_marked(folder, browser):
+    found = classify_files(folder / "catalogue.npz", folder / "today.npz", given={0: "kind_30", 1: "kind_30"})
+    write_page(found, folder / "labels.html", title="today")
+    page, wrong = opened(browser, folder)
+    filter_by(page, "Answered")
+    assert page.locator("#list .done").all_inner_texts() == ["✓ given", "✓ given"]
+    assert set(page.locator("#list .head b").all_inner_texts()) == {"kind_30"}
     assert wrong == []
 
 
@@ -122,8 +154,7 @@ def test_a_phone_shows_all_of_it(folder, browser):
     classify(folder)
     page, wrong = opened(browser, folder, viewport={"width": 360, "height": 700}, has_touch=True)
     page.tap("#list > li")
-    page.locator("#panel button", has_text="Confirm").tap()
-    assert "1 of 240 reviewed" in page.locator("#counter").inner_text()
+    assert page.locator("#panel .head b").is_visible()
     page.tap("#close")
     page.tap("#filters-toggle")
     filter_by(page, "All items")
@@ -131,7 +162,7 @@ def test_a_phone_shows_all_of_it(folder, browser):
     assert wrong == []
 
 
-def test_common_names_on_the_page_and_the_taxonomy_in_the_corrections(tmp_path, browser):
+def test_common_names_on_the_page(tmp_path, browser):
     found = [{"classes": [DEER, MOOSE], "scores": [0.7, 0.2]}, {"classes": [MOOSE, DEER], "scores": [0.8, 0.1]}]
     images = [{"filepath": f"wood/{i}.jpg", "classifications": found[i % 2]} for i in range(20)]
     (tmp_path / "p.json").write_text(json.dumps({"predictions": images}))
@@ -139,54 +170,31 @@ def test_common_names_on_the_page_and_the_taxonomy_in_the_corrections(tmp_path, 
     assert main(["classify", *map(str, words)]) == 0
     page, wrong = opened(browser, tmp_path)
     assert sidebar(page, "#class-list") == {"moose": 10, "white-tailed deer": 10}
-    page.locator("#list > li", has_text="wood/0.jpg").click()
-    page.keyboard.press("c")
-    page.fill("#words", "alces")  # its scientific name
-    page.keyboard.press("Enter")
-    assert sidebar(page, "#class-list") == {"moose": 11, "white-tailed deer": 9}
     assert DEER not in page.locator("body").inner_text()
-    with page.expect_download() as download:
-        page.keyboard.press("s")
-    said = download.value.path()
-    (corrected,) = json.loads(said.read_text())["corrections"]
-    assert {name: corrected[name] for name in ("row", "item", "label")} == {
-        "row": 0,
-        "item": "wood/0.jpg",
-        "label": MOOSE,
-    }
+    assert page.locator("header code").count() == 0  # scores alone cannot be reviewed
     assert wrong == []
-    (tmp_path / "p.json").write_text(json.dumps({"predictions": images[::-1][1:]}))  # one is gone, and rows are others
-    assert main(["classify", *map(str, words), "--given", str(said)]) == 0
-    with (tmp_path / "p.csv").open(encoding="utf-8") as stream:
-        assert {row["item"]: row["label"] for row in csv.DictReader(stream)}["wood/0.jpg"] == MOOSE
 
 
-def test_a_new_class_of_the_page_comes_back_though_the_batch_has_changed(folder, browser, tmp_path, capsys):
+def colours(page) -> dict[str, str]:
+    """The mark of each class, as its colour and shape."""
+    marks = page.locator("#class-list path").all()
+    return {one.get_attribute("data-class"): one.get_attribute("style") + one.get_attribute("d") for one in marks}
+
+
+def test_a_class_has_the_same_colour_in_every_batch(folder, tmp_path, browser):
     classify(folder)
-    page, wrong = opened(browser, folder)
-    filter_by(page, "All items")
-    names = []
-    for key, words in (("n", "kraken"), ("c", "kind_03"), ("x", None)):
-        page.keyboard.press("ArrowDown")
-        names.append(page.locator("#list [aria-selected=true]").inner_text().split("\n")[0])
-        page.keyboard.press(key)
-        if words is not None:
-            page.fill("#words", words)
-            page.keyboard.press("Enter")
-        page.locator(f"#list > li:has-text('{names[-1]}')").first.click()
-    with page.expect_download() as download:
-        page.keyboard.press("s")
-    assert wrong == []
+    first, wrong = opened(browser, folder)
     with np.load(folder / "today.npz") as batch:
-        kept = [row for row, name in enumerate(batch["id"].tolist()) if name != names[2]][::-1]
-        np.savez(tmp_path / "today.npz", **{name: batch[name][kept] for name in batch})
-    shutil.copy(folder / "catalogue.npz", tmp_path)
-    capsys.readouterr()
-    rows = classify(tmp_path, "--given", str(download.value.path()))
-    labels = {row["item"]: row["label"] for row in rows}
-    assert [labels[name] for name in names[:2]] == ["kraken", "kind_03"]
-    said = f"warning: 1 correction could not be applied:\n  {names[2]}: it is not in the batch\n"
-    assert said in capsys.readouterr().err
+        np.savez(tmp_path / "today.npz", features=batch["features"][::-3], id=batch["id"][::-3])
+    with np.load(folder / "catalogue.npz") as catalogue:
+        np.savez(tmp_path / "catalogue.npz", **{name: catalogue[name][::-1] for name in catalogue})
+    classify(tmp_path)
+    second, wrong_too = opened(browser, tmp_path)
+    one, other = colours(first), colours(second)
+    both = one.keys() & other.keys()
+    assert len(both) >= 5
+    assert {label: one[label] for label in both} == {label: other[label] for label in both}
+    assert wrong == wrong_too == []
 
 
 def test_the_map_of_many_items_chooses_one_or_several(tmp_path, browser):
@@ -222,14 +230,6 @@ def test_the_map_of_many_items_chooses_one_or_several(tmp_path, browser):
         page.mouse.move(*corner, steps=3)
     page.mouse.up()
     assert page.locator("#about h2").inner_text() == "3,000 items chosen on the map"
-    page.click("#one-class")
-    page.fill("#words", "</svg><i>")
-    page.keyboard.press("Enter")
-    with page.expect_download() as download:
-        page.keyboard.press("s")
-    said = json.loads(download.value.path().read_text())
-    assert {one["label"] for kind in ("confirmed", "corrections") for one in said[kind]} == {"</svg><i>"}
-    assert len(said["confirmed"]) + len(said["corrections"]) == 3_000
-    page.keyboard.press("u")
-    assert page.locator("#counter").inner_text() == "No items reviewed yet"
+    page.locator("#about button", has_text="Clear").click()
+    assert page.locator("#matches").inner_text() == "3,200 items"
     assert wrong == []

@@ -1,0 +1,189 @@
+// What a person says: about what is asked, about the item that is chosen, about a group, or about items on the map.
+
+import { counted } from "./elements.js";
+import { choose, current, draw } from "./drawing.js";
+import { filter, isAsking, picked } from "./filter.js";
+import { askClass, askSure } from "./dialogs.js";
+import { move, shown } from "./list.js";
+import { exceptions, keepExceptions, subject } from "./question.js";
+import { decide, undo } from "./server.js";
+import { isSheet, split } from "./sheet.js";
+import { answerOf, countedLabels, data, decisions, isKnown, labelOf, nItems, secondOf } from "./state.js";
+
+/** @typedef {import("./server.js").Said} Said */
+
+/**
+ * @param {string} label
+ * @returns {Said}
+ */
+const saidFor = (label) => (isKnown(label) ? "class" : "new");
+
+/**
+ * Answer, and go on: to what is asked next, or to the next item of the list.
+ * @param {Said} said
+ * @param {string | null} label
+ */
+export async function answer(said, label) {
+  const about = subject();
+  if (about === null) return;
+  const asks = isAsking();
+  const before = exceptions();
+  const sheet = isSheet(about) ? split(about) : { accepted: about.items, exceptions: [] };
+  const place = shown.indexOf(current);
+  if (sheet.accepted.length) {
+    if (!(await decide(sheet.accepted, said, label))) return;
+    if (isSheet(about)) keepExceptions({ items: sheet.exceptions, label, choices: about.choices });
+    else keepExceptions({ ...before, items: before.items.filter((item) => !about.items.includes(item)) });
+  } else keepExceptions({ items: sheet.exceptions, label: about.label, choices: about.choices });
+  draw();
+  if (asks) return;
+  const here = shown.indexOf(about.items[0]);
+  if (shown.length) choose(shown[Math.min(here < 0 ? place : here + 1, shown.length - 1)]);
+}
+
+/** Enter: what is shown is right. */
+export function confirm() {
+  const about = subject();
+  if (about === null) {
+    if (!isAsking()) move(0);
+    return;
+  }
+  if (about.label === null) void answer("none", null);
+  else void answer(saidFor(about.label), about.label);
+}
+
+/**
+ * Take the class with this number.
+ * @param {number} place
+ */
+export function takeChoice(place) {
+  const label = subject()?.choices[place];
+  if (label !== undefined) void answer(saidFor(label), label);
+}
+
+export const sayNone = () => void answer("none", null);
+
+/** Seen, and left open. */
+export const leaveOpen = () => void answer("skip", null);
+
+export function sayBad() {
+  const about = subject();
+  if (about !== null && !isSheet(about)) void answer("bad", null);
+}
+
+/** Another class, which is typed. */
+export function correct() {
+  const about = subject();
+  if (about === null) return;
+  const first = about.choices.filter((label) => label !== about.label);
+  const question = isSheet(about)
+    ? "Which class are these " + split(about).accepted.length + "?"
+    : "Which class is it?";
+  askClass(question, { first }, (label) => answer(saidFor(label), label));
+}
+
+/** A class that the catalogue does not have. */
+export function nameNew() {
+  if (subject() === null) return;
+  const question = "A class that the catalogue does not have. What is it called?";
+  askClass(question, { isNew: true, first: [] }, (label) => answer(saidFor(label), label));
+}
+
+/** Take back what was said about the item. */
+export async function clear() {
+  if (await decide([current], "clear", null)) draw();
+}
+
+export async function undoLast() {
+  const wasAsking = isAsking();
+  if (!(await undo()) || wasAsking) return;
+  if (data.back >= 0) choose(data.back);
+}
+
+// -- several items at once ------------------------------------------------------------------------------------------
+
+/** @param {Iterable<number>} items */
+const openOf = (items) => [...items].filter((item) => !decisions.has(item));
+
+/**
+ * One class for several items; those that a person answered stay as they are. What most of them are comes first.
+ * @param {number[]} items
+ * @param {string} question
+ * @param {boolean} isNew
+ */
+function oneClass(items, question, isNew) {
+  if (!items.length) return;
+  const labels = [
+    ...countedLabels(items).keys(),
+    ...items.map(secondOf),
+    ...data.present.map(([code]) => data.classes[code]),
+  ];
+  const first = /** @type {string[]} */ ([...new Set(labels)].filter((label) => label !== null));
+  askClass(question, { isNew, first }, async (label) => {
+    if (await decide(items, saidFor(label), label)) draw();
+  });
+}
+
+/** @param {number} place */
+export function nameProposal(place) {
+  const items = openOf(data.proposals[place].items);
+  oneClass(
+    items,
+    data.proposals[place].name + ", " + counted(items.length, "item") + ". What is the class called?",
+    true,
+  );
+}
+
+export const openPicks = () => openOf(picked);
+
+export function classOfPicks() {
+  oneClass(openPicks(), counted(openPicks().length, "item") + " chosen on the map. Which class are they?", false);
+}
+
+export async function noneOfPicks() {
+  if (await decide(openPicks(), "none", null)) draw();
+}
+
+/** One class for what belongs together: exceptions that wait, items on the map, or a group without a name. */
+export function answerGroup() {
+  const waits = exceptions().items;
+  if (isAsking()) {
+    if (waits.length > 1) oneClass(waits, "Which class are these " + waits.length + " exceptions?", false);
+    return;
+  }
+  if (filter.show === "map" && filter.proposal === null) {
+    classOfPicks();
+    return;
+  }
+  const place = filter.proposal !== null ? filter.proposal : current >= 0 ? data.proposal[current] - 1 : -1;
+  if (place >= 0) nameProposal(place);
+}
+
+/** Items listed that have no answer yet, if all of them have one label. */
+export function acceptable() {
+  if (isAsking()) return [];
+  const open = openOf(shown);
+  return open.length > 1 && new Set(open.map(answerOf)).size === 1 ? open : [];
+}
+
+/** Accept the label of all items that are listed. */
+export function acceptAll() {
+  const items = acceptable();
+  if (!items.length) return;
+  const label = labelOf(items[0]);
+  const what = label === null ? "that none of the classes fits " : "the label of ";
+  const kept = shown.length - items.length;
+  const rest = kept
+    ? " " +
+      counted(kept, "other item", "other items") +
+      " of the list, answered before, " +
+      (kept === 1 ? "stays as it is." : "stay as they are.")
+    : "";
+  const said = "Confirm " + what + counted(items.length, "item") + "?" + rest + " One undo takes it back.";
+  askSure(said, "Confirm " + counted(items.length, "item"), async () => {
+    if (await decide(items, label === null ? "none" : saidFor(label), label)) draw();
+  });
+}
+
+/** Items of the batch, on the page or not. */
+export const nInBatch = () => nItems() + data.left_out;

@@ -1,0 +1,61 @@
+// Pictures of items and examples. A review serves them by their ids, also at full size; a report has them inside.
+
+import { byId, dialogOf, make } from "./elements.js";
+import { data } from "./state.js";
+
+/** Whether a server has the pictures. */
+const served = document.getElementById("data") === null;
+
+/**
+ * A picture, or its name if there is none; in a review a click shows it at full size, unless it is part of a button.
+ * @param {string | null} picture
+ * @param {string} name
+ * @param {{ style?: string, grows?: boolean, isSharp?: boolean }} [how]
+ */
+export function image(picture, name, { style = "", grows = false, isSharp = false } = {}) {
+  if (!picture) return make("div", { class: "gone" }, name);
+  const place = isSharp ? "full/" : "media/";
+  const address = (served ? place : "data:image/jpeg;base64,") + picture;
+  const element = make("img", { src: address, alt: name, loading: "lazy", class: style });
+  if (!grows || !served) return element;
+  const label = "Full size: " + name;
+  const does = () => enlarge(picture, name);
+  return make(
+    "button",
+    { type: "button", class: "grows " + style, "aria-label": label, title: "Full size (z)", onclick: does },
+    element,
+  );
+}
+
+/**
+ * Show a picture at full size.
+ * @param {string} picture
+ * @param {string} name
+ */
+function enlarge(picture, name) {
+  const large = make("img", { src: "full/" + picture, alt: name });
+  byId("picture-shown").replaceChildren(large);
+  byId("picture-name").textContent = name;
+  dialogOf("picture").showModal();
+}
+
+/**
+ * Show an item at full size.
+ * @param {number} item
+ */
+export function enlargeItem(item) {
+  const picture = data.pictures?.[item];
+  if (served && picture) enlarge(picture, data.names[item]);
+}
+
+/** A click anywhere, or z, closes the picture. */
+export function listenToPicture() {
+  const dialog = dialogOf("picture");
+  dialog.addEventListener("click", () => dialog.close());
+  dialog.addEventListener("keydown", (event) => {
+    if (event.key !== "z" && event.key !== "Enter" && event.key !== " ") return;
+    event.preventDefault();
+    event.stopPropagation();
+    dialog.close();
+  });
+}

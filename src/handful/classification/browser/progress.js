@@ -1,0 +1,62 @@
+// How far a review is, what ends it, and its end.
+
+import { byId, counted, make, note } from "./elements.js";
+import { onDraw } from "./drawing.js";
+import { askSure } from "./dialogs.js";
+import { finish } from "./server.js";
+import { data, decisions, nItems } from "./state.js";
+
+/** What is left to do, in a few words. */
+function leftToDo() {
+  const { done, may_stop: mayStop, answers_left: left } = data.progress;
+  if (done) return "Everything has been seen";
+  if (mayStop) return "You may stop";
+  return "About " + counted(left, "more answer");
+}
+
+/** What ends the review. */
+function whatEnds() {
+  const { done, may_stop: mayStop } = data.progress;
+  if (done) return "Finish writes the labels.";
+  if (mayStop) return "Finish now, or go on until every item has been seen.";
+  return "Then you may stop; the review ends when every item has been seen.";
+}
+
+function drawProgress() {
+  const { said, right, seen, n_items: nAll, may_stop: mayStop, done } = data.progress;
+  byId("progress").hidden = false;
+  byId("progress").classList.toggle("stop", mayStop || done);
+  byId("progress-left").textContent = leftToDo();
+  byId("progress-said").textContent = said + " " + whatEnds();
+  const [wasSeen, isRight] = /** @type {HTMLElement[]} */ ([...byId("progress-bar").children]);
+  wasSeen.style.width = (100 * seen) / nAll + "%";
+  isRight.style.width = 100 * Math.max(0, right[0] - seen / nAll) + "%";
+  /** @type {HTMLButtonElement} */ (byId("undo")).disabled = !data.n_steps;
+  /** @type {HTMLButtonElement} */ (byId("finish")).disabled = !decisions.size;
+}
+
+/** Labels are written once more, and what was confirmed may join the catalogue. */
+export function askFinish() {
+  if (!decisions.size || document.documentElement.dataset.finished) return;
+  const box = /** @type {HTMLInputElement} */ (make("input", { type: "checkbox", id: "add" }));
+  const adding = " Add the " + counted(data.n_confirmed, "item") + " with a confirmed class to the catalogue";
+  const more = data.can_add ? make("label", {}, box, adding) : null;
+  const items = counted(nItems() + data.left_out, "item");
+  const said =
+    "Write the labels of " + items + " to " + data.out + ", and your answers beside them? " + data.progress.said;
+  const end = async () => {
+    const found = await finish(data.can_add && box.checked);
+    if (found === null) return;
+    document.documentElement.dataset.finished = "yes";
+    const command = make(
+      "span",
+      {},
+      "To keep what you confirmed for later batches, run: ",
+      make("code", {}, found.command),
+    );
+    note("Written: " + found.written.join(", ") + ". You can close this page. ", found.command ? command : "");
+  };
+  askSure(said, "Write them", end, more);
+}
+
+export const startProgress = () => onDraw(drawProgress);

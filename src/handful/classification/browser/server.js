@@ -1,0 +1,147 @@
+// The server of a review: every request says which state the page shows; the answer is the next state, or why there is
+// none.
+
+import { counted, make, note } from "./elements.js";
+import { draw } from "./drawing.js";
+import { refilter } from "./filter.js";
+import { forgetExceptions } from "./question.js";
+import { adopt, data } from "./state.js";
+
+/** @typedef {"class" | "new" | "none" | "bad" | "skip" | "clear"} Said */
+
+let isBusy = false;
+
+/** Ask for everything that the page shows. */
+export async function load() {
+  const answer = await fetch("state");
+  if (!answer.ok) return false;
+  forgetExceptions();
+  take(await answer.json());
+  return true;
+}
+
+/** @param {any} found */
+function take(found) {
+  adopt(found.ask === undefined ? { ...found, ...bridged(found) } : found);
+  document.documentElement.dataset.number = String(data.number);
+}
+
+/**
+ * A server that names questions, and not yet what is asked.
+ * @param {any} found
+ */
+function bridged(found) {
+  const [item] = found.first;
+  const label = found.rejected[item] ? null : found.classes[found.label[item]];
+  const second = found.classes[found.second[item]];
+  const choices = [label, second].filter((one) => one !== null && one !== undefined);
+  const { looked, right, may_stop: mayStop, said } = found.progress;
+  const nAll = found.label.length;
+  const seen = Math.round(looked * nAll);
+  return {
+    ask: item === undefined ? null : { items: [item], label, choices, why: "" },
+    progress: {
+      said,
+      right: [right, right, right],
+      answers_left: found.first.length,
+      may_stop: mayStop,
+      seen,
+      n_items: nAll,
+      decisions: found.n_steps,
+      done: seen === nAll,
+    },
+  };
+}
+
+/**
+ * @param {string} what
+ * @param {Record<string, unknown>} body
+ * @returns {Promise<any>} what came back; null if it was refused
+ */
+async function send(what, body) {
+  if (isBusy) return null;
+  isBusy = true;
+  document.documentElement.dataset.busy = "yes";
+  try {
+    const answer = await fetch(what, {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify({ number: data.number, ...body }),
+    });
+    const found = await answer.json();
+    if (answer.ok) return found;
+    if (answer.status === 409) {
+      await load();
+      draw();
+      note("Another window has answered since. This one is up to date now; your last answer was not counted.");
+    } else if (answer.status === 401) {
+      note("The server was started again: open the address that it printed. Nothing is lost.");
+    } else {
+      note(found.error);
+    }
+  } catch {
+    note("The server does not answer. Start the same command again: everything up to your last answer is kept.");
+  } finally {
+    isBusy = false;
+    delete document.documentElement.dataset.busy;
+  }
+  return null;
+}
+
+/** Say what an answer did to other labels. */
+function noteChanges() {
+  const n = data.changed.length;
+  if (!n) {
+    note(data.undid ? "Undone." : "");
+    return;
+  }
+  const shows = () => refilter({ show: "changed", label: null, proposal: null });
+  const button = make("button", { type: "button", class: "link", onclick: shows }, "Show");
+  const labels = counted(n, "other label");
+  note(data.undid ? "Undone: " + labels + " changed back." : "Your answer changed " + labels + ".", button);
+}
+
+/**
+ * One step of the reviewer, undone as one: the same answer about one item or several.
+ * @param {number[]} items
+ * @param {Said} said
+ * @param {string | null} label
+ * @returns {Promise<boolean>} whether it was taken
+ */
+export async function decide(items, said, label) {
+  const isCheck = /** @type {any} */ (data).audit === items[0];
+  const how = items.length > 1 ? "group" : isCheck ? "audit" : "chosen";
+  const found = await send("decide", { items, said, label, labels: items.map(() => label), how });
+  if (found === null) return false;
+  take(found);
+  noteChanges();
+  return true;
+}
+
+/** Take the last step back. */
+export async function undo() {
+  if (!data.n_steps) return false;
+  const found = await send("undo", {});
+  if (found === null) return false;
+  take(found);
+  noteChanges();
+  draw();
+  return true;
+}
+
+/**
+ * Write the labels, and end the review.
+ * @param {boolean} adds whether what was confirmed joins the catalogue
+ * @returns {Promise<{ written: string[], command: string } | null>}
+ */
+export const finish = (adds) => send("finish", { add: adds });
+
+/** A window that comes to the front looks whether another one has answered. */
+export async function look() {
+  if (document.hidden || isBusy) return;
+  const answer = await fetch("number").catch(() => null);
+  if (answer === null || !answer.ok || (await answer.json()).number === data.number) return;
+  await load();
+  draw();
+  note("Another window has answered since. This one is up to date now.");
+}
