@@ -102,6 +102,27 @@ def _plain(kind: type, value: object) -> Any:
     return float(value) if isinstance(value, Real) and math.isfinite(value) else None
 
 
+def column_names(argument: str, asked: Any) -> tuple[str, ...]:
+    """Return the columns that an argument names: one, or several; refuse values in the place of names.
+
+    Examples
+    --------
+    >>> column_names("group_by", "site"), column_names("group_by", ["site", "day"])
+    (('site',), ('site', 'day'))
+    >>> column_names("sequence", [0, 1])
+    Traceback (most recent call last):
+        ...
+    handful.errors.OptionError: sequence must name a column of the batch, or several, got [0, 1]; put ...
+    """
+    names = (asked,) if isinstance(asked, str) else tuple(asked) if isinstance(asked, Iterable) else (asked,)
+    if not all(isinstance(name, str) for name in names):
+        raise OptionError(
+            f"{argument} must name a column of the batch, or several, got {asked!r:.60}; put the values into a column, "
+            "or give them to BatchClassifier.infer"
+        )
+    return tuple(map(str, names))
+
+
 def some_of(names: Iterable[Any]) -> str:
     """List names in an error: all if there are at most six, otherwise three and how many more there are.
 

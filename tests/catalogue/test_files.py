@@ -190,3 +190,32 @@ def test_a_class_without_example_or_name_is_refused():
     del tensors["names.points"]
     with pytest.raises(ValueError, match="an example or a name"):
         catalogue_of(tensors, about)
+
+
+def test_numbers_that_no_catalogue_can_have_are_refused_although_the_checksum_fits(tmp_path):
+    examples = separated().examples
+    tensors, about = parts_of(Catalogue.of(examples.points.astype(np.float32), examples.labels))
+    for name in ("means", "origin", "points", "shots", "head.weights", "head.means", "head.mass", "head.offsets"):
+        for value in (3e38, -3e38):
+            changed = tensors[name].copy()
+            changed.flat[0] = value
+            with pytest.raises(ValueError, match=r"finite|feature|example|scores|positive"):
+                catalogue_of(tensors | {name: changed}, about)
+    for name, value in about["unknown_model"].items():
+        for large in (3e38, 1e300):
+            other = large if isinstance(value, float) else (large, large)
+            with pytest.raises(ValueError, match="of no class"):
+                catalogue_of(tensors, about | {"unknown_model": about["unknown_model"] | {name: other}})
+    with pytest.raises(ValueError, match="spread"):
+        catalogue_of(tensors, about | {"head": about["head"] | {"spread": 3e38}})
+
+
+@pytest.mark.parametrize("noise", [1e-12, 1e-6, 0.1, 1.0, 100.0])
+@pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
+def test_every_catalogue_that_can_be_fitted_can_be_read(tmp_path, noise, scale):
+    rng = np.random.default_rng(0)
+    codes = np.arange(8).repeat(5)
+    points = scale * (rng.standard_normal((8, 12))[codes] + noise * rng.standard_normal((40, 12)))
+    for transform in ("l2", "raw"):
+        save_catalogue(Catalogue.of(points, codes, transform=transform), tmp_path / "c")
+        load_catalogue(tmp_path / "c")

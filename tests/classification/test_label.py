@@ -641,3 +641,11 @@ def test_vectors_in_a_folder_of_parquet_files_may_be_named(tmp_path):
         table = pa.table({"one": known[rows].tolist(), "two": known[rows].tolist(), "label": labels[rows].tolist()})
         parquet.write_table(table, tmp_path / "c" / f"{part}.parquet")
     assert classify(tmp_path / "c", tmp_path / "b.npy", features="two").n_examples == len(known)
+
+
+@pytest.mark.parametrize("argument", ["sequence", "pool", "order", "group_by"])
+def test_values_in_the_place_of_a_column_are_refused(argument):
+    batch = np.eye(3)[[0, 0, 1]]
+    for values in ([0, 0, 1], np.array([0, 0, 1]), 3):
+        with pytest.raises(OptionError, match=f"{argument} must name a column of the batch"):
+            classify((np.eye(3), ["a", "b", "c"]), batch, **{argument: values})

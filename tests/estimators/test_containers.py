@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 import torch
 
+import handful
 from handful.errors import TaskError
 from handful.estimators import BatchClassifier
 from handful.estimators.containers import column_of, family_of, frame_of, labels_of, vectors_of
@@ -173,3 +174,12 @@ def test_values_of_several_kinds_are_refused_and_not_made_text(make):
     for gap in (None, float("nan"), pd.NA):
         with pytest.raises(TaskError, match="no value in groups"):
             column_of(make(["a", gap, "b"]), 3, "groups")
+
+
+def test_a_matrix_of_numpy_is_an_array():
+    with pytest.warns(PendingDeprecationWarning, match="matrix"):
+        matrix, batch = np.matrix(X), np.matrix(BATCH)
+    wanted = BatchClassifier().fit(X, Y).predict_proba(BATCH)
+    assert (BatchClassifier().fit(matrix, Y).predict_proba(batch) == wanted).all()
+    found = handful.classify((matrix, Y), batch).predictions()
+    assert found["label"] == BatchClassifier().fit(X, Y).predict(BATCH).tolist()

@@ -154,7 +154,7 @@ def test_candidates_of_items_that_do_not_fit_are_refused(world):
         classifier.infer(batch, candidates=[[3]] * 23)
     with pytest.raises(LabelError, match="class 99 is not in the catalogue"):
         classifier.infer(batch, candidates=[[99]] * 24)
-    with pytest.raises(OptionError, match="no class is left"):
+    with pytest.raises(OptionError, match="item 0 has no candidate"):
         classifier.infer(batch, candidates=[[]] + [None] * 23)
     with pytest.raises(LabelError, match="candidates exclude"):
         classifier.infer(batch, given={1: 5}, candidates=[[3]] * 24)
@@ -187,3 +187,10 @@ def test_what_is_known_is_in_the_signature(name):
     assert list(Known.__annotations__) == [p for p in parameters if p in Known.__annotations__]
     assert all(p.kind is not p.VAR_KEYWORD for p in parameters.values())
     assert set(Known.__annotations__) < set(inspect.signature(infer_scores).parameters)
+
+
+@pytest.mark.parametrize(("candidates", "item"), [([[]], 0), ([[3], ()], 1), ([None, [3], set()], 2)])
+def test_an_item_with_an_empty_list_of_candidates_is_named(candidates, item):
+    fitted = BatchClassifier().fit(np.eye(4), np.arange(4))
+    with pytest.raises(OptionError, match=f"item {item} has no candidate"):
+        fitted.infer(np.eye(4)[: len(candidates)], candidates=candidates)

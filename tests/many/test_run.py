@@ -366,3 +366,14 @@ def test_memory_does_not_grow_with_the_rows(given, tmp_path):
         )
         peaks.append(int(found.stdout))
     assert peaks[1] < peaks[0] + 6_000  # kilobytes; the vectors alone take 1 and 5 MB
+
+
+def test_groups_named_by_views_are_those_of_text(given, tmp_path):
+    if not hasattr(pa, "string_view"):
+        pytest.skip("this version of pyarrow has no views")
+    names = pa.array([f"site {group}" for group in given.groups.tolist()])
+    for kind, folder in ((pa.string(), "text"), (pa.string_view(), "views")):
+        table = pa.table({"site": names.cast(kind), "vector": lists(given.vectors)})
+        label_groups(given.classifier, written([table], tmp_path / folder), tmp_path / f"{folder} out", group_by="site")
+    for part in ("items", "groups"):
+        assert read(tmp_path / "views out" / part).to_pylist() == read(tmp_path / "text out" / part).to_pylist()

@@ -1,11 +1,16 @@
 """Folders of paths as columns: slashes of both kinds, drives, ragged depths, and names that are no paths."""
 
+import os
+
 import numpy as np
 import pytest
 
-from handful.errors import FileFormatError
+from handful.errors import BankError, FileFormatError
+from handful.reading import read, skipped_counts
+from handful.reading.contents import FolderFiles
 from handful.reading.images import folder_columns, is_folder, with_folders
 from handful.reading.table import Table
+from tests.items_at_hand import image_folder
 
 FILES = ["a/b/c/1.jpg", "a\\b\\2.jpg", "./d/e//3.jpg"]
 
@@ -59,3 +64,32 @@ def test_a_column_of_the_table_counts_more_and_names_that_are_no_paths_have_no_f
     found = with_folders(table, ("folder", "folder:1", "day"), paths)
     assert found.columns == {"folder": ["own", "own"], "folder:1": ["a", "b"]}
     assert with_folders(table, ("folder:1",), ("row 0", "row 1")) is table
+
+
+def test_links_to_nothing_pipes_and_devices_are_listed_and_never_opened(tmp_path):
+    image_folder(tmp_path, 1, 2)
+    folder = next(tmp_path.iterdir())
+    os.mkfifo(folder / "pipe.png")
+    (folder / "gone.png").symlink_to("nowhere.png")
+    (folder / "zero.jpg").symlink_to("/dev/zero")
+    (folder / "film.mp4").touch()
+    table = read(tmp_path)
+    assert table.n_rows == 2
+    assert skipped_counts(table.skipped) == {"unsupported": 1, "no file": 3}
+    assert [one.name.rpartition("/")[2] for one in table.skipped] == ["film.mp4", "gone.png", "pipe.png", "zero.jpg"]
+    assert all(isinstance(content, bytes) for content in table.images)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "a.png").symlink_to("nowhere.png")
+    with pytest.raises(BankError, match=r"'a\.png': it is a link that leads to no file"):
+        read(tmp_path / "other")
+
+
+def test_a_file_that_is_gone_or_became_a_pipe_is_unreadable(tmp_path):
+    os.mkfifo(tmp_path / "pipe.png")
+    (tmp_path / "folder.png").mkdir()
+    found = list(FolderFiles(tmp_path, ("pipe.png", "gone.png", "folder.png")))
+    assert [content.reason for content in found] == [
+        "it is a pipe, a device or a folder",
+        "there is no such file",
+        "it is a pipe, a device or a folder",
+    ]

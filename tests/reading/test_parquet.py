@@ -273,3 +273,14 @@ def test_changed_bytes_give_a_bank_or_a_refusal_and_nothing_else(tmp_path):
         return refused > 50
 
     assert outcomes({"changed": changed}, tmp_path) == {"changed": "returned True"}
+
+
+def test_text_that_is_stored_as_views_is_read_as_any_other(tmp_path):
+    if not hasattr(pa, "string_view"):
+        pytest.skip("this version of pyarrow has no views")
+    texts = pa.array(["a", None, "c"], pa.string_view())
+    path = write(tmp_path / "x.parquet", text=texts, raw=pa.array([b"x", b"y", None], pa.binary_view()))
+    table = read(path)
+    assert table.n_rows == 2  # the text of one is missing
+    assert table.of_rows([1]).values("text") == ["c"]
+    assert table.of_rows([1, 0]).values("raw") == [None, b"x"]

@@ -1,13 +1,18 @@
 """One function reads every kind of file, told by its name and content."""
 
 import gzip
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from handful.errors import BankError
+from handful import BatchClassifier, FeatureBank, classify
+from handful.catalogue import load_catalogue
+from handful.errors import BankError, HandfulError, OptionError, StorageError
+from handful.many import label_groups
 from handful.reading import read, read_bank
 from handful.reading.read import kind_of
+from handful.runs.lock import only_changer
 from tests.banks_at_hand import random_bank
 from tests.items_at_hand import image_bytes, image_folder, zipped
 
@@ -73,3 +78,25 @@ def test_texts_and_paths_are_found_by_their_usual_names(tmp_path):
 def test_a_folder_and_its_zip_are_read_alike(tmp_path):
     folder = image_folder(tmp_path / "images", 2, 2)
     assert read(folder).names == read(zipped(folder, tmp_path / "a.zip")).names
+
+
+@pytest.mark.parametrize("name", [300 * "a", 5_000 * "a", 2_500 * "a/"])
+@pytest.mark.parametrize("ending", ["", ".csv", ".xlsx", ".zip", ".parquet", ".handful"])
+def test_a_path_that_no_system_could_have_does_not_exist(name, ending):
+    path = name + ending
+    for door in (read, FeatureBank.load, load_catalogue, lambda path: classify(path, path), label_groups_of):
+        with pytest.raises(HandfulError) as refused:
+            door(path)
+        assert len(str(refused.value)) < 3 * len(path)
+
+
+def label_groups_of(path):
+    return label_groups(BatchClassifier().fit(np.eye(2), [0, 1]), path, path, group_by="a")
+
+
+def test_a_long_path_to_write_to_is_refused_in_a_sentence():
+    fitted = BatchClassifier().fit(np.eye(2), [0, 1])
+    with pytest.raises(StorageError, match="the name is too long"):
+        fitted.save(300 * "a")
+    with pytest.raises(StorageError, match="the name is too long"), only_changer(Path(300 * "a"), OptionError):
+        pass

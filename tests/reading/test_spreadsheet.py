@@ -57,3 +57,15 @@ def test_other_files_are_refused(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "openpyxl", None)
     with pytest.raises(MissingExtraError, match=r"pip install .*\[xlsx\]'"):
         read(tmp_path / "y.xlsx")
+
+
+def test_a_book_whose_relations_lead_nowhere_has_no_sheet(tmp_path):
+    whole = xlsx(tmp_path / "whole.xlsx", [["text"], ["wo"]])
+    with zipfile.ZipFile(whole) as old, zipfile.ZipFile(tmp_path / "odd.xlsx", "w") as new:
+        for entry in old.infolist():
+            content = old.read(entry)
+            if entry.filename.endswith("workbook.xml.rels"):
+                content = content.replace(b"sheet1.xml", b"sheet7.xml")
+            new.writestr(entry, content)
+    with pytest.raises(BankError, match="has no sheet with cells"):
+        read(tmp_path / "odd.xlsx")

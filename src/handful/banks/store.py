@@ -126,11 +126,11 @@ def open_folder(path: str | os.PathLike[str]) -> tuple[np.ndarray, np.ndarray, d
 
 def is_bank(path: str | os.PathLike[str]) -> bool:
     """Whether a folder has a manifest."""
-    return (Path(path) / MANIFEST).is_file()
+    return os.path.isfile(Path(path) / MANIFEST)
 
 
 def _read_manifest(folder: Path) -> dict[str, Any]:
-    if not folder.is_dir():
+    if not os.path.isdir(folder):
         raise BankError(f"{folder} is not a folder; a bank is a folder with {MANIFEST}: check the path")
     if not is_bank(folder):
         raise BankError(

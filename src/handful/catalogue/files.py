@@ -20,7 +20,7 @@ from handful.catalogue.fitted import Catalogue
 from handful.catalogue.labels import decode_labels, encode_labels, places_of
 from handful.catalogue.parts import ClassMeans, ClassNames, Examples
 from handful.catalogue.record import record_of, record_parts
-from handful.catalogue.rows import ROW_TRANSFORMS
+from handful.catalogue.rows import ROW_TRANSFORMS, largest_feature
 from handful.engine.head import LinearHead
 from handful.engine.left_out import LeftOutExamples
 from handful.engine.unknown import UnknownModel
@@ -33,6 +33,12 @@ FORMAT, FORMAT_VERSION = "handful catalogue", 7
 # Endings by which a catalogue is told from a table.
 ENDINGS = (".handful", ".safetensors")
 HEAD_TENSORS = ("weights", "offsets", "means", "mass")
+# Figures without a unit of a genuine catalogue lie well between these, and it has fewer examples.
+LEAST_FIGURE = 1e-9
+LARGEST_FIGURE = 1e9
+MOST_EXAMPLES = 2**50
+# Differences of two rows are at most twice as long as the rows.
+LONGEST_DIFFERENCE = 2.0
 HEAD_NUMBERS = ("spread", "temperature", "wrong_share", "confidence")
 
 
@@ -165,6 +171,8 @@ def catalogue_of(tensors: Mapping[str, npt.NDArray[Any]], about: Mapping[str, An
     if about["transform"] not in ROW_TRANSFORMS:
         raise ValueError(f"transform {about['transform']!r}")
     head = _head_of(tensors, about["head"], means, len(codes))
+    unknown_model = _unknown_model_of(about["unknown_model"], head)
+    _check_sizes(tensors, head, unknown_model, about["transform"])
     return Catalogue(
         class_means=ClassMeans(classes, shots, means),
         origin=origin,
@@ -173,7 +181,51 @@ def catalogue_of(tensors: Mapping[str, npt.NDArray[Any]], about: Mapping[str, An
         n_examples=int(about["n_examples"]),
         names=names,
         record=record_of(_below("record.", tensors), about["record"], positions.tolist(), dim),
-    ).with_fitted(head, _unknown_model_of(about["unknown_model"], head))
+    ).with_fitted(head, unknown_model)
+
+
+def _check_sizes(
+    tensors: Mapping[str, npt.NDArray[Any]], head: LinearHead, unknown_model: UnknownModel | None, transform: str
+) -> None:
+    """Refuse numbers with which no item could be labelled, because a square or a sum of them is infinite."""
+    dim = head.means.shape[1]
+    rows = ("means", "origin", "points", "names.points", "head.means")
+    longest = max(float(np.abs(tensors[name]).max(initial=0)) for name in rows if name in tensors)
+    if longest > LONGEST_DIFFERENCE * largest_feature(transform, head.means.dtype):
+        raise ValueError(f"a feature of {longest:.3g}")
+    if max(tensors["shots"].sum(dtype=np.float64), head.mass.sum(dtype=np.float64)) > MOST_EXAMPLES:
+        raise ValueError(f"more than {MOST_EXAMPLES:,} examples")
+    with np.errstate(over="ignore", invalid="ignore"):
+        scores = np.abs(head.weights).sum(1, dtype=np.float64) * LONGEST_DIFFERENCE * longest + np.abs(head.offsets)
+    if not scores.max() < math.sqrt(np.finfo(head.weights.dtype).max):
+        raise ValueError("weights and offsets of the head give scores whose squares are infinite")
+    farthest = dim * (LONGEST_DIFFERENCE * longest) ** 2  # the square of a distance
+    if (head.spread or 0) > farthest:
+        raise ValueError(f"spread {head.spread:.3g} of the head")
+    if unknown_model is not None:
+        _check_figures(unknown_model, farthest)
+
+
+def _check_figures(model: UnknownModel, farthest: float) -> None:
+    """Refuse figures about items of no class that no catalogue can have; `farthest` is the largest squared distance.
+
+    Levels are ratios of squared distances, and variances are squares of such.
+    """
+    if (
+        max(*model.distance, model.quarter) > farthest
+        or min(*model.distance, model.quarter) < LEAST_FIGURE**4 * farthest
+    ):
+        raise ValueError("distances of items of no class that no catalogue can have")
+    ratio = LARGEST_FIGURE * farthest / model.distance[0]
+    plain = (*model.pair_odds, *model.score, model.gain)
+    scales = (model.pair_odds[1], model.score[1], model.known[0], model.unknown[0])
+    if (
+        max(map(abs, plain)) > LARGEST_FIGURE
+        or min(scales) < LEAST_FIGURE
+        or max(map(abs, (*model.level, model.farther))) > ratio
+        or max(*model.known, *model.unknown) > ratio**2
+    ):
+        raise ValueError("figures about items of no class that no catalogue can have")
 
 
 def _below(prefix: str, tensors: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:

@@ -64,6 +64,11 @@ def transform_rows(name: str, rows: Float[np.ndarray, "row dim"], first: int = 0
     return ROW_TRANSFORMS[name](rows)
 
 
+def largest_feature(name: str, dtype: np.dtype[np.floating]) -> float:
+    """Return the largest number that a row can have after a transform."""
+    return 1.0 if name == "l2" else _squares_fit(dtype)[1] / MOST_SUMMED
+
+
 def _squares_fit(dtype: np.dtype[np.floating]) -> tuple[float, float]:
     """Bounds between which the square of a number keeps all its digits and does not overflow."""
     limits = np.finfo(dtype)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypedDict
 import numpy as np
 import numpy.typing as npt
 
+from handful.arguments import option
 from handful.banks.bank import FeatureBank
 from handful.errors import BankError, OptionError, TaskError
 from handful.extraction.extract import extract, skipped_items
@@ -83,6 +84,8 @@ def asked_of(reading: Reading) -> Asked:
     missing = reading.get("missing")
     if missing not in (None, MEAN):
         raise OptionError(f"missing must be {MEAN!r}, got {missing!r}; leave it out to refuse missing numbers")
+    for name in ("features", "labels", "text", "id_column"):
+        option(name, str | None, reading.get(name))
     given = {name: reading[name] for name in Asked._fields if name in reading}  # type: ignore[literal-required]
     return Asked(**given, gaps=missing is not None)
 

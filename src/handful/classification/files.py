@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from handful import __version__
+from handful.arguments import column_names
 from handful.classification.batch import CELLS, COPIED
 from handful.classification.known import KnownFiles
 from handful.classification.labelled import COARSE_TYPES, GROUP_TYPES, PREDICTION_TYPES, Classified, in_front
@@ -48,7 +49,7 @@ def paths_read(known: KnownFiles, *, sites: Any = None, backbone: str | None = N
     """
     files = {name: known.get(name) for name in ("prior", "candidates", "given")}
     coarse = known.get("coarse")
-    files["coarse classes"] = coarse if isinstance(coarse, (str, os.PathLike)) and Path(coarse).is_file() else None
+    files["coarse classes"] = coarse if isinstance(coarse, (str, os.PathLike)) and os.path.isfile(coarse) else None
     files["earlier predictions"] = known.get("expect_unknown")
     found = {
         **named,
@@ -129,7 +130,7 @@ MOST_SHEET_ROWS, LONGEST_CELL = 2**20, 32_767
 
 def asked_columns(group_by: str | Sequence[str]) -> tuple[str, ...]:
     """Return the names of the columns to group by; refuse none, one that occurs twice, and names of new columns."""
-    names = (group_by,) if isinstance(group_by, str) else tuple(group_by)
+    names = column_names("group_by", group_by)
     if not names or len(set(names)) != len(names):
         raise OptionError(f"group by one column or several different ones, got {', '.join(names) or 'none'}")
     for name in names:

@@ -11,6 +11,7 @@ from typing import Any, TypedDict
 import numpy as np
 import numpy.typing as npt
 
+from handful.arguments import column_names
 from handful.classification.batch import Batch
 from handful.classification.corrections import Corrections, given_to_rows, labels_of, read_corrections
 from handful.errors import FileFormatError, OptionError
@@ -82,8 +83,9 @@ def columns_named(known: KnownFiles) -> tuple[str, ...]:
     """Return the columns of the batch that are named."""
     if unknown := set(known) - set(KnownFiles.__annotations__):
         raise no_argument(min(unknown), KnownFiles)
-    asked = [known.get("sequence"), known.get("pool"), known.get("order")]
-    return tuple(name for one in asked if one is not None and not isinstance(one, bool) for name in _names(one))
+    asked = {role: known.get(role) for role in ("sequence", "pool", "order")}
+    named = {role: one for role, one in asked.items() if one is not None and not isinstance(one, bool)}
+    return tuple(name for role, one in named.items() for name in column_names(role, one))
 
 
 def read_known(
@@ -114,9 +116,9 @@ def read_known(
                 candidates = [allowed.get(str(value)) for value in _values(columns, name)]
         found["candidates"] = candidates
     if (sequence := known.get("sequence")) is not None:
-        found["sequence"] = _sequence(columns, _names(sequence))
+        found["sequence"] = _sequence(columns, column_names("sequence", sequence))
     if (pool := known.get("pool")) is not None and pool is not False:
-        found["pool"] = True if pool is True else _column(columns, _names(pool))
+        found["pool"] = True if pool is True else _column(columns, column_names("pool", pool))
     if (order := known.get("order")) is not None:
         found["order"] = _column(columns, (order,))
     if (coarse := known.get("coarse")) is not None:
@@ -134,7 +136,7 @@ def new_labels(given: Mapping[int, str | None], classes: Collection[str]) -> tup
 
 def _after(predictions: Path) -> UnknownShare:
     """Count the unknown items of an earlier batch, by the column of its predictions."""
-    if not predictions.is_file():
+    if not os.path.isfile(predictions):
         raise OptionError(
             f"expect_unknown is {predictions}: neither a share such as 0.3, nor a range such as 0.1-0.5, nor a file of "
             "predictions"
@@ -214,10 +216,12 @@ def _masses(columns: Mapping[str, Any]) -> list[float | None]:
     return found
 
 
-def _coarse(level: PathLike, classes: Sequence[str]) -> dict[str, str]:
-    if level not in TAXONOMY:
-        if not Path(level).is_file():
-            raise OptionError(f"coarse is {level}: neither a column of the catalogue, nor a table, nor a level of taxa")
+def _coarse(level: Any, classes: Sequence[str]) -> dict[str, str]:
+    if not isinstance(level, str) or level not in TAXONOMY:
+        if not isinstance(level, (str, os.PathLike)) or not os.path.isfile(level):
+            raise OptionError(
+                f"coarse is {level!r:.60}: neither a column of the catalogue, nor a table, nor a level of taxa"
+            )
         return read_coarse(Path(level), classes)
     found = taxa(classes, str(level))
     if not found:
@@ -241,10 +245,6 @@ def _given_labels(
         return labels_of(given_to_rows(given, batch), classes, new_classes), ()
     found, lost = (given if isinstance(given, Corrections) else read_corrections(given)).found_in(batch)
     return labels_of(found, classes, new_classes), lost
-
-
-def _names(asked: Names) -> tuple[str, ...]:
-    return (asked,) if isinstance(asked, str) else tuple(asked)
 
 
 def _values(columns: Mapping[str, Any], name: str) -> list[Any]:

@@ -29,7 +29,7 @@ from handful.exchange.scored import ItemLabel
 from handful.exchange.scores import read_scores
 from handful.exchange.sites import columns_of, read_sites, write_sites
 from handful.reading.class_names import similar_names
-from handful.reading.contents import IMAGE_SUFFIXES, PerhapsFiles
+from handful.reading.contents import IMAGE_SUFFIXES, FolderFiles
 from handful.reading.images import FOLDER, folder_columns
 from handful.reading.table import Columns
 
@@ -132,11 +132,11 @@ def classify_scores(
     )
 
 
-def _images(files: Sequence[str], scores: Path, folder: str | os.PathLike[str] | None) -> PerhapsFiles | None:
+def _images(files: Sequence[str], scores: Path, folder: str | os.PathLike[str] | None) -> FolderFiles | None:
     """Return the images of the items, not yet read; None if there is none, or nothing that could show them."""
     if folder is None and find_spec("PIL") is None:
         return None
-    found = PerhapsFiles(
+    found = FolderFiles(
         scores.parent if folder is None else Path(folder), tuple(file.replace("\\", "/") for file in files)
     )
     if any(Path(name).suffix.lower() in IMAGE_SUFFIXES and isfile(found.root / name) for name in found.names):

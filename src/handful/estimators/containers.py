@@ -111,7 +111,7 @@ def _unmasked(X: Any) -> Any:
         if np.ma.is_masked(X):
             raise TaskError("a masked array has masked entries, which cannot be used; fill them in or drop these rows")
         return X.data
-    return X
+    return np.asarray(X) if isinstance(X, np.matrix) else X
 
 
 def _tensor_vectors(X: Any) -> Array:

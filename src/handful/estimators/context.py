@@ -286,6 +286,8 @@ def allowed_of(candidates: Any, classes: npt.NDArray[Any], n_items: int) -> npt.
     allowed = np.ones((n_items, len(classes)), bool)
     for place, row in enumerate(rows):
         if row is not None:
+            if not len(row):
+                raise OptionError(f"item {place} has no candidate; list its classes, or give None for all classes")
             weights = weights_of(None, row, classes, None)
             assert weights is not None
             allowed[place] = weights[0] > 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from handful.errors import FileFormatError
@@ -26,7 +27,7 @@ def read_scores(path: Path) -> ToolScores:
     [['Turdus merula_Blackbird']]
     """
     refuse_irregular(path, FileFormatError)
-    if not path.exists():
+    if not os.path.exists(path):
         raise absent(path, FileFormatError)
     if path.suffix.lower() == ".json":
         content = JsonFile.read(path, "scores of SpeciesNet or MegaDetector").content

@@ -5,6 +5,7 @@ Rows are found by the path of the file: the whole path, or as many of its last p
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ def read_sites(path: Path) -> dict[str, list[Any]]:
 
 def package_of(path: Path) -> Path | None:
     """Return the `datapackage.json` that a path is, or that its folder has; None if it is another file."""
-    package = path / "datapackage.json" if path.is_dir() else path
+    package = path / "datapackage.json" if os.path.isdir(path) else path
     return package if package.name.lower() == "datapackage.json" else None
 
 

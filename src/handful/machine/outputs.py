@@ -56,6 +56,8 @@ def refuse_overwriting(
     >>> refuse_overwriting({"batch": "run.mgf"}, {"predictions": "run.mgf"}, replaces={"predictions": "batch"})
     """
     inputs, outputs = ([_Place(*one) for one in named.items() if _is_local(one[1])] for named in (reads, writes))
+    for one in (*inputs, *outputs):
+        one.refuse_too_long()
     for position, output in enumerate(outputs):
         replaced = next((one for one in inputs if one.name == replaces.get(output.name)), None)
         may_be_same = replaced is not None and bool(output.keys & replaced.keys)
@@ -69,7 +71,7 @@ def refuse_overwriting(
             if other.above & output.keys:
                 raise OptionError(f"{output} contains {other}; choose another path")
     # Links in a folder can lead to files outside of it.
-    there = {key: output for output in outputs for key in output.keys if output.path.is_file()}
+    there = {key: output for output in outputs for key in output.keys if os.path.isfile(output.path)}
     for read, found in _files(inputs, files) if there else ():
         key = _key(found)
         if key in there and not any(key in one.keys for one in inputs if one.name == replaces.get(there[key].name)):
@@ -90,11 +92,24 @@ class _Place:
     def path(self) -> Path:
         return local_path(self.given)
 
+    def refuse_too_long(self) -> None:
+        try:
+            os.lstat(self.path)
+        except OSError as error:
+            if error.errno == errno.ENAMETOOLONG:
+                length = len(os.fspath(self.path))
+                raise OptionError(
+                    f"the path of the {self.name} has {length:,} characters, and the system does not allow as many in "
+                    "a path or a name; choose a shorter one"
+                ) from error
+        except ValueError:  # NUL; the reader or the writer says so
+            pass
+
     @cached_property
     def _ways(self) -> list[Path]:
         """The path that it leads to and, if that is another one, the link itself."""
         ways = [Path(os.path.realpath(self.path))]
-        return [*ways, Path(os.path.realpath(self.path.parent), self.path.name)] if self.path.is_symlink() else ways
+        return [*ways, Path(os.path.realpath(self.path.parent), self.path.name)] if os.path.islink(self.path) else ways
 
     @cached_property
     def keys(self) -> set[Hashable]:
@@ -169,7 +184,7 @@ def written_whole(path: Path) -> Iterator[Path]:
     >>> path.read_text()
     'all of it'
     """
-    if path.is_dir():
+    if os.path.isdir(path):
         raise StorageError(f"{path} is a folder; name a file to write")
     refuse_irregular(path, StorageError)
     writer = f"{os.getpid()}-{threading.get_ident()}"
@@ -194,7 +209,7 @@ def linked_file(path: Path) -> Path:
     >>> linked_file(Path("birds.handful"))
     PosixPath('birds.handful')
     """
-    return Path(os.path.realpath(path)) if path.is_symlink() else path
+    return Path(os.path.realpath(path)) if os.path.islink(path) else path
 
 
 @contextmanager
@@ -209,8 +224,10 @@ def explain_refusal(path: Path, *written: Path) -> Iterator[None]:
         raise
     except OSError as error:
         if isinstance(error.filename, (str, bytes)):
-            named = Path(os.fsdecode(error.filename))
-            if named not in (path, *path.parents) and not any(one in (named, *named.parents) for one in written):
+            named = Path(os.fsdecode(error.filename)).absolute()
+            place = path.absolute()
+            ours = {one.absolute() for one in written}
+            if named not in (place, *place.parents) and not ours & {named, *named.parents}:
                 raise
         raise StorageError(f"{path} cannot be written: {refusal(error)}") from error
 

@@ -25,6 +25,8 @@ from handful.errors import BankError, HandfulError
 ALWAYS_ALLOWED, MOST_PER_BYTE = 2**26, 100
 # What a value that is kept takes in memory, about.
 CELL_BYTES = 32
+# Characters of a path that a message shows: text in the place of a path can be long.
+LONGEST_SHOWN = 300
 # Digits of a whole number that surely does not overflow as a float.
 LONGEST_WHOLE = 308
 
@@ -88,7 +90,10 @@ def absent(path: object, error: type[HandfulError]) -> HandfulError:
     """Return the error for a file that is not there."""
     if re.match(r"[a-z][a-z0-9]+:/", str(path)):
         return error(f"{path} is an address, which cannot be read from here; copy it to this machine first")
-    return error(f"{path} does not exist; check the path")
+    called = str(path)
+    if len(called) > LONGEST_SHOWN:
+        return error(f"{called[:LONGEST_SHOWN]}… ({len(called):,} characters) does not exist; check the path")
+    return error(f"{called} does not exist; check the path")
 
 
 def unreadable(where: object, kind: str, reason: Exception) -> BankError:

@@ -200,7 +200,7 @@ def _check_groups(schema: Any, group_by: Sequence[str], where: str) -> None:
 
 def _files(path: Path) -> tuple[Path, list[Path]]:
     """Return a folder and the Parquet files in it, those of its folders included; hidden ones are left out."""
-    if not path.exists():
+    if not os.path.exists(path):
         raise TaskError(f"{path} does not exist; give a Parquet file or a folder of them")
     if not path.is_dir():
         refuse_irregular(path, TaskError)

@@ -19,6 +19,7 @@ from handful.machine.outputs import explain_refusal, written_whole
 from handful.machine.untrusted import read_bytes
 from handful.many.portions import GROUP, ITEM
 from handful.many.source import Source
+from handful.reading.parquet import without_views
 
 ITEMS, GROUPS = "items", "groups"
 # SHA-256 of every finished file, in the format of `sha256sum`.
@@ -168,7 +169,9 @@ def write_file(layout: Layout, place: int, items: InOrder, groups: InOrder, out:
             rows = np.arange(row, row + len(batch))
             assert np.array_equal(found["row"].to_numpy(), rows), f"{source.where(row)}: some items have no answer"
             write_items(batch, found)
-            write_groups(batch.take(pa.array(classes["row"].to_numpy() - row)), classes)
+            first = pa.array(classes["row"].to_numpy() - row)
+            of_groups = [without_views(batch.column(name)).take(first) for name in source.group_by]
+            write_groups(pa.record_batch(of_groups, source.group_by), classes)
 
 
 @contextmanager
@@ -186,6 +189,7 @@ def _writer(
 
         def write(batch: Any, found: Any) -> None:
             new = [layout.classes.take(found[n]) if n in CODES else found[n] for n in found.column_names if n != "row"]
-            writer.write_table(pa.Table.from_arrays([*map(batch.column, kept_columns), *new], schema=schema))
+            kept = [batch.column(name).cast(schema.field(name).type) for name in kept_columns]
+            writer.write_table(pa.Table.from_arrays([*kept, *new], schema=schema))
 
         yield write

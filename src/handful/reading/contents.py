@@ -7,11 +7,12 @@ import lzma
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from os.path import isfile
+from os.path import exists, isfile, islink
 from pathlib import Path
 from typing import Any, Self, TypeAlias
+
+from handful.machine.outputs import refusal
 
 # The formats that are read, as Pillow calls them, with the endings of their files. Pillow is given this list: a file
 # called photo.png could be EPS, for which Pillow would start Ghostscript.
@@ -65,24 +66,29 @@ class _Files:
 
 
 class FolderFiles(_Files):
-    """Files below the folder `root`."""
+    """Files below the folder `root`, or elsewhere on the disk; one that cannot be read is `Unreadable`."""
 
     def __iter__(self) -> Iterator[Content]:
         for name in self.names:
-            with (self.root / name).open("rb") as stream:
-                yield _limited(stream)
-
-
-class PerhapsFiles(FolderFiles):
-    """Files below the folder `root`, or elsewhere on the disk, some of which may be missing."""
-
-    def __iter__(self) -> Iterator[Content]:
-        for name in self.names:
-            content: Content = Unreadable("there is no such file")
-            if isfile(self.root / name):
-                with suppress(OSError), (self.root / name).open("rb") as stream:
+            reason = no_file(self.root / name)
+            if reason:
+                yield Unreadable(reason)
+                continue
+            try:
+                with (self.root / name).open("rb") as stream:
                     content = _limited(stream)
+            except (FileNotFoundError, PermissionError) as error:  # others are the disk's fault, not the file's
+                content = Unreadable(refusal(error))
             yield content
+
+
+def no_file(path: Path) -> str:
+    """Return why there is no file to read at a path; empty if there is one. Nothing is opened: a pipe never ends."""
+    if isfile(path):
+        return ""
+    if islink(path):
+        return "it is a link that leads to no file"
+    return "it is a pipe, a device or a folder" if exists(path) else "there is no such file"
 
 
 class ZipFiles(_Files):

@@ -5,6 +5,7 @@ Folders of paths are columns as well: `folder` is the one that a file lies in, a
 
 from __future__ import annotations
 
+import os
 import re
 import zipfile
 from collections import Counter
@@ -15,7 +16,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from handful.errors import BankError, FileFormatError
 from handful.machine.extras import install_command
-from handful.reading.contents import DAMAGED_ENTRY, HEIC, IMAGE_SUFFIXES, NOT_READ, FolderFiles, ZipFiles
+from handful.reading.contents import DAMAGED_ENTRY, HEIC, IMAGE_SUFFIXES, NOT_READ, FolderFiles, ZipFiles, no_file
 from handful.reading.header import Asked
 from handful.reading.table import Table
 
@@ -76,8 +77,8 @@ def with_folders(table: Table, asked: Sequence[str], names: Sequence[str]) -> Ta
 
 
 def read_image_folder(root: Path) -> Table:
-    """List the images below a folder; links to folders are not followed."""
-    names = image_names(file.relative_to(root).as_posix() for file in root.rglob("*") if file.is_file())
+    """List the images below a folder; links to folders are not followed, and what is no file is left out and listed."""
+    names = image_names(file.relative_to(root).as_posix() for file in root.rglob("*") if not file.is_dir())
     return _table(names, FolderFiles(root, names), str(root))
 
 
@@ -98,7 +99,7 @@ def read_image_archive(path: Path, asked: Asked) -> Table:
 
 def archive_above(path: Path) -> Path | None:
     """Return the .zip file that `path` is, or is inside of."""
-    return next((p for p in (path, *path.parents) if p.suffix.lower() == ".zip" and p.is_file()), None)
+    return next((p for p in (path, *path.parents) if p.suffix.lower() == ".zip" and os.path.isfile(p)), None)
 
 
 def image_names(found: Iterable[str]) -> tuple[str, ...]:
@@ -128,8 +129,17 @@ def _table(names: tuple[str, ...], images: FolderFiles | ZipFiles, where: str) -
         counts = ", ".join(f"{n:,} × {kind}" for kind, n in Counter(unread.values()).items())
         why = f"it has {counts}, which is not read: {max(instead.values(), key=len)}" if unread else "check the path"
         raise BankError(f"{where} contains no image that is read ({', '.join(sorted(IMAGE_SUFFIXES))}); {why}")
+    lost: dict[int, str] = {}
+    if isinstance(images, FolderFiles):
+        reasons = {row: no_file(images.root / name) for row, name in enumerate(names) if row not in unread}
+        lost = {row: reason for row, reason in reasons.items() if reason}
+    if len(unread) + len(lost) == len(names):
+        raise BankError(f"{where} contains no image that is read; {names[min(lost)]!r}: {lost[min(lost)]}")
     folders = [name.rpartition("/")[0] for name in names]
     table = Table(
         where, len(names), images=images, names=names, columns={FOLDER: folders}, classes=folders, no_label=()
     )
-    return table.without({row: f"{kind} is not read; {instead[kind]}" for row, kind in unread.items()}, "unsupported")
+    said = {row: f"{kind} is not read; {instead[kind]}" for row, kind in unread.items()}
+    readable = table.without(said, "unsupported")
+    row_of = {position: row for row, position in enumerate(readable.rows)}
+    return readable.without({row_of[row]: reason for row, reason in lost.items()}, "no file")

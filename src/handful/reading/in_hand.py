@@ -165,6 +165,8 @@ def _values(value: Any) -> Any:
         return value.toarray()
     if hasattr(value, "__array__") and not isinstance(value, np.ndarray):
         return np.asarray(value)
+    if isinstance(value, np.matrix):
+        return np.asarray(value)
     if isinstance(value, np.ndarray):
         return value.tolist() if value.dtype.kind in "OUS" and value.ndim == 1 else value
     if isinstance(value, Iterable) and not isinstance(value, (str, bytes)):

@@ -92,6 +92,13 @@ def read_parquet(path: Path, asked: Asked) -> Table:
     return Table(where, columns.n_rows, vectors=matrix, columns=columns, **about).without(lost)
 
 
+def without_views(column: Any) -> Any:
+    """Return a column of text or bytes that are views, which few functions of Arrow take, as one of usual values."""
+    pa, _ = import_pyarrow()
+    usual = {"string_view": pa.large_string(), "binary_view": pa.large_binary()}  # older versions know neither
+    return column.cast(usual[str(column.type)]) if str(column.type) in usual else column
+
+
 def parquet_files(path: Path) -> list[Path]:
     """Return the file itself, the files in a folder, or else those in its Hive partitions; none if there are none."""
     if not path.is_dir():
@@ -200,7 +207,7 @@ class _Columns(Mapping[str, Any]):
         _check_size(self._files[number], table, [name], self._budgets[number], numbers=False)
         for batch in table.iter_batches(BLOCK_ROWS, columns=[name]):
             batch.validate(full=True)  # a damaged file can hold offsets that point outside the data
-            yield batch.column(0)
+            yield without_views(batch.column(0))
 
     def _check_partition(self, name: str) -> None:
         """Refuse files that have a column of the name of a folder, and other values in it."""

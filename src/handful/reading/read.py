@@ -154,7 +154,7 @@ def _read_checked(path: Any, asked: Asked) -> Table:
             raise no_columns(path, named)
         if asked.skip_bad and not kind.rows:
             raise BankError(f"{path} is no table, so it has no rows that cannot be read; leave skip_bad out")
-        if archive_above(path) is None and not (book_above(path) or path).exists():
+        if archive_above(path) is None and not os.path.exists(book_above(path) or path):
             raise absent(path, BankError)
     return _with_items(kind.read(path, asked), asked.text, folder).checked(asked.skip_bad)
 
@@ -177,7 +177,7 @@ def kind_of(path: Any) -> Kind:
         return KINDS[packed] if packed in PACKED else Kind(_refuse, columns=False)
     if book_above(path) is not None:
         return KINDS[".xlsx"]
-    if not path.is_dir():
+    if not os.path.isdir(path):
         return KINDS.get(ending) or Kind(_refuse, columns=False)
     if store.is_bank(path):
         return Kind(_read_bank, columns=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import warnings
 import zipfile
@@ -57,6 +58,8 @@ def read_spreadsheet(path: Path, asked: Asked) -> Table:
     refuse_irregular(file, BankError)
     named = asked.sheet if file == path else path.relative_to(file).as_posix()
     sheets = _sheets(file, named)
+    if not sheets:
+        raise BankError(f"{path} has no sheet with cells; save it again as .xlsx, or as .csv")
     first, failed = next(iter(sheets)), list[BankError]()
     for name, (rows, lines, budget) in sheets.items():
         try:
@@ -78,9 +81,9 @@ def read_spreadsheet(path: Path, asked: Asked) -> Table:
 
 def book_above(path: Path) -> Path | None:
     """Return the .xlsx file that `path` is, or names a sheet of."""
-    if path.suffix.lower() == ".xlsx" and not path.parent.is_file():
+    if path.suffix.lower() == ".xlsx" and not os.path.isfile(path.parent):
         return path
-    return path.parent if path.parent.suffix.lower() == ".xlsx" and path.parent.is_file() else None
+    return path.parent if path.parent.suffix.lower() == ".xlsx" and os.path.isfile(path.parent) else None
 
 
 def _sheets(path: Path, named: str | None) -> dict[str, tuple[list[Any], array[int], Budget]]:

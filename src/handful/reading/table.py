@@ -28,11 +28,12 @@ from handful.reading.header import (
 )
 from handful.shapes import Float
 
-Why: TypeAlias = Literal["unreadable", "unsupported", "blank", "without label", "failed"]
+Why: TypeAlias = Literal["unreadable", "unsupported", "no file", "blank", "without label", "failed"]
 # What each kind is called after a number.
 WORDS: dict[Why, str] = {
     "unreadable": "unreadable",
     "unsupported": "of an unsupported kind",
+    "no file": "that are no files",
     "blank": "blank",
     "without label": "without a label",
     "failed": "failed in the other tool",
@@ -54,8 +55,8 @@ class Skipped:
     reason : str
         Why it was left out, in words.
     kind : str
-        `unreadable`; `unsupported`, a kind of file that is not read, such as HEIC; `blank`; `without label`; or
-        `failed`, in the tool that wrote the file.
+        `unreadable`; `unsupported`, a kind of file that is not read, such as HEIC; `no file`, such as a link that leads
+        to nothing, or a pipe; `blank`; `without label`; or `failed`, in the tool that wrote the file.
 
     Examples
     --------

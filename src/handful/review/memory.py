@@ -25,7 +25,7 @@ from handful.estimators.given import new_class_names, no_such_class, rows_given,
 from handful.estimators.items import CatalogueItems
 from handful.machine.extras import import_extra
 from handful.reading.class_names import is_missing
-from handful.reading.contents import FolderFiles, PerhapsFiles, Source
+from handful.reading.contents import FolderFiles, Source
 from handful.review.batch_review import BatchReview
 from handful.review.depends import ANSWERS, depends_on
 from handful.review.journal import Event, opened
@@ -221,7 +221,7 @@ def _contents(
     if images is None:
         return tuple(map(str, given))
     if all(isinstance(one, (str, Path)) for one in given):
-        return PerhapsFiles(Path.cwd(), tuple(map(str, given)))
+        return FolderFiles(Path.cwd(), tuple(map(str, given)))
     image, names = import_extra("PIL.Image", "images"), list[str]()
     for at, one in enumerate(given):
         stream = io.BytesIO()
