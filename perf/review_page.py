@@ -72,6 +72,7 @@ def made_up(contents: Any) -> Classified:
         prior_weight=None,
         unknown=unknown,
         rejected=rejected,
+        none_of_these=np.zeros(N_ITEMS, bool),
         unknown_interval=(0.02, 0.06),
         unknown_reason=None,
         proposals=tuple(Proposal(items, 0.9, "class 3", 1.0) for items in groups),

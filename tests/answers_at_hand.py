@@ -35,6 +35,7 @@ def answer_of(table: Any, names: Any, sites: Any = None, **changes: Any) -> Answ
         prior_weight=None,
         unknown=unknown,
         rejected=np.zeros(len(table), bool),
+        none_of_these=np.zeros(len(table), bool),
         unknown_interval=np.tile([0.0, 1.0], (n_groups, 1)),
         unknown_reason=None,
         proposals=((),) * n_groups,

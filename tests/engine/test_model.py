@@ -6,7 +6,6 @@ import pytest
 from handful.engine.head import LinearHead, fit_head
 from handful.engine.left_out import Calibration
 from handful.engine.model import (
-    NO_CLASS,
     BatchItems,
     Context,
     Reference,
@@ -110,34 +109,45 @@ def test_a_part_decides_for_a_large_batch():
 def test_what_is_given_holds_and_what_an_item_cannot_be_it_is_not():
     points, classes, truth = made_up(5, shots=5)
     fixed_labels = np.full(45, -1)
-    fixed_labels[0], fixed_labels[1] = 30, -2
+    fixed_labels[0] = 30
     allowed = np.ones((45, 40), bool)
     allowed[2, truth[2]] = False
     found = label_batch(points, classes, Context(allowed=allowed, fixed_labels=fixed_labels))
     assert found.probabilities[0].argmax() == 30
-    assert found.rejected[1]
     assert found.probabilities[2, truth[2]] == 0
     assert found.presence[30] > 0.5
 
 
-def test_items_without_candidates_say_nothing_about_those_that_have_some():
+def test_items_of_a_class_without_a_name_are_unknown():
     rng = np.random.default_rng(0)
-    centres, codes = rng.normal(size=(70, 16)), np.repeat(np.arange(40), 5)
-    examples = centres[codes] + 0.6 * rng.normal(size=(200, 16))
-    head = fit_head(examples, codes, 40)
-    classes = Reference(head, fit_unknown_model(head, examples, codes))
-    truth = np.repeat([3, 9, 14], 12)
-    # Another laboratory: the items vary more than the examples do.
-    points = centres[np.r_[truth, np.arange(46, 70)]] + 1.1 * rng.normal(size=(60, 16))
-    allowed = rng.random((60, 40)) < 0.05
-    allowed[np.arange(36), truth] = True
-    allowed[36:] = True
-    fixed_labels = np.r_[np.full(36, -1), np.full(24, NO_CLASS)]
-    found = label_batch(points, classes, Context(allowed=allowed, fixed_labels=fixed_labels))
-    alone = label_batch(points[:36], classes, Context(allowed=allowed[:36]))
-    assert found.rejected[36:].all()
-    assert abs(found.unknown[:36] - alone.unknown).mean() < 0.1
-    assert not found.rejected[:36].any()
+    centres, codes = rng.normal(size=(41, 16)), np.repeat(np.arange(41), 5)
+    examples = centres[codes] + 0.6 * rng.normal(size=(205, 16))
+    head = fit_head(examples, codes, 41)
+    truth = np.repeat([3, 9, 40], 12)
+    points = centres[truth] + 0.6 * rng.normal(size=(36, 16))
+    named = label_batch(points, Reference(head))
+    folded = label_batch(points, Reference(head, n_unnamed=1))
+    assert folded.probabilities.shape == (36, 40)
+    assert np.allclose(folded.probabilities.sum(1), 1)
+    assert folded.rejected.tolist() == (named.probabilities.argmax(1) == 40).tolist()
+    assert (folded.unnamed == 0).tolist() == folded.rejected.tolist()
+    assert folded.expected_counts.sum() == pytest.approx(36 - folded.unknown.sum(), abs=1e-4)
+    (group,) = folded.groups
+    assert sorted(group.items.tolist()) == np.flatnonzero(folded.rejected).tolist()
+
+
+def test_what_is_left_out_is_put_back_as_unknown():
+    points, classes, _ = made_up(5, shots=5)
+    found = label_batch(points, classes)
+    excluded = np.zeros(47, bool)
+    excluded[[0, 46]] = True
+    whole = found.with_excluded(excluded)
+    assert whole.rejected[[0, 46]].all()
+    assert (whole.probabilities[1:46] == found.probabilities).all()
+    assert (whole.presence == found.presence).all()
+    nothing = found.with_excluded(np.ones(45, bool))
+    assert nothing.rejected.all()
+    assert nothing.expected_counts.sum() == nothing.presence.sum() == 0
 
 
 def test_weights_decide_between_two_classes_that_look_alike():
@@ -161,7 +171,7 @@ def world_with_unknown_items(seed=0):
     for size in [1, 3, 8, 12, 3, 8, 12, 8, 40, 3, 40, 1, 8]:
         truth = rng.choice(rng.choice(34, 5), size)
         batches.append(centres[truth] + 0.6 * rng.normal(size=(size, 24)))
-        labels.append(np.where(truth < 30, truth, NO_CLASS))
+        labels.append(np.where(truth < 30, truth, -1))
     return classes, batches, labels, rng
 
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from handful.engine.model import NO_CLASS, Context
+from handful.engine.model import Context
 from handful.engine.scores import (
     KINDS,
     NATS,
@@ -184,16 +184,15 @@ def test_a_banned_class_is_as_if_it_were_not_there():
     assert (excluded.presence[40:] == 0).all()
 
 
-def test_given_items_keep_their_class_and_items_of_none_do_not_count():
+def test_given_items_keep_their_class():
     logits, _ = made_up()
     given = np.full(40, -1)
-    given[:6], given[30:] = 20, NO_CLASS
+    given[:6] = 20
     found = labelled(logits, Context(fixed_labels=given))
     assert (found.probabilities[:6].argmax(1) == 20).all()
     assert found.expected_counts[20] > 5.9
     assert found.presence[20] == 1
-    assert found.expected_counts.sum() == pytest.approx(30)
-    assert found.rejected.tolist() == (given == NO_CLASS).tolist()
+    assert found.expected_counts.sum() == pytest.approx(40)
 
 
 def test_labelled_items_find_the_temperature_and_few_of_them_hardly_move_it():

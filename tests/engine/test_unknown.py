@@ -76,21 +76,17 @@ def test_copies_are_one_piece_of_evidence():
     assert copied.nothing == pytest.approx(Posterior(t).nothing)
 
 
-def test_a_person_who_says_none_of_these_tells_the_share_and_the_shift():
-    t = np.concatenate([np.random.default_rng(0).normal(2.5, 1, size=40), np.random.default_rng(1).normal(5, 1, 20)])
-    said = np.full(60, np.nan)
-    said[:3], said[40:46] = 0, 1
-    alone, helped = Posterior(t), Posterior(t, fixed_unknown=said)
-    others = np.arange(60) >= 46
-    assert helped.chances[others].mean() > alone.chances[others].mean()
-    assert helped.nothing < 1e-6
-    assert helped.interval[0] >= 0.1  # six of sixty
-
-
-def test_a_batch_that_a_person_labelled_has_no_doubt():
-    t = np.random.default_rng(0).normal(size=20)
-    found = Posterior(t, fixed_unknown=np.repeat([1.0, 0.0], [5, 15]))
-    assert found.interval == pytest.approx([0.25, 0.25], abs=0.02)
+def test_labels_of_known_items_tell_the_shift_and_nothing_about_the_share():
+    rng = np.random.default_rng(0)
+    t = np.concatenate([rng.normal(0, 1, size=30), rng.normal(6, 1, size=30)])
+    labelled = np.zeros(60, bool)
+    labelled[:10] = True
+    alone = Posterior(t)
+    helped = Posterior(t, labelled=labelled)
+    others = np.arange(60) >= 30
+    assert helped.chances[others].mean() >= alone.chances[others].mean() - 1e-3
+    shifted = Posterior(t[:30] + 3, labelled=labelled[:30])
+    assert not shifted.rejected[10:].any()  # the labelled ones are as far as all others
 
 
 def with_share(t, a, b, of=None):

@@ -42,10 +42,11 @@ def test_every_group_has_its_own_prior_and_what_is_given_holds():
 def test_predicted_codes_are_those_of_the_answer():
     catalogue, features, _ = small_world()
     items, groups, known = CatalogueItems(catalogue, features), np.arange(8) % 3, Known(candidates=[1, 4])
-    codes, rejected = predict_codes(items, groups, known)
+    codes, rejected, none_of_these = predict_codes(items, groups, known)
     found = Batches.of(items, groups, known).answer()
     np.testing.assert_array_equal(codes, found.codes[:, 0])
     np.testing.assert_array_equal(rejected, found.rejected)
+    np.testing.assert_array_equal(none_of_these, found.none_of_these)
 
 
 # -- groups through the classifier -------------------------------------------------------------------------------------

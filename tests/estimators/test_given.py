@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 
 from handful.catalogue import Catalogue
-from handful.engine.model import NO_CLASS
 from handful.errors import LabelError, OptionError
 from handful.estimators import BatchClassifier
 from handful.estimators.given import with_given
@@ -68,12 +67,10 @@ def test_an_item_that_is_none_of_the_classes(shifted, groups):
     assert not before.rejected[4]
     assert found.rejected[4]
     assert float(found.unknown[4]) == 1
-    # Items that surely share its class are rejected with it, and few others. All items of this batch lie between the
-    # classes: one answer that some of them have none makes the others doubtful too, and doubtful ones are labelled
-    # alone.
+    # Items that share its class are rejected with it, and hardly any others.
     rejected = found.rejected & ~before.rejected
     assert (before.labels[rejected] == before.labels[4]).mean() > 0.5
-    assert (found.labels == before.labels).mean() > 0.8
+    assert (found.labels == before.labels).mean() > 0.85
 
 
 def test_nothing_given_changes_nothing(shifted):
@@ -90,14 +87,89 @@ def test_a_group_alone_has_the_same_answer_as_beside_others(shifted):
 
 def test_items_that_are_given_are_examples_of_their_class():
     catalogue, batch = Catalogue.of(np.eye(3), np.array([0, 1, 2])), np.eye(3)
-    more, same, codes = with_given(catalogue, batch, {1: 3}, [3])
-    assert same is batch
-    assert more.n_classes == 4
-    assert codes.tolist() == [-1, 3, -1]
-    assert with_given(catalogue, batch, {}) == (catalogue, batch, None)
-    less, _, codes = with_given(catalogue, batch, {0: None})
-    assert less is catalogue
-    assert codes.tolist() == [NO_CLASS, -1, -1]
+    found = with_given(catalogue, batch.__getitem__, 3, {1: 3}, [3])
+    assert found.catalogue.n_classes == 4
+    assert found.of_items(3).tolist() == [-1, 3, -1]
+    nothing = with_given(catalogue, batch.__getitem__, 3, {})
+    assert nothing.catalogue is catalogue
+    assert nothing.of_items(3) is None
+
+
+def test_items_that_are_none_of_the_classes_are_examples_of_classes_without_a_name():
+    catalogue, batch = Catalogue.of(np.eye(3), np.array(["a", "b", "c"])), np.eye(3)
+    found = with_given(catalogue, batch.__getitem__, 3, {0: None, 2: None, 1: "b"})
+    assert found.classes.tolist() == ["a", "b", "c"]
+    assert found.catalogue.n_unnamed == 2  # three examples do not tell which items belong together
+    assert found.catalogue.n_classes == 5
+    assert found.of_items(3).tolist() == [3, 1, 4]
+
+
+@pytest.fixture(scope="module")
+def open_batch():
+    """A batch of two known and two unknown classes, twelve items each."""
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(32, 24))
+    X, y = centres[:30].repeat(5, axis=0) + 0.5 * rng.normal(size=(150, 24)), np.arange(30).repeat(5)
+    truth = np.repeat([3, 7, 30, 31], 12)
+    return BatchClassifier().fit(X, y), centres[truth] + 0.5 * rng.normal(size=(48, 24)), truth
+
+
+def test_none_of_these_takes_items_that_look_alike_and_no_others(open_batch):
+    classifier, batch, truth = open_batch
+    found = classifier.infer(batch, given={25: None, 26: None, 40: None})
+    assert (found.none_of_these == (truth >= 30)).mean() > 0.95
+    assert (found.rejected >= found.none_of_these).all()
+    assert all(label is None for label in found.labels[found.none_of_these])
+    assert (found.labels[:24] == truth[:24]).mean() > 0.95
+    first, second = found.proposals[:2]
+    assert set(truth[first.items]) == {30}
+    assert set(truth[second.items]) == {31}
+    assert found.classes.tolist() == list(range(30))
+    assert found.probabilities.shape == (48, 30)
+
+
+def test_none_of_these_at_every_door(open_batch):
+    classifier, batch, _ = open_batch
+    given = {25: None, 26: None, 40: None, 0: 3}
+    found = classifier.infer(batch, given=given)
+    grouped = classifier.infer(batch, groups=np.zeros(48, int), given=given)
+    assert grouped.labels.tolist() == found.labels.tolist()
+    assert classifier.predict(batch, given=given).tolist() == found.labels.tolist()
+    assert classifier.predict(batch, np.zeros(48, int), given=given).tolist() == found.labels.tolist()
+    assert (classifier.predict(batch, given=given, unknown=-1) == -1).tolist() == found.rejected.tolist()
+    sequence = classifier.infer(batch, sequence=np.arange(48) // 2, given={25: None})
+    assert (sequence.none_of_these.reshape(-1, 2).all(1) == sequence.none_of_these.reshape(-1, 2).any(1)).all()
+    assert sequence.none_of_these[24]
+    questions = classifier.questions(batch, 3, given=given)
+    assert not {question.item for question in questions} & set(given)
+    assert classifier.explain(batch, 25, given=given).rejected
+
+
+def test_what_rules_classes_out_leaves_classes_without_a_name(open_batch):
+    classifier, batch, truth = open_batch
+    for known in ({"candidates": [3, 7, 9]}, {"prior": {3: 5.0, 7: 5.0}}, {"candidates": [[3, 7, 9]] * 48}):
+        found = classifier.infer(batch, given={25: None, 40: None}, **known)
+        assert (found.none_of_these == (truth >= 30)).mean() > 0.9
+        assert (found.labels[:24] == truth[:24]).mean() > 0.9
+
+
+def test_none_of_these_in_a_batch_without_unknown_items_is_a_contradiction(open_batch):
+    classifier, batch, _ = open_batch
+    with pytest.raises(OptionError, match="row 25 belongs to none of the classes, and expect_unknown=0"):
+        classifier.infer(batch, given={25: None}, expect_unknown=0)
+    groups = np.arange(48) // 24
+    said = {0: False, 1: 0.5}
+    assert classifier.infer(batch, groups, given={25: None}, expect_unknown=said).rejected[25]
+    with pytest.raises(OptionError, match="row 3 belongs to none"):
+        classifier.infer(batch, groups, given={3: None}, expect_unknown=said)
+
+
+def test_labels_of_known_items_do_not_hide_unknown_ones(open_batch):
+    classifier, batch, truth = open_batch
+    before = classifier.infer(batch)
+    after = classifier.infer(batch, given={row: int(truth[row]) for row in range(0, 24, 3)})
+    assert before.rejected[24:].sum() > 12
+    assert after.rejected[24:].sum() >= before.rejected[24:].sum() - 1
 
 
 @pytest.mark.parametrize(

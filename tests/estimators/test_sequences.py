@@ -24,9 +24,11 @@ def test_what_is_known_about_an_item_is_known_about_its_sequence():
     allowed = np.array([[1, 1, 0], [1, 0, 0], [0, 1, 1], [0, 0, 1]], bool)
     expected = [[0, 1, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]
     assert allowed_for_all(allowed, sequence_of).astype(int).tolist() == expected
-    assert given_to_all(np.array([-1, -1, 2, -1]), [0, 1, 2], sequence_of).tolist() == [2, -1, 2, -1]
+    assert given_to_all(np.array([-1, -1, 2, -1]), 3, [0, 1, 2], sequence_of).tolist() == [2, -1, 2, -1]
     with pytest.raises(OptionError, match="given different labels, those of 'y'"):
-        given_to_all(np.array([1, -1, 2, -1]), ["x", "y", "z"], sequence_of)
+        given_to_all(np.array([1, -1, 2, -1]), 3, ["x", "y", "z"], sequence_of)
+    nameless = given_to_all(np.array([3, -1, 4, -1]), 3, ["x", "y", "z"], sequence_of)
+    assert nameless.tolist() == [4, -1, 4, -1]
 
 
 def test_the_first_sequence_that_contradicts_itself_is_named_and_the_others_are_counted():

@@ -76,6 +76,8 @@ class Catalogue:
         Vectors of the names of some classes.
     record : Record
         Where the examples came from, what made their vectors, and how a few of them look.
+    n_unnamed : int
+        The last so many classes have no name: a person said of their examples that they are none of the others.
 
     Examples
     --------
@@ -97,6 +99,7 @@ class Catalogue:
     n_examples: int
     names: ClassNames | None = None
     record: Record = field(default_factory=Record)
+    n_unnamed: int = 0
 
     @classmethod
     def of(cls, features: Float[np.ndarray, "row dim"], labels: npt.NDArray[Any], transform: str = "l2") -> Catalogue:
@@ -197,22 +200,23 @@ class Catalogue:
         return points
 
     def label_points(self, points: Float[np.ndarray, "item dim"], context: Context) -> JointAnswer:
-        """Label one batch of rows that `points` returned."""
+        """Label one batch of rows that `points` returned; `context` is about the classes that have a name."""
         if self.only_names:
             return label_by_names(points, self.head.means, context)
-        return label_batch(points, self.reference, context)
+        return label_batch(points, self.reference, context.with_unnamed(self.n_unnamed))
 
     def scores(self, points: Float[np.ndarray, "item dim"], context: Context) -> Float[np.ndarray, "item class"]:
-        """Return the scores of rows that `points` returned, -inf where a class cannot occur."""
+        """Return the scores of rows that `points` returned, -inf where a class cannot occur, of classes with a name."""
         if self.only_names:
             with np.errstate(divide="ignore"):
                 return np.log(label_by_names(points, self.head.means, context).probabilities.astype(np.float64))
-        return BatchItems(points, self.reference, context).scores.astype(np.float64)
+        scores = BatchItems(points, self.reference, context.with_unnamed(self.n_unnamed)).scores
+        return np.asarray(scores[:, : self.reference.n_named], np.float64)
 
     @cached_property
     def reference(self) -> Reference:
         """What batches are compared with: the head, and what is known about items of no class."""
-        return Reference(self.head, self.unknown_model)
+        return Reference(self.head, self.unknown_model, self.n_unnamed)
 
     @cached_property
     def head(self) -> LinearHead:
@@ -256,6 +260,10 @@ class Catalogue:
         points = self.names.points if self.only_names else self.names.points - self.origin
         return NameVectors(points, places_of(self.names.classes, self.classes))
 
+    def with_unnamed(self, n_unnamed: int) -> Catalogue:
+        """Return the same catalogue, and what was fitted to it, whose last classes have no name."""
+        return self._changed(n_unnamed=n_unnamed)
+
     def with_fitted(self, head: LinearHead, unknown_model: UnknownModel | None) -> Catalogue:
         """Return the same catalogue with what was fitted to it before, for instance read from a file."""
         same = replace(self)
@@ -264,7 +272,11 @@ class Catalogue:
 
     def with_record(self, record: Record) -> Catalogue:
         """Return the same catalogue, and what was fitted to it, with another record."""
-        same = replace(self, record=record)
+        return self._changed(record=record)
+
+    def _changed(self, **fields: Any) -> Catalogue:
+        """Return the same catalogue, and what was fitted to it, with other values of fields that a fit does not use."""
+        same = replace(self, **fields)
         vars(same).update({name: vars(self)[name] for name in ("head", "unknown_model") if name in vars(self)})
         return same
 

@@ -48,7 +48,6 @@ from handful.classification.task import (
     class_names_of,
     read_inputs,
     recorded_backbones,
-    without_candidates,
 )
 from handful.estimators.answer import Answer
 from handful.estimators.batches import Batches
@@ -306,28 +305,31 @@ def label(
     labels = {item: None if name is None else codes[name] for item, name in given.items()}
     checked = {name: k for k, name in enumerate(task.contexts.classes.tolist())}
     contexts = task.contexts.of(fitted.rows, [checked[name] for name in classes])
-    fixed = {**dict.fromkeys(without_candidates(task.known)), **labels}
-    catalogue, _, codes_of = with_given(fitted.catalogue, fitted.points, fixed, range(len(classes)))
+    points = fitted.points
+    found = with_given(fitted.catalogue, points.__getitem__, len(points), labels, range(len(classes)))
+    catalogue = found.catalogue
+    contexts = contexts.with_given(found.of_items(len(points)))
     about: dict[str, Any] = {
         "given": labels,
         "n_named": len(new_classes),
-        "similar": tuple(similar_names(classes, catalogue.shots.tolist())),
+        "similar": tuple(similar_names(classes, catalogue.shots[: len(classes)].tolist())),
         "not_applied": (*task.not_applied, *lost),
     }
     if task.streams:
         assert folder is not None
         run = large.solve(
-            catalogue,
-            fitted.points,
+            fitted.catalogue,
+            points,
             folder,
             prior=None if contexts.prior is None else np.exp(contexts.prior.log_shares[0]),
             given=labels,
+            new_classes=range(len(classes)),
             expect_unknown=None if contexts.unknown_share is None else UnknownShare(*contexts.unknown_share[0]),
             executor=executor,
             on_progress=on_progress,
         )
         return _classified(fitted, task, run.answer(contexts.classes), streamed=True, **about)
-    batches = Batches(CatalogueItems(catalogue, fitted.points, codes_of, contexts.classes), contexts)
+    batches = Batches(CatalogueItems(catalogue, points, contexts.given, contexts.classes), contexts)
     # Without groups the table is small; a file of cells has room for it in any case.
     grouped = task.batch.groups is not None
     keep = not grouped or (task.batch.source is not None and task.batch.source.suffix.lower() == CELLS)

@@ -19,7 +19,6 @@ from handful.classification.known import KnownFiles, by_precursor, coarse_column
 from handful.classification.measured import scaled
 from handful.classification.names import NamedClasses, read_names
 from handful.classification.voices import with_segments
-from handful.engine.model import NO_CLASS
 from handful.errors import BankError, OptionError
 from handful.estimators.containers import FrameOf, frame_of, new_frame
 from handful.estimators.context import BatchContexts
@@ -269,13 +268,19 @@ def _engine_terms(
     about, not_applied = read_known(known, batch, classes)
     given = about.get("given") or {}
     classes = (*classes, *new_labels(given, classes))
-    fixed: dict[int, str | None] = {**dict.fromkeys(impossible), **given}
     codes = None
-    if fixed:
-        position, codes = {name: k for k, name in enumerate(classes)}, np.full(n_items, -1)
-        codes[list(fixed)] = [NO_CLASS if name is None else position[name] for name in fixed.values()]
+    if given:
+        position = {name: k for k, name in enumerate(classes)}
+        codes = np.full(n_items, -1)
+        # Which class without a name an item has is found out when it is compared.
+        codes[list(given)] = [len(classes) if name is None else position[name] for name in given.values()]
+    excluded = None
+    if impossible:
+        excluded = np.zeros(n_items, bool)
+        excluded[impossible] = True
+        excluded[list(given)] = False
     of_items = None if groups is None else groups.of_items
-    contexts = BatchContexts(about, np.array(classes, dtype=object), n_items, of_items, codes)
+    contexts = BatchContexts(about, np.array(classes, dtype=object), n_items, of_items, codes, excluded=excluded)
     return contexts, given, not_applied
 
 

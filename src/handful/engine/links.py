@@ -23,6 +23,8 @@ Ints = npt.NDArray[np.integer]
 
 # Links that an item keeps.
 LINKS = 10
+# Nats by which two items that a person called none of these share a class more likely than two items of the batch.
+FEW_CLASSES = 1.5
 # Most anchors.
 MOST_ANCHORS = 512
 
@@ -34,8 +36,6 @@ class Links(NamedTuple):
     own: Floats  # [..., item], w of the item itself, if it is not an anchor
     sizes: Floats  # [..., item], n
     squares: Floats  # [..., item], squared distance of the group from the centre
-    with_unknown: Floats  # [..., item], chance to share a class with another item that is known to have none, and
-    with_known: Floats  # [..., item], with one that is known to have one
 
     def means(self, of_anchors: Floats, of_items: Floats) -> Floats:
         """`Σ_m w_nm x_m` of values [..., anchor, number] and [..., item, number]."""
@@ -54,7 +54,6 @@ class Anchors(NamedTuple):
     centre: Floats  # [dim]
     pair_odds: tuple[float, float]  # A and B
     log_odds: PerBatch  # [...], b
-    fixed_unknown: Floats  # [..., anchor], 1 if it is known to have no class, 0 if it has one, NaN if neither
 
     @classmethod
     def of(
@@ -64,9 +63,8 @@ class Anchors(NamedTuple):
         directions = points - centre
         lengths = _lengths(directions)
         directions /= lengths[..., None]
-        cosines, nothing = directions @ directions.swapaxes(-1, -2), np.full(lengths.shape, np.nan)
-        zero = np.zeros(lengths.shape[:-1])
-        bare = cls(points, lengths, directions, cosines, copy_of, centre, pair_odds, zero, nothing)
+        cosines = directions @ directions.swapaxes(-1, -2)
+        bare = cls(points, lengths, directions, cosines, copy_of, centre, pair_odds, np.zeros(lengths.shape[:-1]))
         return bare._replace(log_odds=_pair_log_odds(bare.odds(cosines)))
 
     def odds(self, cosines: Floats) -> Floats:
@@ -90,10 +88,7 @@ class Anchors(NamedTuple):
         lengths = _lengths(away)
         # Cosines times the length of the item, which does not change the order. Its own link is the strongest.
         along = away @ self.directions.swapaxes(-1, -2)
-        own_links = (..., each[is_anchor], anchor_of[is_anchor])
-        along[own_links] = -np.inf
-        with_unknown, with_known = (self._with_kind(along, lengths, kind) for kind in (1, 0))
-        along[own_links] = np.inf
+        along[..., each[is_anchor], anchor_of[is_anchor]] = np.inf
         strongest, n_anchors = _strongest(along, min(LINKS + 1, along.shape[-1])), along.shape[-1]
         cosines = along.take(strongest + _firsts(along)) / lengths[..., None]
         weights, own = expit(self.odds(cosines)), np.zeros_like(lengths)
@@ -116,15 +111,7 @@ class Anchors(NamedTuple):
             squares += own_reach * (2 * (reach * cosines).sum(-1) + own_reach)
         ends = np.arange(0, numbers.size + 1, numbers.shape[-1])
         matrix = sparse.csr_array((weights.ravel(), numbers.ravel(), ends), (len(ends) - 1, self.lengths.size))
-        return Links(matrix, own, np.maximum(1 / counted.astype(np.float64), 1), squares, with_unknown, with_known)
-
-    def _with_kind(self, along: Floats, lengths: Floats, kind: int) -> Floats:
-        """Chance to share a class with an anchor that has none (1) or one (0), [..., item]."""
-        some = self.fixed_unknown == kind
-        if not some.any():
-            return np.zeros_like(lengths)
-        nearest = np.where(some[..., None, :], along, -np.inf).max(-1) / lengths
-        return np.asarray(expit(self.odds(nearest[..., None])[..., 0]))
+        return Links(matrix, own, np.maximum(1 / counted.astype(np.float64), 1), squares)
 
     def _counted(self, weights: Floats, numbers: Ints) -> Floats:
         """Return `Σ_m w_nm²`, where copies count as one item."""
@@ -211,6 +198,28 @@ def new_groups(
         worth = float(chances[members].sum()) * cohesion
         groups.append(NewGroup(members, cohesion, worth, int(scores[members].mean(0).argmax())))
     return sorted(groups, key=lambda group: -group.worth)
+
+
+def groups_of_answers(anchors: Anchors, points: Floats) -> Ints:
+    """Return the group of each of the items that a person called none of these, [item], numbered as they come.
+
+    They join while the mean log-odds of their pairs exceed `-FEW_CLASSES`: these items are of fewer classes than those
+    of the batch, so that two of them share a class more often.
+
+    Parameters
+    ----------
+    anchors
+        Items of the batch, which tell how often two items share a class.
+    points
+        The items that a person called none of these.
+    """
+    directions = points - anchors.centre
+    directions /= _lengths(directions)[:, None]
+    log_odds = anchors.odds(directions @ directions.T) + FEW_CLASSES
+    groups = np.zeros(len(points), np.intp)
+    for number, members in enumerate(sorted(_agglomerated(log_odds), key=min)):
+        groups[members] = number
+    return groups
 
 
 def _pair_log_odds(odds: Floats) -> Floats:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -53,12 +53,17 @@ Bools = npt.NDArray[np.bool_]
 
 # Items of a large batch that decide, that are counted, and that are labelled at a time.
 MOST_DECIDING, MOST_COUNTED, MOST_AT_A_TIME = 2**10, 2**13, 2**12
+# Rejected items of a batch that are gathered into groups.
+MOST_GATHERED = 2**11
 # Scores of counted items that are kept for a second look.
 MOST_KEPT = 2**23
+# Nats by which a class without a name is less likely than another of the same score: it was opened by few examples,
+# which attract more than their share. Half and double it: `docs/measured/statements.md`.
+UNNAMED = 0.4
+# Nats by which all other classes are less likely than the class without a name that a person gave to an item.
+RULED_OUT = 40.0
 # Exponents are not smaller than this: they count for nothing.
 LOWEST = -60.0
-# The fixed label of an item that is known to belong to no class.
-NO_CLASS = -2
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,8 +78,7 @@ class Context:
     allowed
         Classes that each item may have, [..., item, class]; None if it may have all.
     fixed_labels
-        The class of each item that a person labelled, `NO_CLASS` if it belongs to no class, and -1 for all others,
-        [..., item]; None if nobody labelled any.
+        The class of each item that a person labelled, and -1 for all others, [..., item]; None if nobody labelled any.
     unknown_share
         a and b of a Beta distribution of the share of items of no class, [..., 2]; a = 0 if there are none, NaN for a
         batch of a stack about which this is not known, None if it is known about none.
@@ -105,6 +109,22 @@ class Context:
         """Whether nothing is known about the classes of items."""
         return self.log_shares is None and self.allowed is None and self.fixed_labels is None
 
+    def with_unnamed(self, n_unnamed: int) -> Context:
+        """Return the same with classes without a name at the end: all items may have them, at the mean weight."""
+        if n_unnamed == 0:
+            return self
+        allowed = self.allowed
+        log_shares = self.log_shares
+        if allowed is not None:
+            allowed = np.concatenate([allowed, np.ones((*allowed.shape[:-1], n_unnamed), bool)], -1)
+        if log_shares is not None:
+            weights = np.exp(log_shares)
+            usual = 1 / (weights > 0).sum(-1, keepdims=True)  # of shares that add up to one
+            weights = np.concatenate([weights, np.repeat(usual, n_unnamed, -1)], -1)
+            with np.errstate(divide="ignore"):
+                log_shares = np.log(weights / weights.sum(-1, keepdims=True))
+        return replace(self, allowed=allowed, log_shares=log_shares)
+
     def rows(self, rows: Ints | slice) -> Context:
         """Return what is known about some of the items of a batch."""
         allowed = None if self.allowed is None else self.allowed[rows]
@@ -114,10 +134,20 @@ class Context:
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """What batches are compared with: a head, and what items of no class look like."""
+    """What batches are compared with: a head, and what items of no class look like.
+
+    The last `n_unnamed` classes of the head have no name: a person said of their examples that they are none of the
+    others. They take part like all classes, and are unknown items in the answer.
+    """
 
     head: LinearHead
     unknown_model: UnknownModel | None = None
+    n_unnamed: int = 0
+
+    @property
+    def n_named(self) -> int:
+        """Number of classes that have a name."""
+        return len(self.head.weights) - self.n_unnamed
 
     @cached_property
     def slopes(self) -> Floats:
@@ -149,13 +179,18 @@ class BatchItems:
         head, context, shape = self.reference.head, self.context, self.points.shape
         scores = (self.points.reshape(-1, shape[-1]) @ head.weights.T).reshape(*shape[:-1], -1)
         scores += head.offsets
+        if self.reference.n_unnamed:
+            scores[..., self.reference.n_named :] -= UNNAMED
         if context.log_shares is not None:
             np.copyto(scores, -np.inf, where=np.isneginf(context.log_shares)[..., None, :])
         if context.allowed is not None:
             scores[~context.allowed] = -np.inf
         if context.fixed_labels is not None:
             fixed = context.fixed_labels >= 0
-            scores[fixed] = -np.inf
+            unnamed = context.fixed_labels >= self.reference.n_named
+            scores[fixed & ~unnamed] = -np.inf
+            # Of an item that is none of these, which class is nearest is still worth knowing.
+            scores[unnamed] -= scores[unnamed].max(-1, keepdims=True) + RULED_OUT
             scores[(*np.nonzero(fixed), context.fixed_labels[fixed])] = 0
         return scores
 
@@ -210,10 +245,7 @@ class BatchItems:
         model, rows = self.reference.unknown_model, self.anchor_rows
         assert model is not None
         some = slice(None) if len(rows) == self.points.shape[-2] else rows  # a copy of all would take longer
-        anchors = Anchors.of(
-            self.points[..., some, :], self.reference.centre, model.pair_odds, self.copies[0][..., some]
-        )
-        return anchors._replace(fixed_unknown=np.where(self.without_candidates, np.nan, self.fixed_unknown)[..., some])
+        return Anchors.of(self.points[..., some, :], self.reference.centre, model.pair_odds, self.copies[0][..., some])
 
     @cached_property
     def links(self) -> Links:
@@ -228,7 +260,7 @@ class BatchItems:
         n_classes = self.scores.shape[-1]
         if self.context.is_empty or n_classes == 1:
             return np.zeros(self.points.shape[:-1])
-        allowed = np.where(self.unlabelled | self.none, np.isfinite(self.scores).sum(-1), n_classes)
+        allowed = np.where(self.unlabelled, np.isfinite(self.scores).sum(-1), n_classes)
         return np.asarray(1 - np.log(allowed) / np.log(n_classes))
 
     @cached_property
@@ -241,44 +273,25 @@ class BatchItems:
         return BatchItems(self.points[rows], self.reference, self.context.rows(rows))
 
     @property
-    def none(self) -> Bools:
-        """Items that are known to belong to no class."""
-        labels = self.context.fixed_labels
-        return np.zeros(self.points.shape[:-1], bool) if labels is None else labels == NO_CLASS
-
-    @property
-    def without_candidates(self) -> Bools:
-        """Items of no class in a batch where items have candidates, but these have none.
-
-        Nobody looked at them, and how many there are says nothing about items that have candidates.
-        """
-        allowed = self.context.allowed
-        return self.none & (allowed.all(-1) if allowed is not None else False)
-
-    @property
     def unlabelled(self) -> Bools:
         """Items that nobody labelled."""
         labels = self.context.fixed_labels
         return np.ones(self.points.shape[:-1], bool) if labels is None else labels == -1
 
-    @property
-    def fixed_unknown(self) -> Floats:
-        """1 for items that are known to have no class, 0 for those that have one, NaN for all others."""
-        return np.where(self.unlabelled, np.nan, self.none)
-
 
 class BatchTotals(NamedTuple):
-    """Sums over items: those of parts of a batch add. Leading axes are the batches of a stack."""
+    """Sums over items, and the largest chances: those of parts of a batch add. Leading axes are those of a stack."""
 
     counts: Doubles  # [..., class], Σ_n q_nk, unknown items apart
     log_absence: Floats  # [..., 2, class], as in `log_absence`
     confidence: PerBatch  # [...], Σ_n of the largest probability under the head
-    unknown: PerBatch  # [...], Σ_n of the chance to be unknown
+    largest: Doubles  # [..., class], max_n q_nk of known items
 
     @classmethod
     def added(cls, parts: Sequence[BatchTotals]) -> BatchTotals:
         """Add those of parts of a batch."""
-        return cls(*(np.sum(each, 0) for each in zip(*parts, strict=True)))
+        counts, absence, confidence, largest = zip(*parts, strict=True)
+        return cls(np.sum(counts, 0), np.sum(absence, 0), np.sum(confidence, 0), np.max(largest, 0))
 
 
 class ItemLabels(NamedTuple):
@@ -291,10 +304,26 @@ class ItemLabels(NamedTuple):
 
     def totals(self) -> BatchTotals:
         """Add up."""
-        q, known = self.probabilities, known_probability(self.unknown)
-        counts = np.asarray((known.astype(q.dtype)[..., None, :] @ q)[..., 0, :], np.float64)
+        q = self.probabilities
+        known = known_probability(self.unknown).astype(q.dtype)
+        counts = np.asarray((known[..., None, :] @ q)[..., 0, :], np.float64)
         confidence = self.confidence.sum(-1, dtype=np.float64)
-        return BatchTotals(counts, self.log_absence, confidence, self.unknown.sum(-1, dtype=np.float64))
+        largest = np.asarray((known[..., None] * q).max(-2), np.float64)
+        return BatchTotals(counts, self.log_absence, confidence, largest)
+
+    def named(self, n_named: int) -> NamedLabels:
+        """Fold the classes without a name, which come last, into the chance to be unknown: `1 - (1 - u)(1 - Σ q)`."""
+        q, unknown = self.probabilities, self.unknown
+        if q.shape[-1] == n_named:
+            return NamedLabels(q, unknown, np.full(unknown.shape, -1))
+        of_unnamed = q[..., n_named:]
+        known = known_probability(unknown)
+        total = np.clip(1 - known * (1 - of_unnamed.sum(-1, dtype=np.float64)), 0, 1)
+        best = of_unnamed.argmax(-1)
+        likely = known * np.take_along_axis(of_unnamed, best[..., None], -1)[..., 0]
+        unnamed = np.where((total > REJECTED) & (likely > 1 - known), best, -1)
+        among_named = np.maximum(q[..., :n_named], np.finfo(q.dtype).tiny)
+        return NamedLabels(among_named / among_named.sum(-1, keepdims=True), total, unnamed)
 
     @classmethod
     def joined(cls, parts: Sequence[ItemLabels]) -> ItemLabels:
@@ -305,6 +334,14 @@ class ItemLabels(NamedTuple):
         return cls(
             np.concatenate(q, -2), np.concatenate(confidence, -1), np.sum(absence, 0), np.concatenate(unknown, -1)
         )
+
+
+class NamedLabels(NamedTuple):
+    """Labels of some items among the classes that have a name; leading axes are the batches of a stack."""
+
+    probabilities: Floats  # [..., item, class], as if every item had one of them
+    unknown: Floats  # [..., item], chance to have none of them, NaN if the catalogue cannot tell
+    unnamed: Ints  # [..., item], the class without a name that it likely has, -1 if none
 
 
 class BatchSummary(NamedTuple):
@@ -322,10 +359,10 @@ def summarize(
     shots: Floats,
     totals: BatchTotals,
     n_items: PerBatch,
-    none: Bools,
     posterior: UnknownPosterior | None = None,
     unknown: Floats | None = None,
     unknown_share: Floats | None = None,
+    n_unnamed: int = 0,
 ) -> BatchSummary:
     """Say what a batch is like as a whole, in memory, of a stream, or of scores.
 
@@ -335,22 +372,33 @@ def summarize(
         Which classes are present, and their numbers of examples.
     totals, n_items
         Sums over the items that count, and how many these are.
-    none
-        Whether each item that a person labelled, or each item, is known to belong to no class.
     posterior
         What is known about the share of unknown items; None if the catalogue cannot tell.
     unknown, unknown_share
-        Chance of each item to be unknown, NaN if a person labelled it, and its share as in `Context`.
+        Chance of each item to be unknown, and its share as in `Context`.
+    n_unnamed
+        Classes without a name, which come last: their items are unknown, and they are not listed.
     """
     lead = totals.counts.shape[:-1]
     presence = presence_probability(samples, shots, totals.log_absence, totals.counts, n_items)
-    capped = np.asarray(none.any(-1) if posterior is None else np.ones(lead, bool))
-    presence = np.where(capped[..., None], np.minimum(presence, totals.counts), presence)  # by Markov's inequality
+    if posterior is not None:
+        presence = np.minimum(presence, totals.counts)  # by Markov's inequality
+    presence = np.maximum(presence, totals.largest)  # one item that has the class is enough
     limit = np.full(lead, REJECTED)
     if posterior is not None and unknown is not None:
         limit = rejection_limit(unknown, unknown_share)
     interval = np.broadcast_to([0.0, 1.0], (*lead, 2)) if posterior is None else posterior.interval
-    return BatchSummary(totals.counts, presence, np.broadcast_to(1 - samples.alone_weight, lead), interval, limit)
+    n_named = totals.counts.shape[-1] - n_unnamed
+    if n_unnamed:
+        of_unnamed = (totals.counts[..., n_named:].sum(-1) / n_items)[..., None]
+        interval = of_unnamed + (1 - of_unnamed) * interval
+    return BatchSummary(
+        totals.counts[..., :n_named],
+        presence[..., :n_named],
+        np.broadcast_to(1 - samples.alone_weight, lead),
+        interval,
+        limit,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -371,10 +419,10 @@ class JointAnswer:
         γ: how far the weights of the classes hold.
     unknown, interval
         Chance of each item to belong to no class, NaN if the catalogue cannot tell; and an interval for their share.
+    unnamed
+        [item], the class without a name that a person opened and that the item likely has; -1 for all others.
     limit
         Chance above which an item is rejected.
-    none
-        Items that are known to belong to no class.
     groups
         Unknown items that belong together.
     """
@@ -386,34 +434,65 @@ class JointAnswer:
     joint_weight: float
     prior_weight: float
     unknown: Doubles
+    unnamed: Ints
     interval: tuple[float, float]
     limit: float
-    none: Bools
     groups: list[NewGroup] = field(default_factory=list)
 
     @classmethod
     def of(
-        cls, labels: ItemLabels, summary: BatchSummary, prior_weight: PerBatch, none: Bools, batch: tuple[int, ...] = ()
+        cls,
+        labels: ItemLabels,
+        named: NamedLabels,
+        summary: BatchSummary,
+        prior_weight: PerBatch,
+        batch: tuple[int, ...] = (),
     ) -> JointAnswer:
         """Make that of one batch of a stack, or of a single batch."""
         low, high = summary.interval[batch]
         return cls(
-            probabilities=labels.probabilities[batch],
+            probabilities=named.probabilities[batch],
             confidence=labels.confidence[batch],
             expected_counts=summary.expected_counts[batch],
             presence=summary.presence[batch],
             joint_weight=float(summary.joint_weight[batch]),
             prior_weight=float(prior_weight[batch]),
-            unknown=labels.unknown[batch].astype(np.float64),
+            unknown=named.unknown[batch].astype(np.float64),
+            unnamed=named.unnamed[batch],
             interval=(float(low), float(high)),
             limit=float(summary.limit[batch]),
-            none=none[batch],
+        )
+
+    def with_excluded(self, excluded: Bools) -> JointAnswer:
+        """Put items that were left out back to their places: they are unknown, and count for nothing."""
+        n_items = len(excluded)
+        if excluded.all():
+            nothing = np.zeros_like(self.presence)
+            same = replace(self, expected_counts=nothing, presence=nothing, groups=[])
+            return replace(same, unknown=np.ones(n_items), interval=(1.0, 1.0))
+        places = np.flatnonzero(~excluded)
+
+        def put(values: npt.NDArray[Any], other: float) -> npt.NDArray[Any]:
+            table = np.full((n_items, *values.shape[1:]), other, values.dtype)
+            table[places] = values
+            return table
+
+        share = float(excluded.mean())
+        low, high = (share + (1 - share) * end for end in self.interval)
+        return replace(
+            self,
+            probabilities=put(self.probabilities, 1 / self.probabilities.shape[1]),
+            confidence=put(self.confidence, float(self.confidence.mean())),
+            unknown=put(self.unknown, 1.0),
+            unnamed=put(self.unnamed, -1),
+            interval=(low, high),
+            groups=[group._replace(items=places[group.items]) for group in self.groups],
         )
 
     @property
     def rejected(self) -> Bools:
-        """Items above the limit, and those known to belong to no class."""
-        return np.asarray((self.unknown > self.limit) | self.none)
+        """Items above the limit."""
+        return np.asarray(self.unknown > self.limit)
 
 
 def _no_samples() -> PresenceSamples:
@@ -473,10 +552,10 @@ class Decision:
         """
         posterior = posterior or self.item_posterior(items, responsibilities)
         joint, others = joint_posterior(posterior, self.samples, self.n_classes)
-        unknown, joint_weight = np.where(items.none, 1.0, np.nan), 1 - self.samples.alone_weight[..., None]
+        unknown, joint_weight = np.full(items.points.shape[:-1], np.nan), 1 - self.samples.alone_weight[..., None]
         if self.unknown_posterior is not None:
             evidence = self.unknown_evidence(items, joint, self.dots(items), linked)
-            unknown = _unknown(items, evidence, self.unknown_posterior.of_items(evidence))
+            unknown = np.where(items.unlabelled, self.unknown_posterior.of_items(evidence), 0.0)
             joint_weight = joint_weight * (1 - unknown)  # an item of no class is labelled alone
         alone = (1 - joint_weight).astype(joint.dtype)
         columns = self.samples.columns
@@ -522,26 +601,25 @@ class Decision:
         away = away + (self._shares(joint) * (lengths[..., None, :] - 2 * dots)).sum(-1)
         t, sizes = model.statistic(away + (spread - spread / links.sizes), scores), links.sizes
         weights = 1 / sizes
-        if items.context.fixed_labels is not None and (labelled := items.context.fixed_labels >= 0).any():
+        labelled = ~items.unlabelled
+        if labelled.any():
             t, sizes, weights = t.copy(), np.where(labelled, 1, sizes), np.where(labelled, 1, weights)
             t[labelled], weights[labelled] = self._left_out_statistic(items, labelled)
-        weights = np.where(items.without_candidates, 0.0, weights)
-        return UnknownEvidence(
-            t, sizes, weights, items.fixed_unknown, links.with_unknown, links.with_known, items.restriction
-        )
+        return UnknownEvidence(t, sizes, weights, labelled, items.restriction)
 
     def _left_out_statistic(self, items: BatchItems, labelled: Bools) -> tuple[Floats, Floats]:
-        """`t` of the items that a person labelled, as if they were no examples; its weight is 0 if it cannot be known.
+        """`t` of the items that a person labelled, as if they were no examples, and its weight.
 
-        With m examples of the class, the mean without z is `μ - (z - μ)/(m - 1)`.
+        With m examples of the class, the mean without z is `μ - (z - μ)/(m - 1)`. The weight is 0 if that cannot be
+        known, and for a class without a name.
         """
         head, model, labels = self.reference.head, self.reference.unknown_model, items.context.fixed_labels
         assert model is not None
         assert labels is not None
         codes, points = labels[labelled], items.points[labelled].astype(np.float64)
         others = head.mass[codes].astype(np.float64) - 1
-        alone = others < 0.5  # the only example of its class
-        others = np.where(alone, 1, others)
+        alone = (others < 0.5) | (codes >= self.reference.n_named)
+        others = np.where(others < 0.5, 1, others)
         offset = np.broadcast_to(self.offset[..., None, :], items.points.shape)[labelled]
         away = (points - head.means[codes]) * (1 + 1 / others)[:, None] - offset
         scores = ((points - offset) * head.weights[codes]).sum(-1) + head.offsets[codes] - model.gain
@@ -569,19 +647,6 @@ class Decision:
         return np.asarray(own / np.maximum(own.sum(-1, keepdims=True), np.finfo(own.dtype).tiny))
 
 
-def _unknown(items: BatchItems, evidence: UnknownEvidence, unknown: Floats) -> Floats:
-    """Chance of each item to belong to no class, [..., item], from that by its own evidence.
-
-    It shares its class with an item that is known to have none, with one that is known to have one, or with neither of
-    them; then only its own evidence counts.
-    """
-    with_unknown = evidence.with_unknown * (1 - evidence.with_known)
-    with_known = evidence.with_known * (1 - evidence.with_unknown)
-    neither = (1 - evidence.with_unknown) * (1 - evidence.with_known)
-    unknown = (with_unknown + neither * unknown) / np.maximum(with_unknown + with_known + neither, 1e-3)
-    return np.asarray(np.where(items.unlabelled, unknown, items.none))
-
-
 def decide(items: BatchItems) -> tuple[Decision, Floats]:
     """Find out what a batch is like, or each batch of a stack, from its items or from a part of them.
 
@@ -605,7 +670,7 @@ def _decided(items: BatchItems) -> tuple[Decision, Floats, ItemPosterior]:
         each = evidence._replace(weights=evidence.weights / items.copies[1])
         at = replace(at, unknown_posterior=(of := UnknownPosterior.of(model, each, items.context.unknown_share)))
         # A batch of unknown items is still a batch.
-        weights = np.maximum(1 - _unknown(items, evidence, of.of_evidence) ** 2, 1e-3)
+        weights = np.maximum(1 - np.where(items.unlabelled, of.of_evidence, 0.0) ** 2, 1e-3)
         if (weights < 1).any():
             unknown = (1 / weights - 1) * mean_likelihood(posterior, at.samples, at.n_classes)
             again = _tilted(items, weights)
@@ -820,25 +885,28 @@ def _labelled(batches: Sequence[tuple[Floats, Context]], reference: Reference) -
 
 def _answers(decision: Decision, blocks: Sequence[ItemLabels], items: BatchItems) -> list[JointAnswer]:
     """Return the answer about each batch of a stack, or about one, from the labels of all items."""
-    labels, none, unlabelled = ItemLabels.joined(blocks), items.none, items.unlabelled
+    reference = decision.reference
+    labels = ItemLabels.joined(blocks)
+    named = labels.named(reference.n_named)
     summary = summarize(
         decision.samples,
-        decision.reference.head.mass,
+        reference.head.mass,
         BatchTotals.added([block.totals() for block in blocks]),
         float(items.points.shape[-2]),
-        none,
         decision.unknown_posterior,
-        np.where(unlabelled, labels.unknown, np.nan),
+        named.unknown,
         items.context.unknown_share,
+        reference.n_unnamed,
     )
-    prior_weight = np.broadcast_to(decision.prior_weight, none.shape[:-1])
-    unknown = np.where(unlabelled, labels.unknown, 0.0)
-    rejected = unknown > summary.limit[..., None]
-    some, answers = rejected.any(-1), []
-    for batch in np.ndindex(some.shape):
-        answer = JointAnswer.of(labels, summary, prior_weight, none, batch)
+    lead = items.points.shape[:-2]
+    prior_weight = np.broadcast_to(decision.prior_weight, lead)
+    rejected = named.unknown > summary.limit[..., None]
+    some = rejected.any(-1)
+    answers = []
+    for batch in np.ndindex(lead):
+        answer = JointAnswer.of(labels, named, summary, prior_weight, batch)
         if some[batch]:
-            groups = _new_groups(items.points[batch], unknown[batch], rejected[batch], items.reference)
+            groups = _new_groups(items.points[batch], answer.unknown, rejected[batch], answer.unnamed, reference)
             answer = replace(answer, groups=groups)
         answers.append(answer)
     return answers
@@ -878,15 +946,28 @@ def _factors(tilts: Floats) -> Floats:
 
 
 def _new_groups(
-    points: Floats, unknown: Floats, rejected: Bools, reference: Reference, most: int = 2048
+    points: Floats, unknown: Floats, rejected: Bools, unnamed: Ints, reference: Reference
 ) -> list[NewGroup]:
-    """Gather the items of a batch that are rejected, or the most likely of them."""
-    rows = np.flatnonzero(rejected)
-    if len(rows) > most:
-        rows = np.sort(np.argsort(-unknown, kind="stable")[:most])
+    """Gather the rejected items: classes without a name first, then those of other items that belong together."""
+    rows = np.flatnonzero(rejected & (unnamed == -1))
+    if len(rows) > MOST_GATHERED:
+        rows = rows[np.sort(np.argsort(-unknown[rows], kind="stable")[:MOST_GATHERED])]
+    of_unnamed = [np.flatnonzero(rejected & (unnamed == number)) for number in range(reference.n_unnamed)]
+    found = [_as_group(members, points, unknown, reference) for members in of_unnamed if len(members)]
+    if reference.unknown_model is None or len(rows) == 0:
+        return found
     some = BatchItems(points[rows], reference)
-    assert reference.unknown_model is not None
     copy_of, _ = some.copies
     anchors = Anchors.of(some.points, reference.centre, reference.unknown_model.pair_odds, copy_of)
-    groups = new_groups(anchors.odds(anchors.cosines), some.points, unknown[rows], some.scores, copy_of)
-    return [group._replace(items=rows[group.items]) for group in groups]
+    scores = some.scores[:, : reference.n_named]
+    groups = new_groups(anchors.odds(anchors.cosines), some.points, unknown[rows], scores, copy_of)
+    return found + [group._replace(items=rows[group.items]) for group in groups]
+
+
+def _as_group(members: Ints, points: Floats, unknown: Floats, reference: Reference) -> NewGroup:
+    """Return a class without a name as a group; the chance that two of its items share a class is that of both."""
+    inside = points[members]
+    order = ((inside - inside.mean(0)) ** 2).sum(1).argsort(kind="stable")
+    nearest = BatchItems(inside, reference).scores[:, : reference.n_named].mean(0).argmax()
+    cohesion = float(unknown[members].mean() ** 2)
+    return NewGroup(members[order], cohesion, float(unknown[members].sum()) * cohesion, int(nearest))

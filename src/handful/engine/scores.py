@@ -49,7 +49,7 @@ import numpy.typing as npt
 from scipy.optimize import minimize_scalar
 from scipy.special import expit, log_softmax, logit, logsumexp, softmax
 
-from handful.engine.model import NO_CLASS, Context, ItemLabels, JointAnswer, deciding_rows, summarize
+from handful.engine.model import Context, ItemLabels, JointAnswer, deciding_rows, summarize
 from handful.engine.presence import ItemPosterior, joint_posterior, log_absence, sample_presence
 from handful.engine.tilt import tilt_by_prior
 from handful.shapes import PerBatch
@@ -173,20 +173,17 @@ def label_scores(nats: Floats, context: Context | None = None, n_examples: float
     context = context or Context()
     scores, left = restricted(nats, context)
     n_classes = int(left.sum())
-    none = np.zeros(len(scores), bool) if context.fixed_labels is None else context.fixed_labels == NO_CLASS
     tilts: Floats = np.zeros(scores.shape[1])
     prior_weight: PerBatch = np.ones(())
-    counted = (~none).astype(np.float64)
     if context.log_shares is not None:
 
         def count(tilts: Floats) -> Floats:
-            return np.asarray(counted @ softmax(scores + tilts, axis=1))
+            return np.asarray(softmax(scores + tilts, axis=1).sum(0))
 
-        tilts, prior_weight = tilt_by_prior(context.log_shares, context.concentration, float(counted.sum()), count)
+        tilts, prior_weight = tilt_by_prior(context.log_shares, context.concentration, float(len(scores)), count)
     posterior = ItemPosterior.of(softmax(scores + tilts.astype(scores.dtype), axis=1))
     shots = np.full(len(tilts), n_examples)
-    decided = np.arange(len(scores)) if none.all() else np.flatnonzero(~none)
-    decided = decided[deciding_rows(len(decided), len(tilts))]
+    decided = deciding_rows(len(scores), len(tilts))
     samples = sample_presence(ItemPosterior(*(part[decided] for part in posterior)), shots, n_classes)
     # The first item of a class tells nothing about itself: h of m items are no better labelled with the others.
     most = max(1 - max(float(samples.n_present), 1.0) / len(decided), 0.0)
@@ -195,12 +192,9 @@ def label_scores(nats: Floats, context: Context | None = None, n_examples: float
     columns, alone = samples.columns, samples.alone_weight
     own = (1 - alone) * joint + alone * posterior.of_columns(columns)
     q = posterior.with_columns((1 - alone) * others + alone, columns, own)
-    absence = log_absence(posterior._replace(scale=posterior.scale * counted), others)
-    labels = ItemLabels(q, softmax(scores, axis=1).max(1), absence, np.where(none, 1.0, np.nan))
-    summary = summarize(samples, shots, labels.totals(), float(counted.sum()), none)
-    if context.fixed_labels is not None:
-        summary.presence[context.fixed_labels[context.fixed_labels >= 0]] = 1
-    return JointAnswer.of(labels, summary, prior_weight, none)
+    labels = ItemLabels(q, softmax(scores, axis=1).max(1), log_absence(posterior, others), np.full(len(scores), np.nan))
+    summary = summarize(samples, shots, labels.totals(), float(len(scores)))
+    return JointAnswer.of(labels, labels.named(len(tilts)), summary, prior_weight)
 
 
 def restricted(nats: Floats, context: Context) -> tuple[Floats, Bools]:

@@ -52,6 +52,10 @@ from handful.engine.linear import class_sums, logistic_line
 from handful.engine.links import find_copies
 from handful.machine.threads import one_thread
 
+Bools = npt.NDArray[np.bool_]
+
+# A sum of weights that is divided by is at least this.
+SMALLEST = 1e-9
 # Share of the variance of t that all items of a class have in common: that of a group does not fall below it.
 COMMON = 0.1
 # Chance that nothing is unknown, before anything is seen.
@@ -289,16 +293,13 @@ class UnknownEvidence(NamedTuple):
     t: Floats  # [..., item], the statistic
     sizes: Floats  # [..., item], of the group that it stands for
     weights: Floats  # [..., item], what it counts as evidence
-    fixed_unknown: Floats  # [..., item], 1 if it is known to have no class, 0 if it has one, NaN if neither
-    with_unknown: Floats  # [..., item], chance to share a class with another item that is known to have none, and
-    with_known: Floats  # [..., item], with one that is known to have one
+    labelled: Bools  # [..., item], whether a person said its class
     restriction: Floats  # [..., item], 0 if it may have all classes, 1 if it may have one, see `BatchItems.restriction`
 
     @classmethod
     def of(cls, t: Floats) -> UnknownEvidence:
         """Make those of single items."""
-        one, zero = np.ones_like(t), np.zeros_like(t)
-        return cls(t, one, one, np.full_like(t, np.nan), zero, zero, zero)
+        return cls(t, np.ones_like(t), np.ones_like(t), np.zeros(t.shape, bool), np.zeros_like(t))
 
 
 @dataclass(frozen=True, eq=False)
@@ -341,11 +342,15 @@ class UnknownPosterior:
         0
         """
         lead, n_items = np.shape(evidence.t)[:-1], np.shape(evidence.t)[-1]
-        t, n, w, fixed, *_, r = (np.asarray(each, np.float64).reshape(-1, n_items) for each in evidence)
+        t, n, w, r = (
+            np.asarray(each, np.float64).reshape(-1, n_items)
+            for each in (evidence.t, evidence.sizes, evidence.weights, evidence.restriction)
+        )
+        labelled = evidence.labelled.reshape(-1, n_items)
         prior = _prior(np.full((len(t), 2), np.nan) if unknown_share is None else unknown_share.reshape(-1, 2))
         size = max(1, 256 // n_items)
         parts = [slice(at, at + size) for at in range(0, len(t), size)]
-        found = [_integrated(model, prior[part], *(each[part] for each in (t, n, w, fixed, r))) for part in parts]
+        found = [_integrated(model, prior[part], t[part], n[part], w[part], labelled[part], r[part]) for part in parts]
         return cls(
             model, *(np.concatenate(each).reshape(*lead, *each[0].shape[1:]) for each in zip(*found, strict=True))
         )
@@ -371,11 +376,9 @@ class UnknownPosterior:
 
 
 def rejection_limit(unknown: Floats, unknown_share: Floats | None) -> Floats:
-    """Chance above which an item is rejected, [...]: one half, as long as nothing is known about unknown items.
+    """Chance above which an item is rejected, [...]: one half, as long as no share is told.
 
-    If a share is told, it is the chance of the `Σ_n c_n` most likely items. If a person labelled items, whose chance is
-    NaN, it is so high that at most one in forty of the known items is expected to be rejected: labels tell the share,
-    and then many items are near one half.
+    If a share is told, it is the chance of the `Σ_n c_n` most likely items.
 
     Examples
     --------
@@ -383,17 +386,13 @@ def rejection_limit(unknown: Floats, unknown_share: Floats | None) -> Floats:
     array(0.4)
     >>> rejection_limit(np.array([0.99, 0.98, 0.9, 0.6, 0.0, 0.0]), None)
     array(0.5)
-    >>> rejection_limit(np.array([0.99, 0.98, 0.9, 0.6, 0.0, np.nan]), None)
-    array(0.9)
     """
-    labelled, unknown = np.isnan(unknown).any(-1), np.nan_to_num(unknown)
-    falling = -np.sort(-unknown, axis=-1)
-    known = (1 - falling).cumsum(-1)
-    most = (known <= REJECTED_KNOWN * known[..., -1:]).sum(-1, keepdims=True)
-    falling = np.concatenate([falling, np.zeros((*unknown.shape[:-1], 1))], -1)
-    limit = np.where(labelled, np.maximum(REJECTED, np.take_along_axis(falling, most, -1)[..., 0]), REJECTED)
+    limit = np.full(unknown.shape[:-1], REJECTED)
     if unknown_share is None:
-        return np.asarray(limit)
+        return limit
+    unknown = np.nan_to_num(unknown)
+    falling = -np.sort(-unknown, axis=-1)
+    falling = np.concatenate([falling, np.zeros((*unknown.shape[:-1], 1))], -1)
     most = np.rint(unknown.sum(-1, keepdims=True)).astype(np.intp)
     return np.where(np.isnan(unknown_share[..., 0]), limit, np.take_along_axis(falling, most, -1)[..., 0])
 
@@ -448,34 +447,37 @@ def _grid() -> _Grid:
 
 
 def _integrated(
-    model: UnknownModel, prior: Floats, t: Floats, n: Floats, w: Floats, fixed: Floats, restriction: Floats
+    model: UnknownModel, prior: Floats, t: Floats, n: Floats, w: Floats, labelled: Bools, restriction: Floats
 ) -> tuple[Floats, Floats, Floats]:
     """Return grids [batch, share, shift, width, level], intervals [batch, 2] and chances of items [batch, item]."""
     shifts, widths, _, shares, log_prior = _grid()
-    total = w.sum(1)[:, None]
     known = (model.known[0] + model.known[1] / n)[:, None]
-    squares = ((t[:, None] - shifts[:, None]) ** 2 / known) @ w[..., None]
-    log_known = -0.5 * (squares / widths + (np.log(known) @ w[..., None] + total[..., None] * np.log(widths)))
+
+    def log_known(weights: Floats) -> Floats:
+        """Log-density of these items if all of them are known, [batch, source]."""
+        total = weights.sum(1)[:, None, None]
+        squares = ((t[:, None] - shifts[:, None]) ** 2 / known) @ weights[..., None]
+        log = -0.5 * (squares / widths + (np.log(known) @ weights[..., None] + total * np.log(widths)))
+        log *= np.minimum(1.0, MOST_GROUPS / np.maximum(total, SMALLEST))
+        return np.repeat(log, log_prior.shape[-1], axis=-1).reshape(len(t), -1)
+
     ratio = _unknown_ratio(model, t, n, restriction, np.arange(log_prior.size))
+    free = np.where(labelled, 0.0, w)
     log = np.zeros((len(t), len(shares), log_prior.size))
     for number in range(1, len(shares)):
         mixed = ratio * np.float32(shares[number]) + np.float32(1 - shares[number])
-        log[:, number] = (w[:, None].astype(np.float32) @ np.log(mixed))[:, 0]
-    log += np.repeat(log_known, log_prior.shape[-1], axis=-1).reshape(len(t), 1, -1)
-    log *= np.minimum(1.0, MOST_GROUPS / np.maximum(total, 1e-9))[..., None]
+        log[:, number] = (free[:, None].astype(np.float32) @ np.log(mixed))[:, 0]
+    log *= np.minimum(1.0, MOST_GROUPS / np.maximum(free.sum(1), SMALLEST))[:, None, None]
+    log += log_known(free)[:, None]
+    if labelled.any():
+        log += log_known(np.where(labelled, w, 0.0))[:, None]
     with np.errstate(divide="ignore"):
         log += log_prior.ravel()
         log += np.log(prior)[..., None]
-    batch, item = np.nonzero(~np.isnan(fixed) & (w > 0))
-    if len(item):
-        # What a person says counts in full, as ln P(label | t); one answer in twenty may be a mistake.
-        of_known, of_unknown = 1 - shares[:, None], ratio[batch, item, None] * shares[:, None]
-        chance = np.where(fixed[batch, item, None, None] == 1, of_unknown, of_known) / (of_known + of_unknown)
-        np.add.at(log, batch, np.log(0.95 * chance + 0.05 / 2))
     log -= log.max((1, 2), keepdims=True)
     grid = np.exp(np.maximum(log, -80, dtype=np.float32))  # smaller numbers take much longer
     grid /= grid.sum((1, 2), keepdims=True)
-    return grid.reshape(len(t), len(shares), *log_prior.shape), *_share_in_batch(grid, ratio, n, fixed)
+    return grid.reshape(len(t), len(shares), *log_prior.shape), *_share_in_batch(grid, ratio, n, labelled)
 
 
 def _unknown_ratio(
@@ -518,13 +520,13 @@ def _likely(grid: Floats) -> tuple[npt.NDArray[np.intp], Floats]:
     return sources, (grid * likely).take(sources, -1)
 
 
-def _share_in_batch(grid: Floats, ratio: Floats, n: Floats, fixed: Floats) -> tuple[Floats, Floats]:
+def _share_in_batch(grid: Floats, ratio: Floats, n: Floats, labelled: Bools) -> tuple[Floats, Floats]:
     """5 % and 95 % quantiles of the share of unknown items [batch, 2], and the chance of each item [batch, item].
 
     The share has a normal distribution for each cell of the grid. A quantile is rounded outwards to 60ths: it is the
     number of ends below which lies less than the tail, counted in halves.
     """
-    shares, free, (sources, weights) = _grid().shares, np.isnan(fixed), _likely(grid)
+    shares, free, (sources, weights) = _grid().shares, ~labelled, _likely(grid)
     inverse, mean, variance = 1 / ratio.take(sources, -1), np.zeros_like(weights), np.zeros_like(weights)
     counted, unknown = (np.stack([free, n * free], 1) / free.shape[1]).astype(np.float32), np.zeros(free.shape)
     for number in range(1, len(shares)):
@@ -532,7 +534,6 @@ def _share_in_batch(grid: Floats, ratio: Floats, n: Floats, fixed: Floats) -> tu
         unknown += (chance @ weights[:, number, :, None])[..., 0]
         mean[:, number], variance[:, number] = (counted @ chance).swapaxes(0, 1)
         variance[:, number] -= (counted[:, 1:] @ np.multiply(chance, chance, out=chance))[:, 0]
-    mean += np.nan_to_num(fixed).mean(1).astype(np.float32)[:, None, None]
     # Of each batch, the cells that count: one after the other.
     cells = np.flatnonzero(weights > 1e-4 * weights.max((1, 2), keepdims=True))
     mean, variance, weights = (each.take(cells) for each in (mean, variance, weights))

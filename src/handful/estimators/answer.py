@@ -108,6 +108,8 @@ class Answer:
         the whole batch is from the catalogue, the more evidence is needed. Without it nothing is rejected, and `labels`
         are the same as if nothing could be unknown. With `expect_unknown`, as many items as are expected to be unknown,
         the most likely ones.
+    none_of_these : ndarray [item]
+        Rejected items that a person called none of these, and those that look like them; they have no label.
     unknown_interval : tuple of float, or ndarray [group, 2]
         90 % interval for the share of unknown items; (0, 1) if they were not judged.
     unknown_reason : str or None
@@ -172,6 +174,7 @@ class Answer:
     prior_weight: Any
     unknown: Float[np.ndarray, "item"]
     rejected: Bool[np.ndarray, "item"]
+    none_of_these: Bool[np.ndarray, "item"]
     unknown_interval: Any
     unknown_reason: str | None
     proposals: tuple[Any, ...]
@@ -262,6 +265,7 @@ class Answer:
             prior_weight=None if self.prior_weight is None else float(self.prior_weight[place]),
             unknown=self.unknown[rows],
             rejected=self.rejected[rows],
+            none_of_these=self.none_of_these[rows],
             unknown_interval=(low, high),
             proposals=self.proposals[place],
             diagnostics=self.diagnostics[place],
@@ -286,8 +290,8 @@ class Answer:
 
     @property
     def labels(self) -> npt.NDArray[Any]:
-        """The most probable class of each item, as one of the labels given to `fit`."""
-        return np.asarray(self.classes[self.codes[:, 0]])
+        """The most probable class of each item, as one of the labels given to `fit`; None if it is `none_of_these`."""
+        return without_label(self.classes[self.codes[:, 0]], self.none_of_these)
 
     @property
     def certainty(self) -> Float[np.ndarray, "item"]:
@@ -559,6 +563,15 @@ class Answer:
             return columns
         coarse = {"coarse": self.coarse.labels, "coarse_certainty": self.coarse.certainty}
         return columns | coarse | {"sure_label": self.sure_labels}
+
+
+def without_label(labels: npt.NDArray[Any], none_of_these: Bool[np.ndarray, "item"]) -> npt.NDArray[Any]:
+    """Return the labels, with None for some items."""
+    if not none_of_these.any():
+        return labels
+    labels = labels.astype(object)
+    labels[none_of_these] = None
+    return labels
 
 
 def present_places(

@@ -32,12 +32,21 @@ from handful.shapes import Float, Int
 
 
 @bars("label")
-def predict_codes(items: Items, groups: Any, known: Known) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Return the class of each item and which are rejected; probabilities are never in memory for all rows at once."""
-    codes, rejected = np.empty(len(items), np.int64), np.empty(len(items), dtype=bool)
+def predict_codes(
+    items: Items, groups: Any, known: Known
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Return the class of each item, which are rejected, and which of these a person called none of the classes.
+
+    Probabilities are never in memory for all rows at once.
+    """
+    codes = np.empty(len(items), np.int64)
+    rejected = np.empty(len(items), dtype=bool)
+    none_of_these = np.empty(len(items), dtype=bool)
     for _, rows, found in Batches.of(items, groups, known).labelled():
-        codes[rows], rejected[rows] = found.probabilities.argmax(1), found.rejected
-    return codes, rejected
+        codes[rows] = found.probabilities.argmax(1)
+        rejected[rows] = found.rejected
+        none_of_these[rows] = found.unnamed >= 0
+    return codes, rejected, none_of_these
 
 
 class _Kept(NamedTuple):
@@ -84,12 +93,19 @@ class Batches:
 
     def labelled(self) -> Iterator[tuple[int, Int[np.ndarray, "some"], JointAnswer]]:
         """Label every group: yield its place, the rows of its items, and the answer about it."""
-        batches = [(rows, self.contexts.of_group(place, rows)) for place, rows in enumerate(self.rows_of)]
+        excluded = self.contexts.excluded
+        counted = self.rows_of if excluded is None else [rows[~excluded[rows]] for rows in self.rows_of]
+        # A group that is left out as a whole is labelled all the same, for its shape.
+        counted = [some if len(some) else rows for some, rows in zip(counted, self.rows_of, strict=True)]
+        batches = [(rows, self.contexts.of_group(place, rows)) for place, rows in enumerate(counted)]
         report = Reporter().stage("label", len(self.items), unit="items")
-        for place, ((rows, context), found) in enumerate(zip(batches, self.items.label(batches), strict=True)):
+        for place, ((some, context), found) in enumerate(zip(batches, self.items.label(batches), strict=True)):
             if self.contexts.sequence_of is not None:
-                sequence_of = np.unique(self.contexts.sequence_of[rows], return_inverse=True)[1]
+                sequence_of = np.unique(self.contexts.sequence_of[some], return_inverse=True)[1]
                 found = averaged(found, sequence_of, context.unknown_share)
+            rows = self.rows_of[place]
+            if excluded is not None and excluded[rows].any():
+                found = found.with_excluded(excluded[rows])
             yield place, rows, found
             report(len(rows))
 
@@ -104,13 +120,19 @@ class Batches:
         coarse = None if self.contexts.coarse is None else Coarse.of(self.contexts.coarse, n_items)
         table = np.empty((n_items, len(items.classes))) if keep else None
         codes, certainties, of_groups = np.empty((n_items, 2), np.int64), np.empty((n_items, 2)), list[JointAnswer]()
-        unknown, rejected = np.empty(n_items), np.empty(n_items, dtype=bool)
+        unknown = np.empty(n_items)
+        rejected = np.empty(n_items, dtype=bool)
+        none_of_these = np.empty(n_items, dtype=bool)
         for place, numbers, found in self.labelled():
             rows, q = numbers if len(self.rows_of) > 1 else slice(None), found.probabilities.astype(np.float64)
             if not items.several:
                 q /= q.sum(-1, keepdims=True)
             codes[rows], best = best_two(q)
-            unknown[rows], rejected[rows] = found.unknown, found.rejected
+            unknown[rows] = found.unknown
+            rejected[rows] = found.rejected
+            none_of_these[rows] = found.unnamed >= 0
+            if self.contexts.excluded is not None:
+                none_of_these[rows] |= self.contexts.excluded[rows]
             # Of several classes, each has its chance by itself.
             none = np.zeros(len(q)) if items.several else found.unknown
             certainties[rows] = certainty_of(best, none, self.most_certain[rows])
@@ -136,6 +158,7 @@ class Batches:
             prior_weight=None if self.contexts.prior is None else np.array([found.prior_weight for found in of_groups]),
             unknown=unknown,
             rejected=rejected,
+            none_of_these=none_of_these,
             unknown_interval=np.array([found.interval for found in of_groups]),
             unknown_reason=items.unknown_reason,
             proposals=tuple(tuple(Proposal.of(group, items.classes) for group in found.groups) for found in of_groups),

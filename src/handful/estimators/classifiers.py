@@ -21,7 +21,7 @@ from handful.catalogue import Catalogue, load_catalogue, save_catalogue
 from handful.catalogue.labels import distinct, places_of, with_label
 from handful.engine.questions import Question
 from handful.errors import LabelError, OptionError, SimilarNamesWarning, TaskError
-from handful.estimators.answer import Answer
+from handful.estimators.answer import Answer, without_label
 from handful.estimators.batches import Batches, predict_codes
 from handful.estimators.checks import checked_features, checked_labels, checked_rows, rows_of_names
 from handful.estimators.containers import frame_of, labels_of
@@ -309,8 +309,8 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             labels, rejected = answer.labels, answer.rejected
         else:
             items = self._items(X, known)
-            codes, rejected = predict_codes(items, groups, checked(known))
-            labels = items.classes[codes]
+            codes, rejected, none_of_these = predict_codes(items, groups, checked(known))
+            labels = without_label(items.classes[codes], none_of_these)
         return labels if unknown is None else with_label(labels, rejected, unknown)
 
     @overload

@@ -19,7 +19,7 @@ from handful.estimators.pooling import Siblings, siblings_of
 from handful.estimators.prior_weights import prior_of, weights_of
 from handful.estimators.sequences import allowed_for_all, given_to_all, sequences_of
 from handful.estimators.unknown_share import shares_of
-from handful.shapes import Float, Int
+from handful.shapes import Bool, Float, Int
 
 
 class Known(TypedDict, total=False):
@@ -37,8 +37,10 @@ class Known(TypedDict, total=False):
         with the only classes that this item can have; None there means all.
     given : mapping from rows to labels
         Labels that a person gave to some items: positions of rows, counted from 0, to labels. These items keep that
-        label, and count as examples of their class in this call; an item with None belongs to no class. The catalogue
-        stays as it is: to keep the examples, call `partial_fit`.
+        label, and count as examples of their class in this call. They say nothing about how many items are unknown. An
+        item with None belongs to none of the classes: it opens a class without a name, which takes items that look like
+        it; those that look alike share one. They are `rejected`, their label is None, and each such class is one of the
+        `proposals`. The catalogue stays as it is: to keep the examples, call `partial_fit`.
     new_classes : list of labels
         Labels of `given` that the catalogue may not have yet; any other label that it does not have is refused, so that
         a typing mistake does not become a class. `probabilities` have a column for each new class that was given, in
@@ -115,7 +117,9 @@ class BatchContexts:
     groups : [row], [row, column] or None
         The group of each item.
     given : ndarray [item] or None
-        Class of each item that has one for certain.
+        Class of each item that has one for certain, -1 for all others; from the number of classes on it has no name.
+    excluded : ndarray [item] or None
+        Items that have none of the classes and say nothing about others: left out of everything.
     several : bool
         Whether an item may hold several classes.
     """
@@ -128,6 +132,7 @@ class BatchContexts:
         groups: Any = None,
         given: Int[np.ndarray, "item"] | None = None,
         *,
+        excluded: Bool[np.ndarray, "item"] | None = None,
         several: bool = False,
     ) -> None:
         if groups is None and ("pool" in known or "order" in known):
@@ -152,8 +157,11 @@ class BatchContexts:
         self.coarse = coarse_names(known["coarse"], classes) if "coarse" in known else None
         self.unknown_share: Float[np.ndarray, "group two"] | None = shares_of(known.get("expect_unknown"), self.groups)
         self.given = given
+        self.excluded = excluded
+        self._refuse_none()
         self._refuse_impossible("row", range(n_items), np.arange(n_items))
         self.sequence_of: Int[np.ndarray, "item"] | None = None
+        self._sequences: list[Any] = []
         if "sequence" in known:
             self._take_sequences(*sequences_of(known["sequence"], n_items))
         self._refuse_excluded()
@@ -187,21 +195,46 @@ class BatchContexts:
             if not weights.any(1).all():
                 raise OptionError("no class is left: prior or candidates exclude all that could be read")
             same.prior = Prior.of(weights, self.prior.concentration[places])
+        same.excluded = None if self.excluded is None else self.excluded[rows]
         if self.given is not None:
-            new = np.full(len(self.classes), -1)
+            # Classes without a name stay the last ones.
+            n_unnamed = max(int(self.given.max()) + 1 - len(self.classes), 0)
+            new = np.full(len(self.classes) + n_unnamed, -1)
             new[left] = np.arange(len(left))
+            new[len(self.classes) :] = len(left) + np.arange(n_unnamed)
             given = self.given[rows]
             same.given = np.where(given >= 0, new[given], given)
         same._refuse_impossible("row", items, np.arange(len(rows)))
         return same
 
+    def with_given(self, given: Int[np.ndarray, "item"] | None) -> BatchContexts:
+        """Return the same with other classes given; those of one item of a sequence hold for all of them."""
+        same = copy(self)
+        same.given = given
+        if given is not None and self.sequence_of is not None:
+            same.given = given_to_all(given, len(self.classes), self._sequences, self.sequence_of)
+        return same
+
     def _take_sequences(self, names: list[Any], sequence_of: Int[np.ndarray, "item"]) -> None:
         """Say of all items of a sequence what is known about one of them."""
         self.sequence_of = sequence_of
+        self._sequences = names
         _refuse_several_groups(names, sequence_of, self.groups, self.group_of)
         self.allowed = None if self.allowed is None else allowed_for_all(self.allowed, sequence_of)
-        self.given = None if self.given is None else given_to_all(self.given, names, sequence_of)
+        self.given = None if self.given is None else given_to_all(self.given, len(self.classes), names, sequence_of)
         self._refuse_impossible("sequence", names, sequence_of)
+
+    def _refuse_none(self) -> None:
+        """Refuse items that are none of the classes in a batch that is said to have no such item."""
+        if self.given is None or self.unknown_share is None:
+            return
+        nothing_unknown = self.unknown_share[self.group_of, 0] == 0
+        wrong = np.flatnonzero((self.given >= len(self.classes)) & nothing_unknown)
+        if len(wrong):
+            raise OptionError(
+                f"given says that row {wrong[0]} belongs to none of the classes{_more(len(wrong), 'row')}, and "
+                "expect_unknown=0 that every item has a class; correct one of them"
+            )
 
     def _refuse_impossible(self, what: str, names: Sequence[Any], of: Int[np.ndarray, "item"]) -> None:
         """Refuse items that can have no class, by the name of their row or sequence."""
@@ -219,10 +252,11 @@ class BatchContexts:
 
     def _refuse_excluded(self) -> None:
         """Refuse labels of a person that prior or candidates rule out."""
-        rows = np.flatnonzero(self.given >= 0) if self.given is not None else np.zeros(0, np.int64)
+        if self.given is None:
+            return
+        rows = np.flatnonzero((self.given >= 0) & (self.given < len(self.classes)))
         if len(rows) == 0:
             return
-        assert self.given is not None
         own = self.given[rows]
         excluded = np.zeros(len(rows), bool) if self.allowed is None else ~self.allowed[rows, own]
         if self.prior is not None:

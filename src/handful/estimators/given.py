@@ -1,78 +1,140 @@
 """Items whose class a person gave: they are examples of their class, and their label is fixed.
 
 Such an item counts as one example, like any other. When it counts three times, the rest of the batch is labelled less
-accurately.
+accurately. An item that is none of the classes is an example of a class without a name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from handful.arguments import did_you_mean
 from handful.catalogue import Catalogue
 from handful.catalogue.labels import places_of
-from handful.engine.model import NO_CLASS
+from handful.engine.links import MOST_ANCHORS, Anchors, groups_of_answers
+from handful.engine.model import spread_rows
 from handful.errors import LabelError, OptionError
 from handful.estimators.containers import labels_of
 from handful.reading.class_names import is_missing
 from handful.shapes import Float, Int
 
 
+class GivenLabels(NamedTuple):
+    """What a person said about some items, and the catalogue with these items as examples.
+
+    Attributes
+    ----------
+    catalogue : Catalogue
+        The classes of the catalogue, those that a person named, and last those without a name. If there are any of
+        these, its labels are positions.
+    classes : ndarray [class]
+        Labels of the classes that have a name.
+    rows, codes : ndarray [some]
+        The items, in increasing order, and their classes as positions; from `len(classes)` on they have no name.
+    """
+
+    catalogue: Catalogue
+    classes: npt.NDArray[Any]
+    rows: Int[np.ndarray, "some"]
+    codes: Int[np.ndarray, "some"]
+
+    def of_items(self, n_items: int) -> Int[np.ndarray, "item"] | None:
+        """Return the class of each item, -1 where none was given; None if nothing was given."""
+        if len(self.rows) == 0:
+            return None
+        codes = np.full(n_items, -1, np.int64)
+        codes[self.rows] = self.codes
+        return codes
+
+
 def with_given(
     catalogue: Catalogue,
-    features: Float[np.ndarray, "item dim"],
+    read: Callable[[Int[np.ndarray, "some"]], Float[np.ndarray, "some dim"]],
+    n_items: int,
     given: Mapping[int, Any] | None,
     new_classes: Any = None,
-) -> tuple[Catalogue, Float[np.ndarray, "item dim"], Int[np.ndarray, "item"] | None]:
-    """Add the given items to the catalogue; return it, the batch, and the class of each item, -1 where none was given.
+) -> GivenLabels:
+    """Add the given items to the catalogue, as examples of their classes.
 
-    The head is fitted from that of the catalogue, so that a person does not wait for it. Where nothing is given, the
-    catalogue is the same, and None stands for the classes.
+    Items that belong to none of the classes open classes without a name, one for all of them that look alike. The head
+    is fitted from that of the catalogue, so that a person does not wait for it.
 
     Parameters
     ----------
     catalogue
         What the batch is compared with.
-    features
-        The batch.
+    read
+        Returns features of items by their positions.
+    n_items
+        Items of the batch.
     given
-        Positions of items to labels; None for an item that belongs to no class. Such an item is no example, and has the
-        class `NO_CLASS`.
+        Positions of items to labels; None for an item that belongs to no class.
     new_classes
         Labels that the catalogue may not have; any other label must be one of its classes.
 
     Examples
     --------
-    >>> catalogue = Catalogue.of(np.eye(3), np.array(["cat", "dog", "fox"]))
-    >>> more, _, codes = with_given(catalogue, np.eye(3)[[1, 1, 0]], {2: "cat", 0: "wolf"}, ["wolf"])
-    >>> more.classes.tolist(), codes.tolist()
-    (['cat', 'dog', 'fox', 'wolf'], [3, -1, 0])
+    >>> catalogue = Catalogue.of(np.eye(4)[:3], np.array(["cat", "dog", "fox"]))
+    >>> batch = np.eye(4)[[1, 1, 0, 3]]
+    >>> found = with_given(catalogue, batch.__getitem__, 4, {2: "cat", 0: "wolf", 3: None}, ["wolf"])
+    >>> found.classes.tolist(), found.rows.tolist(), found.codes.tolist(), found.catalogue.n_unnamed
+    (['cat', 'dog', 'fox', 'wolf'], [0, 2, 3], [3, 0, 4], 1)
     """
     if new_classes is not None and given is None:
         raise OptionError("new_classes lists labels of given that are new, but no label is given; leave it out")
-    rows = sorted(rows_given({} if given is None else given, len(features)))  # whatever was said first
-    if not rows:
-        return catalogue, features, None
-    assert given is not None
-    codes = np.full(len(features), -1, dtype=np.int64)
-    codes[[row for row in rows if given[row] is None]] = NO_CLASS
-    rows = [row for row in rows if given[row] is not None]
-    if not rows:
-        return catalogue, features, codes
-    labels = labels_of([given[row] for row in rows])
-    unknown = catalogue.unknown(labels)
-    if unknown:
-        announced = new_class_names(new_classes)
-        wrong = next((label for label in unknown if label not in announced), None)
-        if wrong is not None:
-            row = next(row for row, label in zip(rows, labels.tolist(), strict=True) if label == wrong)
-            raise no_such_class(f"row {row}", wrong, [*catalogue.classes.tolist(), *announced])
-    more = catalogue.with_examples(features[rows], labels).updated_from(catalogue, for_a_batch=True)
-    codes[rows] = places_of(labels, more.classes)
-    return more, features, codes
+    given = {} if given is None else given
+    rows = np.array(sorted(rows_given(given, n_items)), np.int64)  # whatever was said first
+    if len(rows) == 0:
+        return GivenLabels(catalogue, catalogue.classes, rows, rows)
+    is_none = np.array([given[row] is None for row in rows.tolist()])
+    named = rows[~is_none]
+    labels = labels_of([given[row] for row in named.tolist()]) if len(named) else catalogue.classes[:0]
+    _refuse_new(catalogue, named, labels, new_classes)
+    more = catalogue.with_examples(read(named), labels) if len(named) else catalogue
+    classes = more.classes
+    codes = np.empty(len(rows), np.int64)
+    codes[~is_none] = places_of(labels, classes)
+    before = catalogue
+    n_unnamed = 0
+    if is_none.any():
+        groups = _groups_of(catalogue, read, n_items, rows[is_none])
+        codes[is_none] = len(classes) + groups
+        n_unnamed = int(groups.max()) + 1
+        before = catalogue.relabelled(places_of(catalogue.classes, classes))
+        more = more.relabelled(np.arange(len(classes))).with_examples(read(rows[is_none]), codes[is_none])
+    more = more.updated_from(before, for_a_batch=True).with_unnamed(n_unnamed)
+    return GivenLabels(more, classes, rows, codes)
+
+
+def _refuse_new(catalogue: Catalogue, rows: Int[np.ndarray, "some"], labels: npt.NDArray[Any], new: Any) -> None:
+    """Refuse a label that is neither a class of the catalogue nor announced as new."""
+    unknown = catalogue.unknown(labels) if len(labels) else []
+    if not unknown:
+        return
+    announced = new_class_names(new)
+    wrong = next((label for label in unknown if label not in announced), None)
+    if wrong is not None:
+        row = next(row for row, label in zip(rows.tolist(), labels.tolist(), strict=True) if label == wrong)
+        raise no_such_class(f"row {row}", wrong, [*catalogue.classes.tolist(), *announced])
+
+
+def _groups_of(
+    catalogue: Catalogue,
+    read: Callable[[Int[np.ndarray, "some"]], Float[np.ndarray, "some dim"]],
+    n_items: int,
+    rows: Int[np.ndarray, "some"],
+) -> Int[np.ndarray, "some"]:
+    """Return which items that are none of the classes look alike; each its own group if the catalogue cannot tell."""
+    model = None if catalogue.only_names else catalogue.unknown_model
+    if model is None:
+        return np.arange(len(rows))
+    some = catalogue.points(read(spread_rows(n_items, MOST_ANCHORS)))
+    anchors = Anchors.of(some, catalogue.reference.centre, model.pair_odds, np.arange(len(some)))
+    return groups_of_answers(anchors, catalogue.points(read(rows)))
 
 
 def rows_given(given: Any, n_items: int) -> list[int]:

@@ -26,7 +26,7 @@ Batch: TypeAlias = tuple[Int[np.ndarray, "some"], Context]
 class CatalogueItems:
     """Items compared with a fitted catalogue; `given` is the class of items that have one for certain, else -1.
 
-    `names` are the labels of the classes if those of the catalogue are positions.
+    `names` are the labels of the classes that have a name, if those of the catalogue are positions.
     """
 
     catalogue: Catalogue
@@ -39,11 +39,13 @@ class CatalogueItems:
     @classmethod
     def of(cls, catalogue: Catalogue, features: Float[np.ndarray, "item dim"], known: Known) -> CatalogueItems:
         """Add the items whose labels are given to the catalogue."""
-        return cls(*with_given(catalogue, features, known.get("given"), known.get("new_classes")))
+        found = with_given(catalogue, features.__getitem__, len(features), known.get("given"), known.get("new_classes"))
+        names = found.classes if found.catalogue.n_unnamed else None
+        return cls(found.catalogue, features, found.of_items(len(features)), names)
 
     @property
     def classes(self) -> npt.NDArray[Any]:
-        """Labels of the classes."""
+        """Labels of the classes that have a name."""
         return self.catalogue.classes if self.names is None else self.names
 
     @property
@@ -73,7 +75,7 @@ class CatalogueItems:
     @property
     def alone(self) -> Int[np.ndarray, "item"]:
         """The most probable class of each item under the head."""
-        return np.asarray(self.catalogue.head.scores(self.points).argmax(1))
+        return np.asarray(self.catalogue.head.scores(self.points)[:, : len(self.classes)].argmax(1))
 
     def rows(self, rows: Int[np.ndarray, "some"] | slice) -> CatalogueItems:
         """Return some of the items."""

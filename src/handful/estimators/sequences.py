@@ -40,12 +40,16 @@ def allowed_for_all(
 
 
 def given_to_all(
-    given: Int[np.ndarray, "item"], names: list[Any], sequence_of: Int[np.ndarray, "item"]
+    given: Int[np.ndarray, "item"], n_classes: int, names: list[Any], sequence_of: Int[np.ndarray, "item"]
 ) -> Int[np.ndarray, "item"]:
-    """Return the label that one item of a sequence was given, for all of its items."""
-    of_one, known = np.full(len(names), -1), np.flatnonzero(given != -1)
+    """Return the label that one item of a sequence was given, for all of its items.
+
+    Classes without a name, from `n_classes` on, are not different labels.
+    """
+    of_one = np.full(len(names), -1)
+    known = np.flatnonzero(given != -1)
     of_one[sequence_of[known]] = given[known]
-    wrong = known[of_one[sequence_of[known]] != given[known]]
+    wrong = known[np.minimum(of_one[sequence_of[known]], n_classes) != np.minimum(given[known], n_classes)]
     if len(wrong):
         raise OptionError(
             f"items of one sequence were given different labels, those of {names[sequence_of[wrong[0]]]!r}; correct "
@@ -60,12 +64,28 @@ def averaged(
     """Give every item the mean answer of its sequence; `unknown_share` as in `Context`."""
     q = _means(found.probabilities, sequence_of)
     unknown = _means(found.unknown[:, None], sequence_of)[:, 0]
-    none = found.none if len(found.none) else np.zeros(len(q), bool)
-    counts = known_probability(np.where(none, 1, unknown)) @ q.astype(np.float64)
+    counts = known_probability(unknown) @ q.astype(np.float64)
     presence = found.presence if np.isnan(unknown).all() else np.minimum(found.presence, counts)  # Markov's inequality
-    limit = found.limit if unknown_share is None else float(rejection_limit(np.where(none, 0, unknown), unknown_share))
-    found = replace(found, probabilities=q, unknown=unknown, expected_counts=counts, presence=presence, limit=limit)
+    presence = np.maximum(presence, (known_probability(unknown)[:, None] * q).max(0))
+    limit = found.limit if unknown_share is None else float(rejection_limit(unknown, unknown_share))
+    unnamed = np.where(unknown > limit, _most_frequent(found.unnamed, sequence_of), -1)
+    found = replace(
+        found,
+        probabilities=q,
+        unknown=unknown,
+        unnamed=unnamed,
+        expected_counts=counts,
+        presence=presence,
+        limit=limit,
+    )
     return replace(found, groups=_whole_groups(found, sequence_of))
+
+
+def _most_frequent(unnamed: Int[np.ndarray, "item"], sequence_of: Int[np.ndarray, "item"]) -> Int[np.ndarray, "item"]:
+    """Return the class without a name that most items of a sequence have, -1 if that is none, for each of its items."""
+    counts = np.zeros((int(sequence_of.max()) + 1, int(unnamed.max(initial=-1)) + 2), np.int64)
+    np.add.at(counts, (sequence_of, unnamed + 1), 1)
+    return np.asarray(counts.argmax(1)[sequence_of] - 1)
 
 
 def _whole_groups(found: JointAnswer, sequence_of: Int[np.ndarray, "item"]) -> list[NewGroup]:

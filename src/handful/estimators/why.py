@@ -40,7 +40,7 @@ class NearExample(NamedTuple):
         Its position among the examples, in the order in which they were given to `fit`, `partial_fit` and
         `add_classes`.
     label : label
-        Its class.
+        Its class; None if it has no name.
     distance : float
         Between the transformed rows: for the transform `l2`, from 0, the same direction, to 2, the opposite one.
     """
@@ -164,8 +164,10 @@ def explained(
     items = batches.items
     assert isinstance(items, CatalogueItems)
     context = replace(batches.contexts.of_group(place, rows), fixed_labels=None)
-    scores, names = items.catalogue.scores(items.points[rows], context), items.classes.tolist()
-    alone, near = softmax(scores, axis=1), _nearest(items, items.points[rows], names, n_nearest)
+    scores = items.catalogue.scores(items.points[rows], context)
+    names = items.classes.tolist()
+    alone = softmax(scores, axis=1)
+    near = _nearest(items, items.points[rows], [*names, *[None] * items.catalogue.n_unnamed], n_nearest)
     table, unknown, counts = found.probabilities, found.unknown, found.expected_counts
     certainties, alone_certainties = (
         certainty_of(p, unknown[chosen], batches.most_certain[rows]) for p in (table[chosen], alone)

@@ -128,6 +128,7 @@ class MethodClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             joint_weight=None,
             prior_weight=None,
             unknown=unknown,
+            none_of_these=np.zeros(len(weights), bool),
             rejected=np.zeros(len(weights), bool),
             unknown_interval=(0.0, 1.0),
             unknown_reason=f"Unknown items are not judged by the method {self.method!r}, only by the default.",

@@ -26,6 +26,7 @@ from handful.shapes import Float, Int
 
 Floats = npt.NDArray[np.floating]
 Ints = npt.NDArray[np.integer]
+Bools = npt.NDArray[np.bool_]
 
 
 class RowAnswers(NamedTuple):
@@ -34,17 +35,18 @@ class RowAnswers(NamedTuple):
     labels: Ints  # [row, 2], -1 if there is only one class
     values: Floats  # [row, 2]
     unknown: Floats  # [row], NaN if it is not known
+    none_of_these: Bools  # [row], whether it has a class without a name
 
 
 def packed(totals: BatchTotals) -> npt.NDArray[np.float64]:
-    """Return the sums over rows as one vector, so that parts of a batch add."""
-    return np.concatenate([totals.counts, *totals.log_absence, [totals.confidence, totals.unknown]])
+    """Return the sums over rows as one vector."""
+    return np.concatenate([totals.counts, *totals.log_absence, totals.largest, [totals.confidence]])
 
 
 def unpacked(vector: npt.NDArray[np.float64]) -> BatchTotals:
     """Undo `packed`."""
-    counts, *absence = vector[:-2].reshape(3, -1)
-    return BatchTotals(counts, np.stack(absence), vector[-2], vector[-1])
+    counts, *absence, largest = vector[:-1].reshape(4, -1)
+    return BatchTotals(counts, np.stack(absence), vector[-1], largest)
 
 
 class GivenRows(NamedTuple):
@@ -61,9 +63,6 @@ class GivenRows(NamedTuple):
         return np.where(self.rows[places] == rows, self.classes[places], -1)
 
 
-NOTHING_GIVEN = GivenRows(np.zeros(0, np.int64), np.zeros(0, np.int64))
-
-
 @dataclass(frozen=True, eq=False)
 class DecidedRun:
     """The decision about a run, and what is known about its classes and rows."""
@@ -76,7 +75,8 @@ class DecidedRun:
     def of(
         cls, reference: Reference, n_rows: int, read: Callable[[Ints], Floats], context: Context, given: GivenRows
     ) -> DecidedRun:
-        """Decide; `read` returns the points of rows."""
+        """Decide; `read` returns the points of rows, and `context` is about the classes that have a name."""
+        context = context.with_unnamed(reference.n_unnamed)
 
         def items_at(rows: Ints) -> BatchItems:
             return BatchItems(read(rows), reference, replace(context, fixed_labels=given.at(rows)))
@@ -106,15 +106,17 @@ class DecidedRun:
         """Number of rows that are labelled at a time."""
         return rows_at_a_time(len(self.decision.reference.head.weights))
 
-    def label(self, points: Floats, rows: range) -> tuple[RowAnswers, Floats]:
-        """Label the rows of these numbers; return also their totals, packed."""
+    def label(self, points: Floats, rows: range) -> tuple[RowAnswers, BatchTotals]:
+        """Label the rows of these numbers; return also their totals."""
         context = replace(self.context, fixed_labels=self.given.at(np.asarray(rows)))
         items = BatchItems(points, self.decision.reference, context)
         found = self.batch.label(items, rows)
-        unknown = np.asarray(found.unknown, np.float64)
-        labels, values = best_two(found.probabilities)
+        named = found.named(self.decision.reference.n_named)
+        unknown = np.asarray(named.unknown, np.float64)
+        labels, values = best_two(named.probabilities)
         most = np.where(items.unlabelled, most_certain(self.decision.reference.head.mass), 1.0)
-        return RowAnswers(labels, certainty_of(values, unknown, most), unknown), packed(found.totals())
+        answers = RowAnswers(labels, certainty_of(values, unknown, most), unknown, named.unnamed >= 0)
+        return answers, found.totals()
 
 
 # Folder with what shards add up to.
@@ -152,25 +154,27 @@ class Work:
         # Memory is allocated once: small results kept from every block would fragment the heap between the large
         # arrays of the next ones, and it would grow by one array per block.
         labels, values = np.empty((len(rows), 2), np.int32), np.empty((len(rows), 2), np.float32)
-        unknown, total = np.empty(len(rows), np.float32), np.zeros(())
+        unknown = np.empty(len(rows), np.float32)
+        none_of_these = np.empty(len(rows), bool)
+        parts = []
         for first in range(0, len(rows), decided.block_rows):
             block = slice(first, first + decided.block_rows)
             found, part = decided.label(self.points(np.asarray(rows[block])), rows[block])
-            labels[block], values[block], unknown[block] = found
-            total = total + part
+            labels[block], values[block], unknown[block], none_of_these[block] = found
+            parts.append(part)
         (label, runner_up), (certainty, runner_up_certainty) = labels.T, values.T
-        columns = (np.asarray(rows), label, certainty, runner_up, runner_up_certainty, unknown)
+        columns = (np.asarray(rows), label, certainty, runner_up, runner_up_certainty, unknown, none_of_these)
         write_answers(self.folder, shard, dict(zip(COLUMNS, columns, strict=True)))
         made_of = self._labelled(shard, decided)
         assert made_of is not None
-        self._sums.save(shard, total, made_of=made_of)
+        self._sums.save(shard, packed(BatchTotals.added(parts)), made_of=made_of)
         return shard
 
-    def totals(self, shard: int, decided: DecidedRun) -> Float[np.ndarray, "number"] | None:
+    def totals(self, shard: int, decided: DecidedRun) -> BatchTotals | None:
         """Return what a shard adds up to if it was labelled by this decision, and its answers are there unchanged."""
         made_of = self._labelled(shard, decided)
         arrays = None if made_of is None else self._sums.load(shard, made_of)
-        return None if arrays is None else arrays[0]
+        return None if arrays is None else unpacked(arrays[0])
 
     @property
     def _sums(self) -> Parts:

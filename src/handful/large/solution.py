@@ -19,7 +19,7 @@ from handful.estimators.answer import Answer
 from handful.estimators.diagnostics import Diagnostic
 from handful.machine.extras import import_pyarrow
 from handful.machine.folders import Folder, folder_at
-from handful.shapes import Float, Int
+from handful.shapes import Float
 
 COLUMNS = {
     "row": "int64",
@@ -28,6 +28,7 @@ COLUMNS = {
     "runner_up": "int32",
     "runner_up_certainty": "float32",
     "unknown": "float32",
+    "none_of_these": "bool",
 }
 FOLDER = "answers"
 
@@ -70,9 +71,6 @@ def read_answers(folder: Folder) -> Iterator[dict[str, Any]]:
         yield columns
 
 
-ITEM_COLUMNS = ("label", "certainty", "runner_up", "runner_up_certainty", "unknown")
-
-
 @dataclass(frozen=True, eq=False)
 class LargeSolution:
     """A run: what its answers add up to, and where they are; `answer()` reads them.
@@ -81,7 +79,8 @@ class LargeSolution:
     ----------
     folder : Path or str
         Folder of the run, or its URL; `answers/part-*.parquet` in it have row, label, certainty, runner-up (-1 if no
-        second class was left), its certainty, and the chance that the query is unknown (NaN if that is not known).
+        second class was left), its certainty, the chance that the query is unknown (NaN if that is not known), and
+        whether it looks like what a person called none of these.
     class_names : tuple of str
         What the labels mean.
     expected_counts : Float[np.ndarray, "class"]
@@ -97,8 +96,6 @@ class LargeSolution:
         Why that cannot be judged, as a sentence.
     limit : float
         Chance of belonging to no class above which a query is rejected.
-    none : Int[np.ndarray, "some"]
-        Numbers of the queries that a person labelled as none of the classes; they are rejected too.
     diagnostics : tuple of Diagnostic
         What looks wrong.
 
@@ -128,7 +125,6 @@ class LargeSolution:
     unknown_interval: tuple[float, float]
     unknown_reason: str | None
     limit: float
-    none: Int[np.ndarray, "some"]
     diagnostics: tuple[Diagnostic, ...]
 
     def answer(self, classes: npt.NDArray[Any] | None = None) -> Answer:
@@ -139,9 +135,7 @@ class LargeSolution:
         classes : ndarray [class], optional
             Labels of the classes; by default `class_names`.
         """
-        columns = {name: np.concatenate([part[name] for part in self.answers()]) for name in ITEM_COLUMNS}
-        rejected = np.asarray(columns["unknown"] > self.limit)
-        rejected[self.none] = True
+        columns = {name: np.concatenate([part[name] for part in self.answers()]) for name in COLUMNS}
         return Answer(
             classes=np.array(self.class_names, dtype=object) if classes is None else classes,
             codes=np.column_stack([columns["label"], columns["runner_up"]]),
@@ -152,7 +146,8 @@ class LargeSolution:
             joint_weight=self.joint_weight,
             prior_weight=None,
             unknown=columns["unknown"],
-            rejected=rejected,
+            rejected=np.asarray(columns["unknown"] > self.limit),
+            none_of_these=columns["none_of_these"],
             unknown_interval=self.unknown_interval,
             unknown_reason=self.unknown_reason,
             proposals=(),

@@ -29,14 +29,14 @@ import numpy as np
 from handful.banks import FeatureBank
 from handful.catalogue import Catalogue
 from handful.catalogue.rows import ROW_TRANSFORMS
-from handful.engine.model import NO_CLASS, Context, summarize
+from handful.engine.model import BatchTotals, Context, summarize
 from handful.errors import OptionError, StorageError, TaskError
 from handful.estimators.diagnostics import diagnose
-from handful.estimators.given import rows_given
-from handful.estimators.prior_weights import class_places, prior_of, weights_of
+from handful.estimators.given import with_given
+from handful.estimators.prior_weights import prior_of, weights_of
 from handful.estimators.unknown_share import shares_of
-from handful.large.inputs import Input, read_input
-from handful.large.shard import NOTHING_GIVEN, SUMS, DecidedRun, GivenRows, Work, unpacked
+from handful.large.inputs import Input, read_input, read_rows
+from handful.large.shard import SUMS, DecidedRun, GivenRows, Work
 from handful.large.solution import FOLDER, LargeSolution, read_answers
 from handful.machine.folders import Folder, folder_at
 from handful.machine.outputs import is_remote, refuse_overwriting
@@ -46,9 +46,10 @@ from handful.runs.executors import Shared
 from handful.runs.lock import only_writer
 from handful.runs.progress import Reporter, bars
 from handful.runs.run_file import begin, refuse_another
+from handful.shapes import Float, Int
 
 # Incremented when the meaning of a run's files changes.
-FORMAT = 10
+FORMAT = 11
 # What a run writes after `run.json`.
 KINDS = (SUMS, FOLDER)
 SHARD_ROWS = 65_536
@@ -63,6 +64,7 @@ def solve(
     prior: Any = None,
     candidates: Any = None,
     given: Mapping[int, Any] | None = None,
+    new_classes: Any = None,
     expect_unknown: Any = None,
     transform: str | None = None,
     shard_rows: int = SHARD_ROWS,
@@ -88,10 +90,8 @@ def solve(
         folder and the inputs, or paths that every node sees; an array is sent.
     prior, candidates : object
         What is known about the classes of a fitted catalogue, as in `BatchClassifier.infer`.
-    given : mapping from rows to labels
-        Classes of a fitted catalogue that a person gave to some of the queries, None for none of them. These keep that
-        label. Add them to the catalogue first, with `Catalogue.with_examples`: they count as examples only if it has
-        them, and how typical they look is judged without themselves.
+    given, new_classes : object
+        Classes that a person gave to some of the queries, as in `BatchClassifier.infer`; they need a fitted catalogue.
     expect_unknown : object
         How many queries belong to no class, as in `BatchClassifier.infer`.
     transform : {"raw", "l2"}, optional
@@ -121,14 +121,14 @@ def solve(
     """
     if shard_rows < 1:
         raise OptionError(f"shard_rows must be at least 1, got {shard_rows}")
-    change, weights, labelled = _transform_for(catalogue, transform), None, NOTHING_GIVEN
+    change = _transform_for(catalogue, transform)
+    weights = None
     if prior is not None or candidates is not None or given:
         if not isinstance(catalogue, Catalogue):
             raise OptionError(
                 "prior, candidates and given are about the classes of a fitted catalogue; give a Catalogue"
             )
         weights = weights_of(prior, candidates, catalogue.classes, None)
-        labelled = _given_rows(given or {}, catalogue)
     shares = shares_of(expect_unknown, None)
     refuse_overwriting({"catalogue": catalogue, "queries": queries}, {"folder of answers": folder})
     place = folder_at(folder)
@@ -148,13 +148,21 @@ def solve(
             "transform": change,
             "shard_rows": shard_rows,
             "weights": None if weights is None else hashlib.sha256(weights.tobytes()).hexdigest(),
-            "given": hashlib.sha256(np.stack(labelled).tobytes()).hexdigest() if given else None,
+            "given": _hash_of(given) if given else None,
             "unknown_share": None if shares is None else shares[0].tolist(),
         }
         refuse_another(place, about, KINDS)
         queried = batch.open(place)
         summed, names = _fitted(catalogue, examples, place, change, queried.dim)
-        rows_given(given or {}, queried.n_rows)
+
+        def read(rows: Int[np.ndarray, "some"]) -> Float[np.ndarray, "some dim"]:
+            return read_rows(queried, rows, "raw")
+
+        found = with_given(summed, read, queried.n_rows, given, new_classes)
+        if found.catalogue is not summed:
+            summed = found.catalogue
+            names = tuple(map(str, found.classes.tolist()))
+        labelled = GivenRows(found.rows, found.codes)
         name = begin(place, about, KINDS)
         work = Work(queried, summed.origin, change, place, name, shard_rows)
         context = replace(
@@ -185,22 +193,29 @@ def _solved(
         for _ in shards:
             report(1)
     # Always in the order of the shards, so that the sum has the same bits.
-    total, missing = np.zeros(()), 0
-    for shard in range(work.n_shards):
-        part = work.totals(shard, decided)
-        total, missing = (total, missing + 1) if part is None else (total + part, missing)
+    parts = [work.totals(shard, decided) for shard in range(work.n_shards)]
+    found = [part for part in parts if part is not None]
+    missing = len(parts) - len(found)
     if missing:
         raise StorageError(
             f"answers of {missing} shards are not in {work.folder.address}: nodes of the cluster wrote them to disks "
             "of their own; give a URL as the folder, or a path that all nodes see"
         )
-    totals, posterior = unpacked(total), decided.decision.unknown_posterior
-    unknown, none = None, given.classes == NO_CLASS
-    if posterior is not None and (context.unknown_share is not None or len(given.rows)):
+    totals = BatchTotals.added(found)
+    posterior = decided.decision.unknown_posterior
+    unknown = None
+    if posterior is not None and context.unknown_share is not None:
         unknown = np.concatenate([part["unknown"] for part in read_answers(work.folder)])
-        unknown[given.rows] = np.nan
-    shots, share = catalogue.reference.head.mass, context.unknown_share
-    summary = summarize(decided.decision.samples, shots, totals, float(n_rows), none, posterior, unknown, share)
+    summary = summarize(
+        decided.decision.samples,
+        catalogue.head.mass,
+        totals,
+        float(n_rows),
+        posterior,
+        unknown,
+        context.unknown_share,
+        catalogue.n_unnamed,
+    )
     confidence, interval = float(totals.confidence) / n_rows, summary.interval
     return LargeSolution(
         folder=work.folder.address,
@@ -209,11 +224,10 @@ def _solved(
         presence=summary.presence,
         joint_weight=float(summary.joint_weight),
         confidence=confidence,
-        unknown_share=None if posterior is None else float(totals.unknown) / n_rows,
+        unknown_share=None if posterior is None else 1 - float(summary.expected_counts.sum()) / n_rows,
         unknown_interval=(float(interval[0]), float(interval[1])),
         unknown_reason=catalogue.unknown_reason,
         limit=float(summary.limit),
-        none=given.rows[none],
         diagnostics=diagnose(
             catalogue.head,
             n_rows,
@@ -242,14 +256,10 @@ def _fitted(catalogue: Any, examples: Input, folder: Folder, transform: str, dim
     return fitted, names
 
 
-def _given_rows(given: Mapping[int, Any], catalogue: Catalogue) -> GivenRows:
-    """Check the labels of some rows; how many rows there are is not known yet."""
-    rows = sorted(rows_given(given, np.iinfo(np.int64).max))
-    labels = [given[row] for row in rows]
-    codes = np.full(len(rows), NO_CLASS)
-    known = [place for place, label in enumerate(labels) if label is not None]
-    codes[known] = class_places([labels[place] for place in known], catalogue.classes)
-    return GivenRows(np.array(rows, np.int64), codes)
+def _hash_of(given: Mapping[int, Any]) -> str:
+    """Tell labels that were given apart."""
+    labels = sorted((int(row), None if label is None else str(label)) for row, label in given.items())
+    return hashlib.sha256(repr(labels).encode()).hexdigest()
 
 
 def _transform_for(catalogue: Any, named: str | None) -> str:

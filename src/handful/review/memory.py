@@ -124,7 +124,10 @@ class MemoryLabeller:
         names = [*self.named, *new]
         codes = {name: k for k, name in enumerate(names)}
         by_code = {item: None if name is None else codes[name] for item, name in given.items()}
-        catalogue, features, codes_of = with_given(self.catalogue, self.features, by_code, range(len(names)))
+        features = self.features
+        found = with_given(self.catalogue, features.__getitem__, len(features), by_code, range(len(names)))
+        catalogue = found.catalogue
+        codes_of = found.of_items(len(features))
         labels, called = np.empty((2, len(names)), dtype=object)
         labels[:], called[:] = [self._label(name) for name in names], names
         contexts = BatchContexts(self.known, labels, len(features), None, codes_of)  # type: ignore[arg-type]
