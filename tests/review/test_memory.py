@@ -33,8 +33,8 @@ def test_labels_are_those_of_infer_with_the_same_given(fitted):
         found = MemoryLabeller(classifier, batch)(given)
         numbers = {item: None if name is None else int(name) for item, name in given.items()}
         wanted = classifier.infer(batch, **({"given": numbers, "new_classes": [77]} if given else {}))
-            labels = [None if label is None else str(label) for label in wanted.labels.tolist()]
-            assert found.answer.labels.tolist() == labels
+        labels = [None if label is None else str(label) for label in wanted.labels.tolist()]
+        assert found.answer.labels.tolist() == labels
         np.testing.assert_allclose(found.answer.certainty, wanted.certainty, atol=1e-6)
         assert found.class_names[:KNOWN] == tuple(map(str, range(KNOWN)))
 
