@@ -16,15 +16,21 @@ export function image(picture, name, { style = "", grows = false, isSharp = fals
   if (!picture) return make("div", { class: "gone" }, name);
   const place = isSharp ? "full/" : "media/";
   const address = (served ? place : "data:image/jpeg;base64,") + picture;
-  const element = make("img", { src: address, alt: name, loading: "lazy", class: style });
-  if (!grows || !served) return element;
+  const element = make("img", { src: address, alt: name, loading: "lazy" });
+  if (!grows || !served) {
+    element.className = style;
+    return element;
+  }
   const label = "Full size: " + name;
-  const does = () => enlarge(picture, name);
-  return make(
-    "button",
-    { type: "button", class: "grows " + style, "aria-label": label, title: "Full size (z)", onclick: does },
-    element,
-  );
+  const button = make("button", {
+    type: "button",
+    class: "grows " + style,
+    "aria-label": label,
+    title: "Full size (z)",
+  });
+  button.addEventListener("click", (event) => enlargeBy(event, picture, name));
+  button.append(element);
+  return button;
 }
 
 /**
@@ -37,6 +43,31 @@ function enlarge(picture, name) {
   byId("picture-shown").replaceChildren(large);
   byId("picture-name").textContent = name;
   dialogOf("picture").showModal();
+}
+
+/**
+ * Show a picture whose button was clicked. By a pointer, the button gives up the focus: Enter then answers again.
+ * @param {MouseEvent} event
+ * @param {string} picture
+ * @param {string} name
+ */
+function enlargeBy(event, picture, name) {
+  if (event.detail > 0) /** @type {HTMLElement} */ (event.currentTarget).blur();
+  enlarge(picture, name);
+}
+
+/**
+ * A small button beside the picture of an item that shows it at full size.
+ * @param {number} item
+ */
+export function zoomButton(item) {
+  const picture = data.pictures?.[item];
+  if (!served || !picture) return null;
+  const name = data.names[item];
+  const about = { type: "button", class: "zoom", "aria-label": "Full size: " + name, title: "Full size (z)" };
+  const button = make("button", about, "⤢");
+  button.addEventListener("click", (event) => enlargeBy(event, picture, name));
+  return button;
 }
 
 /**

@@ -88,8 +88,17 @@ async function send(what, body) {
   return null;
 }
 
+/** Say what the server wants a person to know, once. */
+export function noteNews() {
+  if (data.notes?.length) note(data.notes.join(" "));
+}
+
 /** Say what an answer did to other labels. */
 function noteChanges() {
+  if (data.notes?.length) {
+    noteNews();
+    return;
+  }
   const n = data.changed.length;
   if (!n) {
     note(data.undid ? "Undone." : "");

@@ -1,7 +1,7 @@
 // A sheet: items with one label, to be accepted at a glance; a click or a key marks each exception.
 
 import { counted, make } from "./elements.js";
-import { image, enlargeItem } from "./pictures.js";
+import { enlargeItem, image, zoomButton } from "./pictures.js";
 import { named } from "./names.js";
 import { askedNow } from "./question.js";
 import { data, wordsOf } from "./state.js";
@@ -106,14 +106,7 @@ export function tiles(ask, redraw) {
       onclick: () => toggle(item, redraw),
     };
     const tile = make("button", about, key === undefined ? "" : make("kbd", {}, key), inside, state);
-    const zoom = {
-      type: "button",
-      class: "zoom",
-      "aria-label": "Full size: " + data.names[item],
-      title: "Full size (z)",
-      onclick: () => enlargeItem(item),
-    };
-    const piece = make("li", {}, tile, data.pictures ? make("button", zoom, "⤢") : "");
+    const piece = make("li", {}, tile, zoomButton(item));
     if (place === cursorOnSheet) piece.classList.add("at");
     return piece;
   });

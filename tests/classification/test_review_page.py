@@ -1,0 +1,329 @@
+"""The page of a review at a made-up server, in a real browser: questions, sheets, exceptions, groups without a name."""
+
+import io
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from handful.classification.page_frame import review_frame
+from handful.classification.page_program import REVIEW, page_program, page_style
+from handful.review.guard import HEADERS
+
+ADDRESS = "http://127.0.0.1:9/"  # nothing listens there
+CLASSES = ["fox", "dog", "owl", "recipe", "meal_suggestion"]
+N_ITEMS = 60
+
+
+def asks(items, label, choices=("fox", "dog", "owl"), why="Made up."):
+    return {"items": list(items), "label": label, "choices": list(choices), "why": why}
+
+
+@dataclass
+class MadeUp:
+    """A server with a list of what it asks; it keeps what it was told."""
+
+    asked: list[Any]
+    pictures: bool = True
+    told: list[dict[str, Any]] = field(default_factory=list)
+    number: int = 0
+    labels: list[int] = field(default_factory=lambda: [0] * N_ITEMS)
+
+    def state(self) -> dict[str, Any]:
+        n_steps = len(self.told)
+        ask = self.asked[n_steps] if n_steps < len(self.asked) else None
+        decisions = {item: [item, one["said"], one["label"], "fox"] for one in self.told for item in one["items"]}
+        seen = len(decisions)
+        return {
+            "title": "today",
+            "names": [f"{item:02}.jpg" for item in range(N_ITEMS)],
+            "texts": None if self.pictures else [f"sentence <i>{item}</i> of the batch" for item in range(N_ITEMS)],
+            "pictures": [f"{item:032x}" for item in range(N_ITEMS)] if self.pictures else None,
+            "left_out": 0,
+            "groups": None,
+            "group": None,
+            "classes": CLASSES,
+            "called": CLASSES,
+            "n_known": len(CLASSES),
+            "label": self.labels,
+            "certainty": [0.9] * N_ITEMS,
+            "second": [1] * N_ITEMS,
+            "second_certainty": [0.08] * N_ITEMS,
+            "unknown": [0.02] * N_ITEMS,
+            "rejected": [0] * N_ITEMS,
+            "doubtful": [0] * N_ITEMS,
+            "coarse": None,
+            "coarse_certainty": None,
+            "given": [],
+            "first": [],
+            "why": {},
+            "nearest": {},
+            "examples": [[code, f"{100 + code:032x}", name] for code, name in enumerate(CLASSES)],
+            "present": [[0, 50, 0.99], [1, 10, 0.9]],
+            "proposals": [],
+            "proposal": [0] * N_ITEMS,
+            "map": {"items": [[i % 10 / 10, i // 10 / 10] for i in range(N_ITEMS)], "examples": [], "codes": []},
+            "number": self.number,
+            "n_steps": n_steps,
+            "decisions": list(decisions.values()),
+            "changed": [],
+            "undid": False,
+            "back": -1,
+            "explains": False,
+            "notes": ["The end of the journal was lost."] if n_steps == 0 else [],
+            "ask": ask,
+            "progress": {
+                "said": f"{seen} of {N_ITEMS} items seen.",
+                "right": [0.9, 0.8, 0.97],
+                "answers_left": len(self.asked) - n_steps,
+                "may_stop": False,
+                "seen": seen,
+                "n_items": N_ITEMS,
+                "decisions": n_steps,
+                "done": ask is None,
+            },
+            "out": "labels.csv",
+            "can_add": True,
+            "n_confirmed": seen,
+        }
+
+    def answer(self, route) -> None:
+        """Answer a request of the page."""
+        path = route.request.url.removeprefix(ADDRESS)
+        if path == "":
+            head = "<link rel='stylesheet' href='review.css'>"
+            program = "<script type='module' src='review.js'></script>"
+            page = review_frame("today", head, "<h1>today</h1>", program)
+            route.fulfill(body=page, content_type="text/html", headers=HEADERS)
+        elif path == "review.js":
+            route.fulfill(body=page_program(REVIEW), content_type="text/javascript", headers=HEADERS)
+        elif path == "review.css":
+            route.fulfill(body=page_style(), content_type="text/css", headers=HEADERS)
+        elif path.startswith(("media/", "full/")):
+            route.fulfill(body=picture(path), content_type="image/jpeg", headers=HEADERS)
+        elif path in ("state", "number", "decide", "undo"):
+            self.take(path, route.request)
+            route.fulfill(body=json.dumps(self.state()), content_type="application/json", headers=HEADERS)
+        else:
+            route.fulfill(status=204)
+
+    def take(self, path: str, request) -> None:
+        self.number += path in ("decide", "undo")
+        if path == "decide":
+            self.told.append(json.loads(request.post_data))
+        elif path == "undo":
+            self.told.pop()
+
+    def said(self) -> list[tuple[list[int], str, str | None]]:
+        return [(one["items"], one["said"], one["label"]) for one in self.told]
+
+
+def picture(path: str) -> bytes:
+    image = pytest.importorskip("PIL.Image")
+    size = (900, 600) if path.startswith("full/") else (320, 213)
+    shade = int(path[-2:], 16) * 37 % 256
+    stream = io.BytesIO()
+    image.new("RGB", size, (shade, 90, 255 - shade)).save(stream, "JPEG")
+    return stream.getvalue()
+
+
+@pytest.fixture
+def opened(browser):
+    """Open the page of a made-up server."""
+    contexts, wrong = [], []
+
+    def opens(made_up, **options):
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}} | options)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
+        page.route("**/*", made_up.answer)
+        page.goto(ADDRESS)
+        page.wait_for_selector("html[data-ready]")
+        return page
+
+    yield opens
+    for context in contexts:
+        context.close()
+    assert wrong == []
+
+
+def press(page, *keys):
+    """Press keys, and wait until the page has the answer."""
+    for key in keys:
+        page.keyboard.press(key)
+        page.wait_for_selector("html:not([data-busy])")
+
+
+def test_keys_one_to_nine_take_the_likeliest_classes_and_enter_the_first(opened):
+    made_up = MadeUp([asks([3], "fox"), asks([4], "fox"), asks([5], None, ["fox", "dog"]), asks([6], "fox")])
+    page = opened(made_up)
+    assert page.evaluate("scrollY") == 0
+    assert page.locator("#asked .choose .of bdi").all_inner_texts() == ["fox", "dog", "owl"]
+    press(page, "3", "Enter", "Enter", "x")
+    assert made_up.said() == [([3], "class", "owl"), ([4], "class", "fox"), ([5], "none", None), ([6], "none", None)]
+    assert "Everything has been seen" in page.locator("#progress-left").inner_text()
+    press(page, "u", "u", "u", "9", "p")
+    assert made_up.said()[1:] == [([4], "skip", None)]
+
+
+def test_a_new_class_another_class_and_a_bad_item(opened):
+    made_up = MadeUp([asks([3], "fox"), asks([4], "fox"), asks([5], "fox")])
+    page = opened(made_up)
+    for key, words in (("n", "lynx"), ("c", "recipe")):
+        page.keyboard.press(key)
+        page.keyboard.type(words)
+        press(page, "Enter")
+    press(page, "b")
+    assert made_up.said() == [([3], "new", "lynx"), ([4], "class", "recipe"), ([5], "bad", None)]
+
+
+def test_a_sheet_is_accepted_with_one_key(opened):
+    made_up = MadeUp([asks(range(24), "fox"), asks([30], "dog", ["dog"])])
+    page = opened(made_up)
+    assert page.locator("#asked .tile").count() == 24
+    assert "Are these 24 all fox?" in page.locator("#asked h2").inner_text()
+    assert page.locator("#progress-left").inner_text() == "About 2 more answers"
+    press(page, "Enter")
+    assert made_up.said() == [(list(range(24)), "class", "fox")]
+    assert page.locator("#progress-left").inner_text() == "About 1 more answer"
+
+
+def test_keys_and_clicks_mark_exceptions_which_are_answered_one_after_the_other(opened):
+    made_up = MadeUp([asks(range(24), "fox"), *[asks([30], "fox")] * 5])
+    page = opened(made_up)
+    keys = page.locator("#asked .tile kbd").all_inner_texts()
+    assert len(set(keys)) == 24
+    assert not set(keys) & set("123456789cnpuxz")
+    press(page, keys[2], keys[23], keys[7], keys[7])
+    page.locator("#asked .tile").nth(9).click()
+    press(page, "ArrowRight", " ")  # after the click the arrows go on from that tile
+    assert page.locator("#accept-sheet").inner_text().startswith("The other 20: fox")
+    press(page, "Enter")
+    rest = [item for item in range(24) if item not in (2, 9, 10, 23)]
+    assert made_up.said() == [(rest, "class", "fox")]
+    assert "3 more follow" in page.locator("#asked .reason").inner_text()
+    assert page.locator("#asked .choose .of bdi").all_inner_texts()[:2] == ["dog", "owl"]  # it is no fox
+    press(page, "Enter", "2", "p")
+    assert made_up.said()[1:] == [([2], "class", "dog"), ([9], "class", "owl"), ([10], "skip", None)]
+    press(page, "u")  # the exception that was left open is asked again
+    assert "1 more follows" in page.locator("#asked .reason").inner_text()
+    press(page, "x", "Enter")
+    assert made_up.said()[3:] == [([10], "none", None), ([23], "class", "dog")]
+    assert page.locator("#asked .large img").get_attribute("alt") == "30.jpg"  # what the server asks
+
+
+def test_several_exceptions_get_one_class(opened):
+    made_up = MadeUp([asks(range(12), "fox"), *[asks([30], "fox")] * 2])
+    page = opened(made_up)
+    press(page, "a", "b", "d", "Enter", "g")
+    page.keyboard.type("owl")
+    press(page, "Enter")
+    assert made_up.said() == [(list(range(3, 12)), "class", "fox"), ([0, 1, 2], "class", "owl")]
+
+
+def test_a_sheet_of_exceptions_only_is_no_answer(opened):
+    made_up = MadeUp([asks([0, 1], "fox"), asks([30], "fox")])
+    page = opened(made_up)
+    press(page, "a", "b", "Enter")
+    assert made_up.said() == []
+    press(page, "Enter")
+    assert made_up.said() == [([0], "class", "dog")]
+
+
+def test_a_sheet_between_two_classes(opened):
+    made_up = MadeUp([asks(range(12), "recipe", ["recipe", "meal_suggestion"]), asks([30], "fox")], pictures=False)
+    made_up.labels = [3] * N_ITEMS
+    page = opened(made_up)
+    assert page.locator("#asked h2").inner_text() == "Are these 12 all recipe, or are some meal_suggestion?"
+    assert page.locator("#asked .tile i").count() == 0  # no markup from texts
+    press(page, "a", "Enter")
+    assert made_up.said() == [(list(range(1, 12)), "class", "recipe")]
+    press(page, "u", "2")
+    assert made_up.said() == [(list(range(12)), "class", "meal_suggestion")]
+
+
+def test_a_group_without_a_name_is_taken_or_named(opened):
+    made_up = MadeUp([asks(range(7), None, ["owl"]), asks([30], "fox")])
+    page = opened(made_up)
+    assert "none of your classes" in page.locator("#asked h2").inner_text()
+    press(page, "a", "Enter")
+    assert made_up.said() == [(list(range(1, 7)), "none", None)]
+    press(page, "u", "n")
+    page.keyboard.type("lynx")
+    press(page, "Enter")
+    assert made_up.said() == [(list(range(7)), "new", "lynx")]
+
+
+def test_a_picture_at_full_size(opened):
+    page = opened(MadeUp([asks([3], "fox"), asks(range(12), "fox")]))
+    page.keyboard.press("z")
+    assert page.locator("#picture img").evaluate("(img) => img.decode().then(() => img.naturalWidth)") == 900
+    page.keyboard.press("z")
+    assert not page.locator("#picture").is_visible()
+    page.locator("#asked .large").click()
+    assert page.locator("#picture").is_visible()
+    page.keyboard.press("Escape")
+    press(page, "Enter")
+    page.locator("#asked .zoom").nth(4).click()
+    assert page.locator("#picture-name").inner_text() == "04.jpg"
+    assert page.locator("#asked .tile[aria-pressed=true]").count() == 0
+
+
+def test_a_phone_sees_a_sheet_marks_and_enlarges_by_touch(opened):
+    made_up = MadeUp([asks(range(24), "fox"), asks([30], "fox"), asks([31], "fox")])
+    page = opened(made_up, viewport={"width": 420, "height": 800}, has_touch=True)
+    page.locator("#asked .zoom").nth(4).tap()
+    assert page.locator("#picture-name").inner_text() == "04.jpg"
+    page.locator("#picture").tap()
+    page.locator("#asked .tile").nth(1).tap()
+    page.locator("#accept-sheet").tap()
+    page.wait_for_selector("#asked.one")
+    assert made_up.said() == [([0, *range(2, 24)], "class", "fox")]
+    page.locator("#asked .large").tap()
+    assert page.locator("#picture-name").inner_text() == "01.jpg"
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_a_search_looks_in_all_items_opens_one_and_goes_back_to_the_question(opened):
+    made_up = MadeUp([asks([3], "fox"), asks([4], "fox")])
+    page = opened(made_up)
+    press(page, "/")
+    page.keyboard.type("47")
+    assert page.locator("#list > li").count() == 1
+    assert not page.locator("#asked").is_visible()
+    press(page, "Enter")
+    assert "47.jpg" in page.locator("#panel").inner_text()
+    press(page, "2")
+    assert made_up.said() == [([47], "class", "dog")]
+    press(page, "/", "Escape")
+    assert (page.input_value("#search"), page.locator("#asked").is_visible()) == ("", True)
+
+
+def test_one_class_for_several_offers_what_most_of_them_are(opened):
+    made_up = MadeUp([asks([3], "recipe")])
+    made_up.labels = [3] * N_ITEMS
+    page = opened(made_up)
+    press(page, "m", "ArrowRight", " ", "+", "+")
+    assert page.locator("#about h2").inner_text() == "3 items chosen on the map"
+    page.click("#one-class")
+    assert page.locator("#options li").first.inner_text() == "recipe"
+
+
+def test_notes_of_the_server_are_read_once(opened):
+    page = opened(MadeUp([asks([3], "fox"), asks([4], "fox")]))
+    assert "The end of the journal was lost." in page.locator("#note").inner_text()
+    press(page, "Enter")
+    assert not page.locator("#note").is_visible()
+
+
+def test_the_end_says_so_and_finishes(opened):
+    made_up = MadeUp([asks(range(N_ITEMS), "fox")])
+    page = opened(made_up)
+    press(page, "Enter")
+    assert page.locator("#asked h2").inner_text() == "All 60 items have been seen, with 1 decision."
+    assert page.locator("#progress-left").inner_text() == "Everything has been seen"
+    page.keyboard.press("s")
+    assert "labels.csv" in page.locator("#sure-said").inner_text()
