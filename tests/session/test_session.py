@@ -191,11 +191,11 @@ def test_exceptions_of_a_sheet_count_as_wrong_until_they_are_corrected(world):
     session.answer(request.items[:-1], request.label)
     left = session._state
     assert left.risk[request.items[-1]] == 1
-    assert left.evidence[-1].wrong
+    assert left.looks[-1].wrong[-1]
     assert session.expected_right.low < 1
     session.answer(request.items[-1], request.label)
     assert session.expected_right.value > before
-    assert len(session._state.evidence) == len(left.evidence)
+    assert len(session._state.looks) == len(left.looks)
 
 
 def test_more_proof_can_be_asked_for(world):

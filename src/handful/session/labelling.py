@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,7 +16,6 @@ from handful.estimators.context import BatchContexts, checked
 from handful.estimators.given import new_class_names
 from handful.estimators.items import CatalogueItems
 from handful.session.steps import Said
-from handful.shapes import Int
 
 
 class Labeller(Protocol):
@@ -79,40 +77,9 @@ class MemoryLabeller:
         if said.named:
             known["new_classes"] = said.named
         items = CatalogueItems.of(self.catalogue, self.features, known)
-        contexts = BatchContexts(known, items.classes, len(items), self.groups, items.given)
-        if not said.discarded:
-            return Batches(items, contexts).answer(self.frame_of)
-        kept = np.array([item for item in range(len(items)) if item not in said.discarded], np.int64)
-        if len(kept) == 0:
+        excluded = np.zeros(len(items), dtype=bool)
+        excluded[sorted(said.discarded)] = True
+        if excluded.all():
             raise OptionError("every item was discarded; at least one must be left to label")
-        some = contexts.of(kept.tolist(), range(len(items.classes)))
-        found = Batches(items.rows(kept), some).answer()
-        return replace(_among_all(found, kept, len(items)), items=items, frame_of=self.frame_of)
-
-
-def _among_all(found: Answer, kept: Int[np.ndarray, "some"], n_items: int) -> Answer:
-    """Return an answer about all items from one about some: the others are none of the classes, for certain."""
-    left_out = np.ones(n_items, dtype=bool)
-    left_out[kept] = False
-    # Rows of items that were left out are copies of the first one until they are overwritten.
-    row = np.zeros(n_items, np.int64)
-    row[kept] = np.arange(len(kept))
-    unknown = found.unknown[row]
-    unknown[left_out] = 1.0
-    certainties = found.certainties[row]
-    certainties[left_out] = 0.0
-    group_of = None if found.group_of is None else found.group_of[row]
-    proposals = found.proposals
-    if found.groups is None:
-        proposals = tuple(replace(proposal, items=kept[proposal.items]) for proposal in proposals)
-    return replace(
-        found,
-        codes=found.codes[row],
-        certainties=certainties,
-        table=None if found.table is None else found.table[row],
-        unknown=unknown,
-        rejected=found.rejected[row] | left_out,
-        proposals=proposals,
-        group_of=group_of,
-        coarse=None if found.coarse is None else found.coarse.rows(row),
-    )
+        contexts = BatchContexts(known, items.classes, len(items), self.groups, items.given, excluded=excluded)
+        return Batches(items, contexts).answer(self.frame_of)

@@ -19,17 +19,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from handful.engine.questions import same_class
 from handful.estimators import Answer
-from handful.session.steps import Said
 from handful.shapes import Bool, Float, Int
 
 # Items of a sheet: photographs that can be taken in at a glance.
 SHEET_SIZE = 24
 # A question about one item comes before sheets if it corrects at least so many wrong labels.
-LEAST_CORRECTED = 1.0
+LEAST_CORRECTED = 1.5
 # Items that are more likely wrong are left out of a sheet while there are others.
 MOST_DOUBT_ON_SHEET = 0.5
+# Items that are compared with one another.
+MOST_COMPARED = 2_000
 # Classes that a request offers.
 MOST_CHOICES = 9
 
@@ -120,55 +120,53 @@ def groups_of(answer: Answer, unseen: Bool[np.ndarray, "item"]) -> Iterator[tupl
         yield np.flatnonzero(left), None
 
 
-def next_request(
-    answer: Answer,
-    said: Said,
-    wrong: Float[np.ndarray, "item"],
-    points: Float[np.ndarray, "item dim"] | None,
-    sheets: Sequence[Sheet],
-) -> Request | None:
+def next_request(answer: Answer, worth: Float[np.ndarray, "item"], sheets: Sequence[Sheet]) -> Request | None:
     """Return what to look at next; None if everything has been seen.
 
     Parameters
     ----------
     answer
         The labels now.
-    said
-        What a person said so far.
-    wrong
-        The chance that each label is wrong.
-    points
-        The items as they are compared with one another; None if only their labels are known.
+    worth
+        How many wrong labels an answer about each item corrects; -1 for items that were seen.
     sheets
         All items that nobody has seen, `sheets_of`.
     """
     if not sheets:
         return None
-    worth = question_worth(answer, said, wrong, points)
-    worth[sorted(said.seen)] = -1
     item = int(worth.argmax())
     if worth[item] >= LEAST_CORRECTED:
-        return _question(answer, item, worth[item])
+        return _question(answer, item, float(worth[item]))
     best = sheets[0]
     if len(best.items) == 1:
-        return _question(answer, int(best.items[0]), worth[best.items[0]])
+        return _question(answer, int(best.items[0]), float(worth[best.items[0]]))
     return _sheet(answer, best)
 
 
+def most_doubtful(wrong: Float[np.ndarray, "item"], answered: Sequence[int]) -> Int[np.ndarray, "some"]:
+    """Return the items that are compared with one another: those most likely wrong, and the last answered ones."""
+    doubtful = np.argsort(-wrong, kind="stable")[:MOST_COMPARED]
+    return np.union1d(doubtful, np.array(answered[-MOST_COMPARED:], np.int64))
+
+
 def question_worth(
-    answer: Answer, said: Said, wrong: Float[np.ndarray, "item"], points: Float[np.ndarray, "item dim"] | None
+    wrong: Float[np.ndarray, "item"], same: Float[np.ndarray, "item item"], answered: Bool[np.ndarray, "item"]
 ) -> Float[np.ndarray, "item"]:
-    """Return how many wrong labels an answer about each item corrects, as far as other answers do not."""
-    if points is None:
-        return wrong.copy()
-    left = wrong.copy()
-    answered = sorted(said.given)
-    left[answered] = 0
-    same = same_class(points, answer.probabilities)
+    """Return how many wrong labels an answer about each item corrects, as far as earlier answers do not.
+
+    Parameters
+    ----------
+    wrong
+        The chance that each label is wrong; 0 if it was answered.
+    same
+        r, the chance that two items have the same class.
+    answered
+        Items with an answer.
+    """
     covered = same[answered].max(0, initial=0.0)
     gains = np.maximum(same - covered, 0)
     np.fill_diagonal(gains, 1.0)
-    return np.asarray(gains @ left)
+    return np.asarray(gains @ wrong)
 
 
 def _choices(answer: Answer, items: Sequence[int]) -> tuple[Any, ...]:
@@ -179,7 +177,7 @@ def _choices(answer: Answer, items: Sequence[int]) -> tuple[Any, ...]:
 
 
 def _question(answer: Answer, item: int, worth: float) -> Request:
-    label = None if answer.rejected[item] else answer.classes[answer.codes[item, 0]].item()
+    label = None if answer.rejected[item] else answer.classes.tolist()[answer.codes[item, 0]]
     others = round(float(worth))
     why = (
         f"About {others} wrong labels would be corrected by this answer."

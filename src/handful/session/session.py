@@ -11,16 +11,17 @@ from typing import Any, Self, Unpack
 import numpy as np
 
 from handful.arguments import takes, whole
+from handful.engine.questions import same_class
 from handful.errors import LabelError, OptionError
 from handful.estimators import Answer, Known
 from handful.estimators.given import no_such_class
 from handful.estimators.items import CatalogueItems
 from handful.reading.class_names import is_missing, plain_label
 from handful.session.labelling import Labeller, MemoryLabeller, classifier_of
-from handful.session.requests import SHEET_SIZE, Request, Sheet, next_request, sheets_of
+from handful.session.requests import SHEET_SIZE, Request, Sheet, most_doubtful, next_request, question_worth, sheets_of
 from handful.session.steps import STEP_KINDS, Said, Step
-from handful.session.stopping import MOST_OF_A_SHEET, SURE_TO_STOP, Calibration, Estimate, Evidence, Posterior
-from handful.shapes import Bool, Float
+from handful.session.stopping import SURE_TO_STOP, Calibration, Estimate, Look, Posterior, Unseen
+from handful.shapes import Bool, Float, Int
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +32,7 @@ class State:
     steps: tuple[Step, ...]
     said: Said
     answer: Answer
-    evidence: tuple[Evidence, ...]
+    looks: tuple[Look, ...]
     exceptions: frozenset[int] = frozenset()  # left out of a sheet that was accepted: counted as wrong already
 
     @cached_property
@@ -45,12 +46,43 @@ class State:
     @cached_property
     def posterior(self) -> Posterior:
         """How far shown risks can be trusted."""
-        return Posterior(self.session.first_calibration, self.evidence)
+        return Posterior(self.session.first_calibration, self.looks)
+
+    @cached_property
+    def worth(self) -> Float[np.ndarray, "item"]:
+        """How many wrong labels an answer about each item would correct; -1 for items that were seen."""
+        items = self.answer.items
+        worth = self.wrong.copy()
+        if isinstance(items, CatalogueItems) and not items.catalogue.only_names:
+            kept = most_doubtful(self.wrong, sorted(self.said.given))
+            points = items.points[kept] - items.catalogue.reference.centre
+            same = same_class(points, self.answer.probabilities[kept])
+            answered = np.isin(kept, sorted(self.said.given))
+            worth[kept] = question_worth(self.wrong[kept], same, answered)
+        worth[sorted(self.said.seen)] = -1
+        return worth
+
+    @cached_property
+    def group(self) -> Int[np.ndarray, "item"]:
+        """Items that are wrong together, if they are, by a number; -1 where a person found the label right."""
+        none = len(self.answer.classes)
+        group = np.where(self.answer.rejected, none, self.answer.codes[:, 0])
+        labels = self.answer.classes.tolist()
+        found_right = set(self.said.given.values())
+        looked_at = [code for code, label in enumerate([*labels, None]) if label in found_right]
+        group[np.isin(group, looked_at)] = -1
+        group[sorted(self.exceptions)] = -1
+        return group
+
+    @property
+    def unseen(self) -> Unseen:
+        """All labels, with their risks and groups."""
+        return Unseen(self.risk, self.group)
 
     @cached_property
     def wrong(self) -> Float[np.ndarray, "item"]:
         """The chance that each label is wrong, by what answers taught about risks; 0 if a person gave it."""
-        wrong = self.posterior.wrong(self.risk)
+        wrong = self.posterior.wrong(self.unseen)
         wrong[sorted({*self.said.given, *self.said.discarded})] = 0
         return wrong
 
@@ -69,7 +101,7 @@ class State:
     @cached_property
     def request(self) -> Request | None:
         """What to look at next."""
-        return next_request(self.answer, self.said, self.wrong, self.session.points, self.sheets)
+        return next_request(self.answer, self.worth, self.sheets)
 
     @cached_property
     def sheets(self) -> list[Sheet]:
@@ -80,34 +112,42 @@ class State:
 
     def may_stop(self, is_open: Bool[np.ndarray, "item"]) -> bool:
         """Whether few enough labels are wrong, if no person gives those of these items."""
-        return self.posterior.may_stop(self.risk[is_open], self.n_labels, self.session.sure)
+        return self.posterior.may_stop(self.unseen.of(is_open), self.n_labels, self.session.sure)
 
     def labelled(self, item: int) -> Any:
         """Return the label of an item; None for none of the classes."""
         if self.answer.rejected[item]:
             return None
-        return self.answer.classes[self.answer.codes[item, 0]]
+        return self.answer.classes.tolist()[self.answer.codes[item, 0]]
 
     def after(self, step: Step) -> State:
         """Label the batch again with one more step; an error leaves everything as it was."""
         said = self.said.after(step)
         answer = self.session.labeller(said)
-        more, exceptions = self._evidence(step) if step.kind == "answer" else ((), frozenset())
+        more, exceptions = self._looks(step) if step.kind == "answer" else ([], frozenset[int]())
         steps = (*self.steps, step)
         exceptions = (self.exceptions | exceptions) - frozenset(step.items)
-        return State(self.session, steps, said, answer, (*self.evidence, *more), exceptions)
+        return State(self.session, steps, said, answer, (*self.looks, *more), exceptions)
 
-    def _evidence(self, step: Step) -> tuple[tuple[Evidence, ...], frozenset[int]]:
-        """Compare an answer with the labels before it; return also the items that it left out of a sheet."""
+    def _looks(self, step: Step) -> tuple[list[Look], frozenset[int]]:
+        """Compare an answer with the labels before it; return also the items that it left out of a sheet.
+
+        Who accepts most of a sheet says that the others are wrong, whatever they are called later.
+        """
         left_out = frozenset[int]()
         asked = self.request
         if asked is not None and asked.is_sheet and step.label == asked.label and set(step.items) < set(asked.items):
             left_out = frozenset(asked.items) - frozenset(step.items)
-        fresh = [item for item in step.items if self.open[item] and item not in self.exceptions]
-        weight = min(1.0, MOST_OF_A_SHEET / len(fresh)) if fresh else 1.0
-        found = [Evidence(float(self.risk[item]), self.labelled(item) != step.label, weight) for item in fresh]
-        found += [Evidence(float(self.risk[item]), True) for item in sorted(left_out)]
-        return tuple(found), left_out
+        fresh = [item for item in (*step.items, *sorted(left_out)) if self.open[item] and item not in self.exceptions]
+        by_label: dict[Any, list[int]] = {}
+        for item in fresh:
+            by_label.setdefault(self.labelled(item), []).append(item)
+        found = []
+        for label, items in by_label.items():
+            wrong = tuple(item in left_out or label != step.label for item in items)
+            risks = tuple(float(self.risk[item]) for item in items)
+            found.append(Look(risks, wrong, is_first=bool(self.group[items[0]] >= 0)))
+        return found, left_out
 
 
 class Session:
@@ -144,8 +184,8 @@ class Session:
     >>> batch = places[[0] * 9 + [1] * 10 + [2] * 9] + 0.8 * rng.normal(size=(28, 16))
     >>> session = Session(batch, (examples, names[1:]))
     >>> print(session.ask())
-    What is item 2? bird 14, bird 6, bird 11, another class, or none of these?
-    >>> session.answer(2, "fox", new=True).n_decisions
+    What is item 4? bird 14, bird 6, bird 11, another class, or none of these?
+    >>> session.answer(4, "fox", new=True).n_decisions
     1
 
     A person looks at all requests, until everything has been seen:
@@ -174,6 +214,8 @@ class Session:
         **known: Unpack[Known],
     ) -> None:
         labeller = MemoryLabeller(classifier_of(catalogue), X, groups, known)
+        if calibration is None:
+            calibration = Calibration(tuple(getattr(labeller.catalogue.record, "calibration", ())))
         self._begin(labeller, labeller.said, sheet_size, sure, calibration)
 
     @classmethod
@@ -216,7 +258,6 @@ class Session:
         self.labeller = labeller
         self.first_calibration = Calibration() if calibration is None else calibration
         first = labeller(said)
-        self.points = _points_of(first)
         self.classes = first.classes
         self._states = [State(self, (), said, first, ())]
 
@@ -328,7 +369,7 @@ class Session:
     def expected_right(self) -> Estimate:
         """Share of all labels that are right, with a 90 % interval; labels of a person count as right."""
         state = self._state
-        return state.posterior.right(state.risk[state.open], state.n_labels)
+        return state.posterior.right(state.unseen.of(state.open), state.n_labels)
 
     @property
     def may_stop(self) -> bool:
@@ -378,7 +419,7 @@ class Session:
     @property
     def calibration(self) -> Calibration:
         """What the answers taught about shown certainties, for the next batch of this catalogue."""
-        return self.first_calibration.after(self._state.evidence)
+        return self.first_calibration.after(self._state.looks)
 
     @property
     def _state(self) -> State:
@@ -414,11 +455,3 @@ class Session:
                 f"the classes are labels such as {first!r}, and {named!r} is of another kind; give a label of that kind"
             )
         return named
-
-
-def _points_of(answer: Answer) -> Float[np.ndarray, "item dim"] | None:
-    """Return the items about the centre of the class means; None if only their scores are known."""
-    items = answer.items
-    if not isinstance(items, CatalogueItems) or items.catalogue.only_names:
-        return None
-    return items.points - items.catalogue.reference.centre

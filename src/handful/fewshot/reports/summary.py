@@ -16,7 +16,7 @@ from functools import cache
 
 import numpy as np
 
-from handful.fewshot.benchmark.journal import Journal, rows_of_cells
+from handful.fewshot.benchmark.journal import Journal
 from handful.fewshot.benchmark.plan import Cell
 from handful.fewshot.methods import METHODS
 from handful.fewshot.tasks import ShotsPerClass, TaskSpec
@@ -204,17 +204,15 @@ def results(journal: Journal) -> list[Result]:
         One per cell.
     """
     rows = journal.columns()
-    rows_of = rows_of_cells(rows)
-    failed = np.array([error is not None for error in rows["error"]], dtype=bool)
-    none = np.empty(0, np.int64)
     outcomes = []
     variants = Counter((cell.method, _tasks_of(cell)) for cell in journal.plan)
     varied = {method for (method, _), n in variants.items() if n > 1}
     transforms = Counter(method for method, _ in {(cell.method, cell.transform) for cell in journal.plan})
     for cell in journal.plan:
-        mine = rows_of.get(cell.content_hash, none)
-        errors = rows["error"][mine[failed[mine]]]
-        columns = {name: values[mine[~failed[mine]]] for name, values in rows.items()}
+        mine = rows["cell"] == cell.content_hash
+        succeeded = mine & np.array([error is None for error in rows["error"]], dtype=bool)
+        errors = rows["error"][mine & ~succeeded]
+        columns = {name: values[succeeded] for name, values in rows.items()}
         label = _variant(cell, transforms[cell.method] > 1) if cell.method in varied else cell.method
         outcomes.append(Result(cell, label, columns, len(errors), str(errors[0]) if len(errors) else ""))
     return outcomes
@@ -222,13 +220,7 @@ def results(journal: Journal) -> list[Result]:
 
 def made_with(journal: Journal) -> dict[str, int]:
     """Versions behind the solved tasks, as text, with the number of tasks; those at the start if there are none."""
-    rows = journal.columns()
-    planned = {cell.content_hash for cell in journal.plan}
-    noted = Counter(
-        str(text)
-        for cell, text, error in zip(rows["cell"], rows["versions"], rows["error"], strict=True)
-        if error is None and cell in planned
-    )
+    noted = Counter(str(text) for result in results(journal) for text in result.columns["versions"])
     return dict(noted) or {", ".join(map(" ".join, journal.versions.items())): 0}
 
 
