@@ -6,6 +6,7 @@ import pytest
 
 from handful.banks import FeatureBank
 from handful.cli.main import main
+from handful.extraction.items import list_items
 from tests.items_at_hand import image_bytes, image_folder, small_backbone
 from tests.runs.test_progress import watch
 
@@ -77,3 +78,33 @@ def test_a_terminal_gets_a_bar_with_the_time_left(tmp_path, run, monkeypatch):
     drawn = sys.stderr.getvalue()
     assert "24 of 24 items" in drawn
     assert "items/s" in drawn
+
+
+def test_a_sheet_and_the_line_of_its_names(tmp_path, run, monkeypatch):
+    openpyxl = pytest.importorskip("openpyxl", reason="openpyxl is not installed")
+    book = openpyxl.Workbook()
+    book.active.append(["text", "label"])
+    book.active.append(["not this", "one"])
+    for row in (["remarks", "of", "2025"], ["text", "label"], ["where is my bag", "luggage"], ["wake me", "alarm"]):
+        (book["more"] if "more" in book.sheetnames else book.create_sheet("more")).append(row)
+    book.save(tmp_path / "book.xlsx")
+    asked = ("--items", tmp_path / "book.xlsx", "--backbone", "b", "--out", tmp_path / "bank")
+    items = list_items(tmp_path / "book.xlsx", sheet="more", header_row=2)
+    assert items.class_names == ("alarm", "luggage")
+    code, _, errors = run(*asked, "--sheet", "none")
+    assert code == 1
+    assert "has no sheet 'none'" in errors
+    monkeypatch.setattr("handful.extraction.extract.extract", lambda items, *_, **__: pytest.fail(items.names[0]))
+    with pytest.raises(pytest.fail.Exception, match="row 0"):
+        run(*asked, "--sheet", "more", "--header-row", "2")
+
+
+def test_a_bank_is_imported_from_a_sheet(tmp_path, capfd):
+    openpyxl = pytest.importorskip("openpyxl", reason="openpyxl is not installed")
+    book = openpyxl.Workbook()
+    book.active.append(["text"])
+    for row in (["e0", "e1", "label"], [1, 2, "a"], [3, 4, "b"]):
+        (book["more"] if "more" in book.sheetnames else book.create_sheet("more")).append(row)
+    book.save(tmp_path / "book.xlsx")
+    assert main(["features", "import", str(tmp_path / "book.xlsx"), str(tmp_path / "bank"), "--sheet", "more"]) == 0
+    assert FeatureBank.load(tmp_path / "bank").class_names == ("a", "b")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from handful.cli.options import HERE, On, SkipBad, Trust, executor_at
+from handful.cli.options import HERE, HeaderRow, On, Sheet, SkipBad, Trust, executor_at
 from handful.cli.terminal import data
 from handful.runs.progress import bars
 
@@ -37,6 +37,8 @@ def extract_command(
     labels: Annotated[str | None, typer.Option(help="Column of labels, if it cannot be detected.")] = None,
     id_column: Annotated[str | None, typer.Option(help="Column that identifies an item.")] = None,
     split: Annotated[str | None, typer.Option(help="Only rows of a table whose column 'split' has this value.")] = None,
+    sheet: Sheet = None,
+    header_row: HeaderRow = None,
     skip_bad: SkipBad = False,
     on: On = HERE,
     workers: Annotated[
@@ -70,7 +72,16 @@ def extract_command(
     only_here = {"--workers": workers is not None, "--device": device != "cpu"}
     executor = executor_at(on, workers or available_cores(), only_here)
     with bars(f"listing {items}"):
-        listed = list_items(items, split=split, text=text, labels=labels, id_column=id_column, skip_bad=skip_bad)
+        listed = list_items(
+            items,
+            split=split,
+            text=text,
+            labels=labels,
+            id_column=id_column,
+            skip_bad=skip_bad,
+            sheet=sheet,
+            header_row=header_row,
+        )
     with bars(f"extracting {items}") as on_progress:
         bank = extract(
             listed,
@@ -111,6 +122,8 @@ def import_bank(
     features: Column = None,
     labels: Column = None,
     trust_pickle: Trust = False,
+    sheet: Sheet = None,
+    header_row: HeaderRow = None,
     skip_bad: SkipBad = False,
     dataset: About = None,
     licence: About = None,
@@ -129,7 +142,15 @@ def import_bank(
     from handful.reading import read_bank
 
     refuse_overwriting({"source": source}, {"bank": bank})
-    found = read_bank(source, features=features, labels=labels, trust_pickle=trust_pickle, skip_bad=skip_bad)
+    found = read_bank(
+        source,
+        features=features,
+        labels=labels,
+        trust_pickle=trust_pickle,
+        skip_bad=skip_bad,
+        sheet=sheet,
+        header_row=header_row,
+    )
     given: dict[str, Any] = {
         "dataset": dataset,
         "licence": licence,

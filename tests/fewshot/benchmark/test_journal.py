@@ -8,7 +8,7 @@ import pytest
 
 from handful.errors import MissingExtraError, PlanError
 from handful.fewshot.benchmark.completion import complete
-from handful.fewshot.benchmark.journal import COLUMNS, PLAN_FILE, Journal, _checksum, remaining
+from handful.fewshot.benchmark.journal import COLUMNS, PLAN_FILE, Journal, _checksum, remaining, rows_of_cells
 from handful.fewshot.benchmark.plan import Cell
 from handful.fewshot.benchmark.run import Material, run_range
 from handful.machine.outputs import UNFINISHED
@@ -192,3 +192,12 @@ def test_rows_with_other_columns_are_refused(journal, shards):
     shards[2].rename(journal.folder / f"rows-000003-{_checksum(3, shards[2].read_bytes())}.parquet")
     with pytest.raises(PlanError, match="its columns are cell, task, method, transform, macro_recall"):
         journal.table()
+
+
+def test_rows_of_cells_are_those_of_a_search_for_each():
+    cells = np.random.default_rng(0).choice(np.array(["a", "b", "c", "d"], object), 200)
+    found = rows_of_cells({"cell": cells})
+    assert set(found) == set("abcd")
+    for cell, rows in found.items():
+        assert rows.tolist() == np.flatnonzero(cells == cell).tolist()
+    assert rows_of_cells({"cell": np.empty(0, object)}) == {}

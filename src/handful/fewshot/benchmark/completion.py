@@ -12,7 +12,7 @@ import numpy as np
 
 from handful.arguments import counted
 from handful.errors import HandfulWarning, PlanError
-from handful.fewshot.benchmark.journal import Journal, remaining
+from handful.fewshot.benchmark.journal import Journal, remaining, rows_of_cells
 from handful.fewshot.benchmark.plan import Banks, Cell, Plan, refuse_another_file
 from handful.fewshot.benchmark.run import Material, Row, lost_range, run_range, versions_text
 from handful.runs.executors import Executor, Shared, in_process
@@ -190,9 +190,12 @@ def _refuse_other_worker(row: Row) -> None:
 
 
 def _states(plan: Plan, columns: dict[str, np.ndarray]) -> list[CellProgress]:
-    failed, states = np.array([error is not None for error in columns["error"]], dtype=bool), []
+    failed = np.array([error is not None for error in columns["error"]], dtype=bool)
+    rows = rows_of_cells(columns)
+    none = np.empty(0, np.int64)
+    states = []
     for cell in plan:
-        mine = columns["cell"] == cell.content_hash
+        mine = rows.get(cell.content_hash, none)
         tasks, spent = columns["task"][mine], float(np.nansum(columns["cpu_seconds"][mine]))
         state = CellProgress(cell, len(tasks), int(failed[mine].sum()), cell.n_tasks, spent, tasks)
         if state.over_budget and (len(tasks) == 0 or int(tasks.max()) == len(tasks) - 1):

@@ -55,6 +55,7 @@ class Journal:
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
         self._writer: int | None = None  # the thread that holds the lock
+        self._rows: tuple[list[tuple[Path, int]], Any] | None = None  # shards with the times of change, and their rows
         self._read_plan()
 
     @classmethod
@@ -136,14 +137,18 @@ class Journal:
         return sorted(self.folder.glob("rows-*.parquet"), key=_noted)
 
     def table(self) -> Any:
-        """All rows as one `pyarrow.Table`."""
+        """All rows as one `pyarrow.Table`; they are read again when a shard was added, removed or changed."""
         pa, _ = import_pyarrow()
         shards = self.shards()
+        there = [(shard, shard.stat().st_mtime_ns) for shard in shards]
+        if self._rows is not None and self._rows[0] == there:
+            return self._rows[1]
         tables = [_read_shard(shard) for shard in shards]
         table = pa.concat_tables([pa.schema(list(COLUMNS.items())).empty_table(), *tables])
         if table.group_by(["cell", "task"]).aggregate([]).num_rows < table.num_rows:
             shard_of_row = np.repeat([shard.name for shard in shards], [shard.num_rows for shard in tables])
             _name_two_answers(table, shard_of_row)
+        self._rows = there, table
         return table
 
     def columns(self, cell: Cell | None = None) -> dict[str, np.ndarray]:
@@ -175,6 +180,22 @@ class Journal:
                 f"{self.folder / PLAN_FILE} is damaged: its checksum does not fit its content; restore a good copy "
                 "of it, or start another run"
             )
+
+
+def rows_of_cells(columns: Mapping[str, np.ndarray]) -> dict[str, Int[np.ndarray, "row"]]:
+    """Return the rows of each cell that has any, by its hash, in their order; all rows are looked at once.
+
+    Examples
+    --------
+    >>> {cell: rows.tolist() for cell, rows in rows_of_cells({"cell": np.array(["b", "a", "b"])}).items()}
+    {'b': [0, 2], 'a': [1]}
+    """
+    place_of: dict[str, int] = {}
+    cells = columns["cell"].tolist()
+    places = np.fromiter((place_of.setdefault(cell, len(place_of)) for cell in cells), np.int64, len(cells))
+    order = np.argsort(places, kind="stable")
+    ends = np.cumsum(np.bincount(places, minlength=len(place_of)))
+    return dict(zip(place_of, np.split(order, ends[:-1]), strict=True)) if place_of else {}
 
 
 def remaining(cell: Cell, done: Int[np.ndarray, "done"]) -> list[list[int]]:
@@ -224,7 +245,7 @@ def _read_shard(shard: Path) -> Any:
             f"{shard} is damaged, or a copy of another shard: its bytes are not those that were written. {again}"
         )
     try:
-        table = parquet.read_table(pa.BufferReader(content))
+        table = parquet.ParquetFile(pa.BufferReader(content)).read(use_threads=False)
         if table.column_names != list(COLUMNS):
             raise ValueError(f"its columns are {', '.join(table.column_names)}")
         return table.cast(pa.schema(list(COLUMNS.items())))

@@ -20,6 +20,7 @@ import sys
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import product
 from pathlib import Path
 from types import ModuleType
@@ -132,7 +133,7 @@ class Cell:
         if bool(self.support_bank) != (isinstance(self.spec.support, FixedSupport) and self.spec.support.elsewhere):
             raise PlanError("support_bank goes with a FixedSupport that has labels: give both or neither")
 
-    @property
+    @cached_property
     def content_hash(self) -> str:
         """First 16 hex digits of the SHA-256 of all that a row of results depends on."""
         entries = self.to_mapping()

@@ -16,7 +16,7 @@ from functools import cache
 
 import numpy as np
 
-from handful.fewshot.benchmark.journal import Journal
+from handful.fewshot.benchmark.journal import Journal, rows_of_cells
 from handful.fewshot.benchmark.plan import Cell
 from handful.fewshot.methods import METHODS
 from handful.fewshot.tasks import ShotsPerClass, TaskSpec
@@ -204,15 +204,17 @@ def results(journal: Journal) -> list[Result]:
         One per cell.
     """
     rows = journal.columns()
+    rows_of = rows_of_cells(rows)
+    failed = np.array([error is not None for error in rows["error"]], dtype=bool)
+    none = np.empty(0, np.int64)
     outcomes = []
     variants = Counter((cell.method, _tasks_of(cell)) for cell in journal.plan)
     varied = {method for (method, _), n in variants.items() if n > 1}
     transforms = Counter(method for method, _ in {(cell.method, cell.transform) for cell in journal.plan})
     for cell in journal.plan:
-        mine = rows["cell"] == cell.content_hash
-        succeeded = mine & np.array([error is None for error in rows["error"]], dtype=bool)
-        errors = rows["error"][mine & ~succeeded]
-        columns = {name: values[succeeded] for name, values in rows.items()}
+        mine = rows_of.get(cell.content_hash, none)
+        errors = rows["error"][mine[failed[mine]]]
+        columns = {name: values[mine[~failed[mine]]] for name, values in rows.items()}
         label = _variant(cell, transforms[cell.method] > 1) if cell.method in varied else cell.method
         outcomes.append(Result(cell, label, columns, len(errors), str(errors[0]) if len(errors) else ""))
     return outcomes
@@ -220,7 +222,13 @@ def results(journal: Journal) -> list[Result]:
 
 def made_with(journal: Journal) -> dict[str, int]:
     """Versions behind the solved tasks, as text, with the number of tasks; those at the start if there are none."""
-    noted = Counter(str(text) for result in results(journal) for text in result.columns["versions"])
+    rows = journal.columns()
+    planned = {cell.content_hash for cell in journal.plan}
+    noted = Counter(
+        str(text)
+        for cell, text, error in zip(rows["cell"], rows["versions"], rows["error"], strict=True)
+        if error is None and cell in planned
+    )
     return dict(noted) or {", ".join(map(" ".join, journal.versions.items())): 0}
 
 
