@@ -258,3 +258,18 @@ def test_a_small_catalogue_knows_nothing_of_unknown_items(tmp_path):
     assert found.predictions()["unknown"] == [None] * 3
     assert not found["x"].judged
     assert found.rejected_items.tolist() == [0, 0]
+
+
+def test_answers_of_groups_know_what_each_item_would_be_alone(tmp_path):
+    examples = np.eye(4).repeat(3, axis=0) + 0.1 * np.random.default_rng(0).normal(size=(12, 4))
+    labels = np.array(["ant", "bee", "cat", "dog"]).repeat(3)
+    batch = {"vector": examples[:9].tolist(), "site": ["a"] * 4 + ["b"] * 5}
+    found = classify((examples, labels), batch, group_by="site").answer
+    single = BatchClassifier().fit(examples, labels).infer(examples[:9])
+    assert found.alone.tolist() == single.alone.tolist()
+    assert found["b"].alone.tolist() == single.alone[4:].tolist()
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    drawn = found["a"].plot()
+    assert "each alone" in drawn.get_legend_handles_labels()[1]
+    pytest.importorskip("matplotlib.pyplot").close(drawn.figure)

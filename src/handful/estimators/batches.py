@@ -167,7 +167,7 @@ class Batches:
             group_of=self.contexts.group_of,
             pooling=self.pooling,
             coarse=coarse,
-            items=items if keep else None,
+            items=items,
             frame_of=frame_of,
         )
         return answer if names is not None else answer.at(0)
