@@ -106,5 +106,9 @@ def test_a_bank_is_imported_from_a_sheet(tmp_path, capfd):
     for row in (["e0", "e1", "label"], [1, 2, "a"], [3, 4, "b"]):
         (book["more"] if "more" in book.sheetnames else book.create_sheet("more")).append(row)
     book.save(tmp_path / "book.xlsx")
-    assert main(["features", "import", str(tmp_path / "book.xlsx"), str(tmp_path / "bank"), "--sheet", "more"]) == 0
+    place = str(tmp_path / "book.xlsx")
+    assert main(["features", "import", place, str(tmp_path / "bank"), "--sheet", "more"]) == 0
+    assert main(["features", "info", place, "--sheet", "more", "--header-row", "1"]) == 0
+    assert main(["features", "export", place, str(tmp_path / "bank.parquet"), "--sheet", "more"]) == 0
+    capfd.readouterr()
     assert FeatureBank.load(tmp_path / "bank").class_names == ("a", "b")

@@ -169,6 +169,8 @@ def export_bank(
     source: Source,
     file: Annotated[Path, typer.Argument(help="Parquet file to write; it must not exist yet.")],
     trust_pickle: Trust = False,
+    sheet: Sheet = None,
+    header_row: HeaderRow = None,
     skip_bad: SkipBad = False,
 ) -> None:
     """Write a bank as Parquet, for DuckDB, pandas and others.
@@ -182,7 +184,7 @@ def export_bank(
     from handful.reading import read_bank
 
     refuse_overwriting({"source": source}, {"file": file})
-    bank = read_bank(source, trust_pickle=trust_pickle, skip_bad=skip_bad)
+    bank = read_bank(source, trust_pickle=trust_pickle, skip_bad=skip_bad, sheet=sheet, header_row=header_row)
     with bars(f"writing {bank.n_rows:,} rows to {file}"):
         write_parquet(bank, file)
     data(str(file))
@@ -194,6 +196,8 @@ def info(
     features: Column = None,
     labels: Column = None,
     trust_pickle: Trust = False,
+    sheet: Sheet = None,
+    header_row: HeaderRow = None,
     skip_bad: SkipBad = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -206,7 +210,16 @@ def info(
     """
     from handful.reading import read_bank
 
-    facts = describe(read_bank(source, features=features, labels=labels, trust_pickle=trust_pickle, skip_bad=skip_bad))
+    bank = read_bank(
+        source,
+        features=features,
+        labels=labels,
+        trust_pickle=trust_pickle,
+        skip_bad=skip_bad,
+        sheet=sheet,
+        header_row=header_row,
+    )
+    facts = describe(bank)
     if as_json:
         data(json.dumps(facts, ensure_ascii=False))
         return
