@@ -3,6 +3,7 @@
 import io
 import json
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from handful.classification.page_frame import review_frame
 from handful.classification.page_program import REVIEW, page_program, page_style
 from handful.review.guard import HEADERS
 
+AXE = Path(__file__).parents[2] / "tools" / "page" / "node_modules" / "axe-core" / "axe.min.js"
 ADDRESS = "http://127.0.0.1:9/"  # nothing listens there
 CLASSES = ["fox", "dog", "owl", "recipe", "meal_suggestion"]
 N_ITEMS = 60
@@ -266,7 +268,8 @@ def test_a_picture_at_full_size(opened):
     page.locator("#asked .large").click()
     assert page.locator("#picture").is_visible()
     page.keyboard.press("Escape")
-    press(page, "Enter")
+    page.wait_for_selector("#picture", state="hidden")
+    press(page, "Enter")  # the button of the picture does not keep it
     page.locator("#asked .zoom").nth(4).click()
     assert page.locator("#picture-name").inner_text() == "04.jpg"
     assert page.locator("#asked .tile[aria-pressed=true]").count() == 0
@@ -327,3 +330,46 @@ def test_the_end_says_so_and_finishes(opened):
     assert page.locator("#progress-left").inner_text() == "Everything has been seen"
     page.keyboard.press("s")
     assert "labels.csv" in page.locator("#sure-said").inner_text()
+
+
+# -- for everybody -----------------------------------------------------------------------------------------------------
+
+
+def look_around(page):
+    """Go through what the page can show, by keys; the page of a server that asks two questions and a sheet."""
+    yield "a question"
+    for key, shown in (("c", "ask"), ("?", "keys"), ("z", "picture")):
+        page.keyboard.press(key)
+        if page.locator(f"#{shown}").is_visible():
+            yield shown
+            page.keyboard.press("Escape")
+            page.wait_for_selector(f"#{shown}", state="hidden")
+    press(page, "Enter")
+    yield "an item that is like no class"
+    press(page, "Enter", "b")
+    yield "a sheet with an exception"
+    press(page, "/", "Enter")
+    yield "a list and an item"
+    press(page, "Escape", "b", "Enter")
+    yield "the end"
+
+
+def faults(page) -> list[str]:
+    """What axe-core finds on a page."""
+    if not AXE.exists():
+        pytest.skip("axe-core is not installed: bash tools/page/check --install")
+    page.evaluate(AXE.read_text(encoding="utf-8"))
+    found = page.evaluate("axe.run(document, { resultTypes: ['violations'] }).then((found) => found.violations)")
+    return [f"{one['id']}: {node['html'][:90]} {node['failureSummary']}" for one in found for node in one["nodes"]]
+
+
+@pytest.mark.parametrize(
+    ("width", "scheme", "pictures"),
+    [(1280, "light", True), (1280, "dark", False), (420, "light", False), (420, "dark", True)],
+)
+def test_axe_finds_nothing(opened, width, scheme, pictures):
+    made_up = MadeUp([asks([3], "fox"), asks([4], None), asks(range(12), "fox")], pictures=pictures)
+    page = opened(made_up, viewport={"width": width, "height": 800}, color_scheme=scheme)
+    found = [(shown, fault) for shown in look_around(page) for fault in faults(page)]
+    assert found == []
+    assert made_up.told

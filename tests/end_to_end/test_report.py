@@ -9,6 +9,7 @@ import pytest
 from handful.classification import classify as classify_files
 from handful.classification.page import write_page
 from handful.cli.main import main
+from tests.classification.test_review_page import faults
 from tests.exchange.tool_files import DEER, MOOSE
 
 SHOTS, EACH, KNOWN, PRESENT, GONE = 4, 24, 40, 8, 2
@@ -232,4 +233,14 @@ def test_the_map_of_many_items_chooses_one_or_several(tmp_path, browser):
     assert page.locator("#about h2").inner_text() == "3,000 items chosen on the map"
     page.locator("#about button", has_text="Clear").click()
     assert page.locator("#matches").inner_text() == "3,200 items"
+    assert wrong == []
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (1280, "dark"), (420, "light"), (420, "dark")])
+def test_axe_finds_nothing(folder, browser, width, scheme):
+    classify(folder, "--group-by", "site")
+    page, wrong = opened(browser, folder, viewport={"width": width, "height": 800}, color_scheme=scheme)
+    found = faults(page)
+    page.keyboard.press("ArrowDown")
+    assert found + faults(page) == []
     assert wrong == []

@@ -39,8 +39,8 @@ function choiceButton(ask, label, place) {
   const isFirst = label === ask.label;
   const places = placesOf(data.classes.indexOf(label), data.pictures ? EXAMPLES_IN_CHOICE : 1);
   const examples = places.map((at) => {
-    const [, content, name] = data.examples[at];
-    return data.pictures ? image(content, name) : make("q", { dir: "auto" }, content);
+    const [, content] = data.examples[at];
+    return data.pictures ? image(content, "") : make("q", { dir: "auto" }, content);
   });
   const name = make("span", { class: "of" }, named(label), make("small", {}, chanceOf(ask.items[0], label)));
   const keys = make(
@@ -87,6 +87,16 @@ function drawQuestion(ask) {
   ];
 }
 
+/**
+ * Examples of the class of a sheet.
+ * @param {Ask} ask
+ */
+function examplesOf({ label }) {
+  if (label === null) return [];
+  const places = placesOf(data.classes.indexOf(label), data.pictures ? EXAMPLES_ABOVE_SHEET : 2);
+  return examplesAt(places, ["In the catalogue, ", named(label)]);
+}
+
 /** @param {Ask} ask */
 function drawSheet(ask) {
   const { accepted, exceptions: marks } = split(ask);
@@ -107,13 +117,8 @@ function drawSheet(ask) {
   const mistakes = marks.length
     ? counted(marks.length, "exception") + " marked; you say next what " + (marks.length === 1 ? "it is." : "they are.")
     : "Click what does not belong, or press its letter; then press Enter.";
-  const code = ask.label === null ? -1 : data.classes.indexOf(ask.label);
   return [
-    make("div", { class: "head" }, sheetTitle(ask)),
-    reason(ask),
-    ...(ask.label === null
-      ? []
-      : examplesAt(placesOf(code, data.pictures ? EXAMPLES_ABOVE_SHEET : 2), ["In the catalogue, ", named(ask.label)])),
+    make("div", { class: "above" }, make("div", {}, sheetTitle(ask), reason(ask)), ...examplesOf(ask)),
     tiles(ask, draw),
     make("p", { class: "quiet", role: "status", id: "marks" }, mistakes),
     make("div", { class: "does" }, ...buttons),
@@ -136,6 +141,9 @@ function drawEnd() {
   ];
 }
 
+/** What was drawn last. */
+let askedBefore = "";
+
 function drawAsked() {
   const place = byId("asked");
   place.hidden = !isAsking();
@@ -144,8 +152,13 @@ function drawAsked() {
     return;
   }
   const ask = askedNow();
+  const pieces = ask === null ? drawEnd() : isSheet(ask) ? drawSheet(ask) : drawQuestion(ask);
   place.className = ask === null ? "end" : isSheet(ask) ? "sheet" : "one";
-  place.replaceChildren(...(ask === null ? drawEnd() : isSheet(ask) ? drawSheet(ask) : drawQuestion(ask)));
+  place.replaceChildren(...pieces);
+  const asked = ask === null ? "" : ask.items.join(" ");
+  // Whoever had to scroll to answer begins the next question at its beginning.
+  if (asked !== askedBefore && scrollY > 0) place.scrollIntoView();
+  askedBefore = asked;
 }
 
 export const startAsked = () => onDraw(drawAsked);

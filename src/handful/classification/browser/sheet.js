@@ -11,6 +11,9 @@ import { data, wordsOf } from "./state.js";
 // Keys that mark a tile, in the order of the tiles: those that no answer needs, on any keyboard without shift.
 const TILE_KEYS = [..."abdefghijklmoqrstvwy0,.-"];
 
+// More tiles than this are smaller, so that all of them are seen at once.
+const MANY_TILES = 12;
+
 /** @type {Set<number>} */
 const marked = new Set();
 /** What the marks belong to. */
@@ -110,11 +113,9 @@ export function tiles(ask, redraw) {
     if (place === cursorOnSheet) piece.classList.add("at");
     return piece;
   });
-  return make(
-    "ul",
-    { class: data.pictures ? "tiles pictures" : "tiles lines", "aria-label": counted(made.length, "item") },
-    ...made,
-  );
+  const kind = data.pictures ? "pictures" : "lines";
+  const style = "tiles " + kind + (made.length > MANY_TILES ? " many" : "");
+  return make("ul", { class: style, "aria-label": counted(made.length, "item") }, ...made);
 }
 
 /** @param {HTMLElement} list */
