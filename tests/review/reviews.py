@@ -35,16 +35,24 @@ def under_review(folder, label, **options):
 
 def kind_of(review, label):
     """Return what a person who knows the class says."""
-    return "class" if label in review.first.class_names else "new"
+    return "class" if label in (*review.first.class_names, *review.new_classes) else "new"
+
+
+def say(review, items, label):
+    """Say what items are; a list is one step."""
+    items = [items] if isinstance(items, int) else list(items)
+    review.decide(review.state.number, items, kind_of(review, label), label)
 
 
 def answer_next(review, truth):
-    """Answer the next question rightly; return the item, None if nothing is asked."""
-    audited = review.audit_item
-    asked = [one.item for one in review.questions()]
-    if audited is None and not asked:
+    """Answer the next request rightly, one item or a sheet with its exceptions; return it, None if nothing is asked."""
+    request = review.session.ask()
+    if request is None:
         return None
-    item = asked[0] if audited is None else audited
-    how = "asked" if audited is None else "audit"
-    review.decide(review.state.number, [item], kind_of(review, truth[item]), [truth[item]], how)
-    return item
+    right = [item for item in request.items if truth[item] == request.label]
+    if right:
+        say(review, right, request.label)
+    for item in request.items:
+        if item not in right:
+            say(review, item, truth[item])
+    return request

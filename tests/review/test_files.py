@@ -63,7 +63,7 @@ def reviewed(ready, outputs, truth, n):
         review = BatchReview(journal, FileLabeller(ready), person="Ada")
         for _ in range(n):
             answer_next(review, truth)
-        review.decide(review.state.number, [max(set(range(len(truth))) - set(review.state.decisions))], "bad", [None])
+        review.decide(review.state.number, [max(set(range(len(truth))) - set(review.state.decisions))], "bad")
         return review
 
 
@@ -114,7 +114,7 @@ def test_a_class_that_was_renamed_during_the_review_does_not_come_back(folder, t
     with opened(outputs.folder, {"batch": ready.batch.fingerprint}) as journal:
         review = BatchReview(journal, FileLabeller(ready), person="Ada")
         for number, (kind, name) in enumerate([("class", "kind 01"), ("class", "kind 02"), ("new", "kraken")]):
-            review.decide(number, [number], kind, [name])
+            review.decide(number, [number], kind, name)
         rename(catalogue, "kind 01", "kind A")
         done = finish(review, outputs, "today", catalogue, add=True)
     classes = load_catalogue(catalogue).classes.tolist()
@@ -141,7 +141,7 @@ def start(folder, tmp_path, monkeypatch):
 
     def started(**known):
         outputs = Outputs(tmp_path / "labels.csv")
-        files.review_files(fitted(folder, tmp_path, **known), outputs, "today", Address(), most_wrong=0.05)
+        files.review_files(fitted(folder, tmp_path, **known), outputs, "today", Address())
         return seen[-1]
 
     return started
@@ -183,14 +183,14 @@ def test_answers_of_an_earlier_review_are_one_step_and_taken_over_once(folder, t
 
 def test_answers_of_an_earlier_review_can_come_at_any_time(folder, tmp_path, start):
     review = start()
-    review.decide(0, [9], "class", ["kind 01"])
-    review.decide(1, [3], "class", ["kind 02"])
+    review.decide(0, [9], "class", "kind 01")
+    review.decide(1, [3], "class", "kind 02")
     review = start(given=corrections(folder, tmp_path))
     assert kinds(review) == {**KINDS, 9: "class"}
-    assert review.state.given()[3] == "kind 03"
+    assert review.session.said.given[3] == "kind 03"
     assert "4 answers were taken over. Of these, 1 replace" in review.notes[0]
     review.undo(review.state.number)
-    assert review.state.given() == {3: "kind 02", 9: "kind 01"}
+    assert review.session.said.given == {3: "kind 02", 9: "kind 01"}
 
 
 def test_answers_of_an_earlier_review_come_whole_or_not_at_all(folder, tmp_path, start, monkeypatch):
@@ -220,10 +220,10 @@ def test_a_review_with_groups_says_why_an_item_has_its_label(folder, tmp_path):
 
 
 def test_an_answer_whose_class_later_candidates_lack_is_refused_at_the_start(start):
-    start().decide(0, [3], "class", ["kind 20"])
+    start().decide(0, [3], "class", "kind 20")
     with pytest.raises(OptionError, match="candidates is kind 01, kind 02 now"):
         start(candidates=["kind 01", "kind 02"])
-    assert start().state.given() == {3: "kind 20"}
+    assert start().session.said.given == {3: "kind 20"}
 
 
 def test_what_cannot_be_labelled_again_is_refused(folder, tmp_path):

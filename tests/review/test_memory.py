@@ -13,6 +13,7 @@ from handful.estimators import BatchClassifier
 from handful.review import memory
 from handful.review.memory import MemoryLabeller
 from handful.review.serve import Address
+from handful.session import Said
 from tests.review.reviews import under_review
 
 DIM, KNOWN = 12, 10
@@ -30,7 +31,7 @@ def fitted():
 def test_labels_are_those_of_infer_with_the_same_given(fitted):
     classifier, batch, _ = fitted
     for given in ({}, {3: "2", 4: None}, {3: "2", 9: "77"}):
-        found = MemoryLabeller(classifier, batch)(given)
+        found = MemoryLabeller(classifier, batch)(Said(given))
         numbers = {item: None if name is None else int(name) for item, name in given.items()}
         wanted = classifier.infer(batch, **({"given": numbers, "new_classes": [77]} if given else {}))
         labels = [None if label is None else str(label) for label in wanted.labels.tolist()]
@@ -41,7 +42,7 @@ def test_labels_are_those_of_infer_with_the_same_given(fitted):
 
 def test_new_classes_must_be_of_the_kind_of_the_others(fitted):
     with pytest.raises(LabelError, match="the classes are numbers, and 'kraken' is none"):
-        MemoryLabeller(*fitted[:2])({0: "kraken"})
+        MemoryLabeller(*fitted[:2])(Said({0: "kraken"}))
 
 
 @pytest.mark.parametrize(
@@ -71,7 +72,7 @@ def test_a_label_that_fit_could_not_take_is_refused_when_it_is_typed(tmp_path, f
     label = MemoryLabeller(BatchClassifier().fit(rng.normal(size=(10, DIM)), classes), batch)
     with under_review(tmp_path, label) as review:
         with pytest.raises(LabelError, match=said):
-            review.decide(0, [1], "new", [name])
+            review.decide(0, [1], "new", name)
         assert review.journal.events == []
 
 
@@ -90,8 +91,8 @@ def test_a_label_that_was_taken_comes_back_from_fit(tmp_path, fitted, classes, n
     classifier = BatchClassifier().fit(np.random.default_rng(1).normal(size=(10, DIM)), classes)
     label = MemoryLabeller(classifier, batch)
     with under_review(tmp_path, label) as review:
-        review.decide(0, [1], "new", [name])
-        given = label.labels(review.state.given())
+        review.decide(0, [1], "new", name)
+        given = label.labels(review.session.said.given)
     assert str(given[1]) == name
     assert classifier.infer(batch, given=given, new_classes=list(given.values())).labels[1] == given[1]
 
@@ -100,7 +101,7 @@ def test_a_label_that_was_taken_comes_back_from_fit(tmp_path, fitted, classes, n
 def test_what_says_that_an_item_has_no_class_is_no_name_of_one(tmp_path, fitted, name):
     label = MemoryLabeller(*fitted[:2])
     with under_review(tmp_path, label) as review, pytest.raises(OptionError, match="cannot be the name of a class"):
-        review.decide(0, [1], "new", [name])
+        review.decide(0, [1], "new", name)
 
 
 def test_labels_given_before_are_answers_of_the_review(fitted, monkeypatch):
@@ -139,7 +140,7 @@ class Visitor(threading.Thread):
             assert browser.open(f"{page.url}media/{state['pictures'][0]}").read()[:2] == b"\xff\xd8"
         for item in (0, 8, 16):
             self.said[item] = int(self.truth[item])
-            body = {"items": [item], "said": "class", "labels": [str(self.truth[item])], "how": "chosen"}
+            body = {"items": [item], "said": "class", "label": str(self.truth[item])}
             state = post("decide", number=state["number"], **body)
         post("finish", number=state["number"])
 

@@ -64,45 +64,77 @@ def cookie_of(app):
     return {"cookie": f"{COOKIE}={app.cookie}"}
 
 
-def say(client, number, item, said="class", label="kind 03", how="chosen"):
-    body = {"number": number, "items": [item], "said": said, "labels": [label], "how": how}
+def say(client, number, items, said="class", label="kind 03"):
+    body = {"number": number, "items": items if isinstance(items, list) else [items], "said": said, "label": label}
     return client.post("/decide", json=body)
 
 
 # -- the person --------------------------------------------------------------------------------------------------------
 
 
+def kind_of(state, label):
+    return "class" if label in state["classes"] else "new"
+
+
 def test_a_session_over_http(client, routes, prepared):
     _, truth = prepared
     state = client.get("/state").json()
-    assert (state["number"], state["decisions"]) == (0, [])
-    assert state["first"]
+    assert (state["number"], state["decisions"], state["notes"]) == (0, [], [])
     drawn = state["map"]
     assert len(drawn["items"]) == len(truth)
-    for number in range(8):
-        item = state["audit"] if state["audit"] is not None else state["first"][0]
-        kind = "class" if truth[item] in state["classes"][: state["n_known"]] else "new"
-        answer = say(client, number, item, kind, truth[item], "audit" if item == state["audit"] else "asked")
-        assert answer.status_code == 200, answer.json()
-        state = answer.json()
-        assert state["number"] == number + 1
-        assert item not in state["first"]
+    n_sheets = 0
+    while state["ask"] is not None:
+        ask = state["ask"]
+        assert ask["why"]
+        assert set(ask["choices"]) <= set(state["classes"])
+        n_sheets += len(ask["items"]) > 1
+        right = [item for item in ask["items"] if truth[item] == ask["label"]]
+        exceptions = [item for item in ask["items"] if item not in right]
+        for items, label in [(right, ask["label"]), *(([item], truth[item]) for item in exceptions)]:
+            if items:
+                answer = say(client, state["number"], items, kind_of(state, label), label)
+                assert answer.status_code == 200, answer.json()
+                state = answer.json()
+                assert [name for place, _, name, _ in state["decisions"] if place in items] == [label] * len(items)
+    progress = state["progress"]
+    assert progress["done"]
+    assert progress["seen"] == progress["n_items"] == len(truth)
+    assert progress["decisions"] == state["number"] == state["n_steps"]
+    assert progress["decisions"] < len(truth) / 2
+    assert n_sheets > 2
+    assert progress["right"] == [1.0, 1.0, 1.0]
+    assert progress["said"].startswith(f"{len(truth)} of {len(truth)} items seen in {progress['decisions']} decisions.")
     whole = client.get("/state").json()
     assert whole["map"] == drawn  # items stay where they are
     assert {name: whole[name] for name in state if name not in ("changed",)} == {
         name: value for name, value in state.items() if name not in ("changed",)
     }
-    assert state["progress"]["audit"][0] == 2
-    undone = client.post("/undo", json={"number": 8}).json()
-    assert (undone["number"], undone["n_steps"], undone["undid"]) == (9, 7, True)
-    assert client.post("/finish", json={"number": 9, "add": True}).json()["command"] == "add True"
+    undone = client.post("/undo", json={"number": state["number"]}).json()
+    assert (undone["n_steps"], undone["undid"]) == (state["n_steps"] - 1, True)
+    assert undone["ask"] is not None
+    assert client.post("/finish", json={"number": undone["number"], "add": True}).json()["command"] == "add True"
     assert routes.ended == [Finished(["labels.csv"], "add True")]
+
+
+def test_a_person_may_leave_items_of_a_sheet_open_or_out(client, prepared):
+    state = client.get("/state").json()
+    after = say(client, 0, [1, 2], "skip", None).json()
+    assert [one[:2] for one in after["decisions"]] == [[1, "skip"], [2, "skip"]]
+    assert after["progress"]["seen"] == 2
+    after = say(client, 1, 3, "bad", None).json()
+    assert after["progress"]["seen"] == 3
+    assert after["rejected"][3] == 1
+    after = say(client, 2, [4, 5], "none", None).json()
+    assert [after["rejected"][item] for item in (4, 5)] == [1, 1]
+    for number in (3, 4, 5):
+        after = client.post("/undo", json={"number": number}).json()
+    assert after["label"] == state["label"]
 
 
 def test_what_an_answer_changed_is_listed(client, routes, prepared):
     before = client.get("/state").json()
-    item, truth = before["first"][0], prepared[1]
-    after = say(client, 0, item, "class" if truth[item] in before["classes"] else "new", truth[item]).json()
+    item, truth = before["ask"]["items"][0], prepared[1]
+    after = say(client, 0, item, kind_of(before, truth[item]), truth[item]).json()
     names = [[state["classes"][k] for k in state["label"]] for state in (before, after)]
     moved = [k for k, (one, other) in enumerate(zip(*names, strict=True)) if one != other and k != item]
     rejected = [k for k in range(len(truth)) if before["rejected"][k] != after["rejected"][k] and k != item]
@@ -222,14 +254,16 @@ BAD_COOKIES = ("", HEX, TOKEN, TOKEN[:-1], TOKEN + "x", TOKEN.lower(), TOKEN.enc
 BODIES = (
     b"", b"[]", b"null", b"{", b"[" * 100_000, b'{"number": 1e400}', b'{"number": "0"}', b'{"number": true}',
     b"\xff\xfe",
-    b'{"number": 0, "items": "all", "said": "skip", "labels": []}',
-    b'{"number": 0, "items": [1.5], "said": "skip", "labels": [null]}',
-    b'{"number": 0, "items": [-1], "said": "skip", "labels": [null]}',
-    b'{"number": 0, "items": [99999], "said": "skip", "labels": [null]}',
-    b'{"number": 0, "items": [1], "said": "class", "labels": [["a"]]}',
-    b'{"number": 0, "items": [1], "said": "class", "labels": ["<script>"], "how": "asked"}',
-    b'{"number": 0, "items": [1], "said": "__class__", "labels": [null], "how": "asked"}',
-    b'{"number": 0, "items": [1, 2], "said": "skip", "labels": [null], "how": "asked"}',
+    b'{"number": 0, "items": "all", "said": "skip", "label": null}',
+    b'{"number": 0, "items": [1.5], "said": "skip", "label": null}',
+    b'{"number": 0, "items": [-1], "said": "skip", "label": null}',
+    b'{"number": 0, "items": [99999], "said": "skip", "label": null}',
+    b'{"number": 0, "items": [1, 1], "said": "skip", "label": null}',
+    b'{"number": 0, "items": [1], "said": "class", "label": ["a"]}',
+    b'{"number": 0, "items": [1], "said": "class", "label": 3}',
+    b'{"number": 0, "items": [1], "said": "class", "label": "<script>"}',
+    b'{"number": 0, "items": [1], "said": "class"}',
+    b'{"number": 0, "items": [1], "said": "__class__", "label": null}',
 )  # fmt: skip
 PATHS = (
     "/../pyproject.toml", "/..%2f..%2fetc%2fpasswd", "/media/../../etc/passwd", "/media/%2e%2e%2f%2e%2e%2fetc%2fpasswd",
@@ -352,7 +386,7 @@ def test_a_thousand_requests_at_once_are_refused_and_take_no_memory(app, routes)
     async def flood(n):
         transport = httpx2.ASGITransport(app=app)
         async with httpx2.AsyncClient(transport=transport, base_url=f"http://{HOST}{app.path}") as client:
-            body = json.dumps({"number": 0, "items": [1], "said": "skip", "labels": [None]}).encode() * 50
+            body = json.dumps({"number": 0, "items": [1], "said": "skip", "label": None}).encode() * 50
             answers = await asyncio.gather(*(client.post("/decide", content=body) for _ in range(n)))
         return {answer.status_code for answer in answers}
 

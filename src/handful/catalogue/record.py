@@ -7,6 +7,7 @@ when other examples are added or removed.
 from __future__ import annotations
 
 import datetime
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
@@ -68,6 +69,9 @@ class Record:
         Text, or a small picture (JPEG), of some examples, by position.
     columns : mapping of str to mapping
         Other columns of the examples, by name and position: the genus of a species, the precursor of a spectrum.
+    calibration : tuple of (float, float, float)
+        What reviews with this catalogue taught about certainties, as `handful.session.Calibration` has it: a risk, how
+        many labels had about this risk, and how many of these were wrong.
 
     Examples
     --------
@@ -81,6 +85,7 @@ class Record:
     sources: Mapping[int, Source] = field(default_factory=dict)
     previews: Mapping[int, str | bytes] = field(default_factory=dict)
     columns: Mapping[str, Mapping[int, Any]] = field(default_factory=dict)
+    calibration: tuple[tuple[float, float, float], ...] = ()
 
     def of(self, positions: Collection[int]) -> Record:
         """Keep what is known about the examples at these positions."""
@@ -164,7 +169,8 @@ def record_parts(record: Record, positions: Sequence[int]) -> tuple[dict[str, np
     tensors["previews.positions"] = np.array(seen, np.int64)
     tensors["previews.ends"] = np.cumsum([len(one) for one in raw], dtype=np.int64)
     tensors["previews.bytes"] = np.frombuffer(b"".join(raw), np.uint8)
-    return tensors, {**about, "feature_names": names, **coded}
+    calibration = [list(row) for row in record.calibration]
+    return tensors, {**about, "feature_names": names, "calibration": calibration, **coded}
 
 
 def record_of(
@@ -195,7 +201,16 @@ def record_of(
         for name, values in columns["columns"].items()
     }
     previews = _previews(tensors, kind, set(positions))
-    return Record(backbone, kind, None if names is None else tuple(names), sources, previews, others)
+    # Files of version 0.4.0 have none.
+    calibration = tuple(_calibration_row(row) for row in about.get("calibration", []))
+    return Record(backbone, kind, None if names is None else tuple(names), sources, previews, others, calibration)
+
+
+def _calibration_row(row: Any) -> tuple[float, float, float]:
+    risk, n_labels, n_wrong = map(float, row)
+    if not 0 <= risk <= 1 or not 0 <= n_wrong <= n_labels < math.inf:
+        raise ValueError(f"no row of a calibration: {row}")
+    return risk, n_labels, n_wrong
 
 
 def _decoded(places: npt.NDArray[Any], values: Any, n_examples: int) -> list[Any]:

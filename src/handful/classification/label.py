@@ -272,6 +272,7 @@ def label(
     folder: PathLike | None = None,
     executor: Executor | None = None,
     on_progress: Listener | None = None,
+    keep: bool = False,
     **changes: Unpack[KnownFiles],
 ) -> Classified:
     """Label the batch; call it again with something else that is known about it.
@@ -282,6 +283,8 @@ def label(
         From `embed`.
     folder, executor, on_progress
         As in `classify`; a batch that is streamed needs a folder.
+    keep : bool
+        Whether the answer keeps the probabilities of all classes also where there are groups.
     **changes : object
         What is known about the batch, see `KnownFiles`, instead of what `check` was given. `given` names all labels
         that were given, also those of earlier calls.
@@ -332,7 +335,7 @@ def label(
     batches = Batches(CatalogueItems(catalogue, points, contexts.given, contexts.classes), contexts)
     # Without groups the table is small; a file of cells has room for it in any case.
     grouped = task.batch.groups is not None
-    keep = not grouped or (task.batch.source is not None and task.batch.source.suffix.lower() == CELLS)
+    keep = keep or not grouped or (task.batch.source is not None and task.batch.source.suffix.lower() == CELLS)
     answer = batches.answer(keep=keep, most_in_doubt=MOST_EXPLAINED if grouped else 0)
     return _classified(fitted, task, answer, batches=batches, **about)
 

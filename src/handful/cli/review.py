@@ -36,9 +36,12 @@ def review_command(
             "kept in a folder beside it, and the same command goes on with it."
         ),
     ] = None,
-    most_wrong: Annotated[
-        float, typer.Option(help="You may stop when at most this share of the labels is wrong.", min=0, max=1)
-    ] = 0.05,
+    sure: Annotated[
+        float,
+        typer.Option(
+            help="You may stop when at most 5 % of the labels are wrong, with this chance.", min=0.5, max=0.999
+        ),
+    ] = 0.9,
     host: Annotated[
         str, typer.Option(help="Address of this machine at which others reach the page; by default only you do.")
     ] = "127.0.0.1",
@@ -48,18 +51,20 @@ def review_command(
 ) -> None:
     """Review a batch: answer questions on a page, and all other items are labelled again after every answer.
 
-    The page asks what tells most about the other items, and says why. Now and then it checks an item at random, with
-    its label hidden: from these checks it estimates how many labels are still wrong, and tells when you may stop. Every
-    answer is on the disk before the page goes on. Stop with Ctrl-C whenever you like; the same command goes on.
+    The page asks about single items while that corrects most, then it shows sheets of items with one label, which you
+    accept at a glance. Every answer teaches, and tells how far the other labels can be trusted: the page says how many
+    are expected to be right, and when you may stop. Every answer is on the disk before the page goes on. Stop with
+    Ctrl-C whenever you like; the same command goes on.
 
     Finish on the page writes the labels to --out, with what you said and what the model said in columns of their own,
-    and your answers beside them, for --given.
+    and your answers beside them, for --given. The same command opens a finished review again, for instance to name a
+    group of items that were none of the classes.
 
     \b
     Examples:
       handful review photos/ new_photos/
       handful review intents.jsonl today.jsonl --out labels.parquet
-      handful review photos.bank cameras/ --group-by folder --most-wrong 0.02
+      handful review photos.bank cameras/ --group-by folder --sure 0.95
       handful review birds.handful days/ --next
     """
     from handful.classification.files import check_ending
@@ -93,7 +98,7 @@ def review_command(
             refuse_overwriting(task.inputs.paths, {**writes, "page": outputs.page, "tasks": outputs.tasks})
             fitted = embed(task, work, on_progress=on_progress)
         address = serving.Address(host, port, opens, _announce)
-        found = files.review_files(fitted, outputs, _name_of(batch), address, most_wrong=most_wrong)
+        found = files.review_files(fitted, outputs, _name_of(batch), address, sure=sure)
     if found is None:
         raise Interrupted("everything you said is kept; run the same command again to go on")
     for path in found.written:

@@ -389,7 +389,14 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @takes(Known)
     def review(
-        self, X: Any, *, images: Any = None, texts: Any = None, folder: Any = None, **known: Unpack[Known]
+        self,
+        X: Any,
+        *,
+        images: Any = None,
+        texts: Any = None,
+        folder: Any = None,
+        sure: float = 0.9,
+        **known: Unpack[Known],
     ) -> Any:
         """Open a page about a batch, on which a person answers questions, and wait until it is finished.
 
@@ -404,6 +411,8 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             What the page shows of each row: paths, arrays or Pillow images; or sentences.
         folder : path-like, optional
             Where the answers are kept; by default they are kept no longer than the call takes.
+        sure : float
+            The page says that you may stop when at most 5 % of the labels are wrong with this chance, as in `Session`.
         prior, candidates, given, new_classes, sequence, pool, order, coarse, expect_unknown : object
             As in `infer`.
 
@@ -413,7 +422,7 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             `answer`, the `Answer` about the batch with what the person said, and `given`, which `infer` takes.
         """
         review = import_extra("handful.review.memory", "review").review
-        return review(self, X, images=images, texts=texts, folder=folder, known=known)
+        return review(self, X, images=images, texts=texts, folder=folder, sure=sure, known=known)
 
     @takes(Known)
     def predict_proba(self, X: Any, groups: Any = None, **known: Unpack[Known]) -> npt.NDArray[np.float64]:

@@ -16,8 +16,9 @@ import numpy as np
 
 from handful.arguments import counted
 from handful.catalogue import Catalogue
-from handful.errors import OptionError
+from handful.errors import FileFormatError, OptionError
 from handful.review.journal import Event, Journal
+from handful.session import Calibration
 
 STEP = "depends"
 # What is said about a batch by a person is in the journal as answers.
@@ -62,14 +63,15 @@ def depends_on(
     }
 
 
-def noted(journal: Journal, now: Event) -> list[str]:
+def noted(journal: Journal, now: Event, calibration: Calibration) -> list[str]:
     """Write into a journal what its labels depend on, if it does not say so; return what a person should know.
 
-    Other options than those that the journal has are refused.
+    Other options than those that the journal has are refused. The calibration stays the one that the review was begun
+    with: later ones may have learnt from this review itself.
     """
     before = next((event for event in reversed(journal.events) if event["step"] == STEP), None)
     if before is None:
-        journal.append(now)
+        journal.append({**now, "calibration": [list(row) for row in calibration.rows]})
         return []
     names = sorted({*before["options"], *now["options"]})
     differs = [_difference(name, before["options"].get(name), now["options"].get(name)) for name in names]
@@ -80,11 +82,21 @@ def noted(journal: Journal, now: Event) -> list[str]:
         )
     if before["catalogue"] == now["catalogue"]:
         return []
-    journal.append(now)
+    journal.append({**now, "calibration": before.get("calibration", [])})
     return [
         f"The catalogue has changed since this review was begun: it had {_size(before['catalogue'])}, and has "
         f"{_size(now['catalogue'])} now. What you said is kept."
     ]
+
+
+def calibration_of(journal: Journal) -> Calibration:
+    """Return the calibration that a review was begun with."""
+    first = next((event for event in journal.events if event["step"] == STEP), None)
+    rows = [] if first is None else first.get("calibration", [])
+    try:
+        return Calibration(tuple((float(risk), float(n), float(wrong)) for risk, n, wrong in rows))
+    except (TypeError, ValueError) as error:
+        raise FileFormatError(f"the calibration in {journal.path} is damaged: {error}; begin another review") from error
 
 
 def _difference(name: str, before: Sequence[str] | None, now: Sequence[str] | None) -> str:

@@ -7,7 +7,7 @@ import json
 import os
 import shlex
 import tempfile
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from handful.catalogue import Catalogue
+from handful.catalogue.changes import change
 from handful.catalogue.files import is_catalogue, load_catalogue
 from handful.classification.building import add_to_catalogue
 from handful.classification.corrections import Corrections, read_corrections
@@ -23,15 +24,17 @@ from handful.classification.label import Fitted, label
 from handful.classification.label_studio import write_label_studio
 from handful.classification.labelled import NONE, Classified
 from handful.classification.page import write_page
-from handful.errors import OptionError
+from handful.errors import HandfulError, OptionError
 from handful.machine.outputs import written_whole
 from handful.reading.table import Columns
-from handful.review.batch_review import BatchReview
+from handful.review.batch_review import BatchReview, sheet_size_of, with_discarded
 from handful.review.depends import depends_on
 from handful.review.journal import PRIVATE_FILE, Event, opened, write_private
 from handful.review.serve import Address, serve
 from handful.review.server import Finished, Page
-from handful.review.session import Kind
+from handful.review.steps import Kind
+from handful.session import Calibration, Said
+from handful.session.stopping import SURE_TO_STOP
 
 # Columns of the labels: what a person said about an item, and what the model said before.
 PERSON, MODEL = "person", "model"
@@ -88,25 +91,43 @@ class FileLabeller:
         by = () if groups is None else groups.columns
         return depends_on(fitted.catalogue, fitted.classes, fitted.task.known, by)
 
-    def __call__(self, given: Mapping[int, str | None]) -> Classified:
+    def __call__(self, said: Said) -> Classified:
         """Label the batch."""
         rows = self.fitted.batch.rows
+        given = with_discarded(said)
         new = [name for name in given.values() if name is not None and name not in self.fitted.task.classes]
         known: Any = {"given": {rows[item]: name for item, name in given.items()} or None, "new_classes": new or None}
-        return label(self.fitted, **known)
+        return label(self.fitted, keep=True, **known)
 
 
-def review_files(fitted: Fitted, outputs: Outputs, title: str, where: Address, *, most_wrong: float) -> Finished | None:
-    """Serve the review of a batch, from where it was left; None if it was interrupted before the end."""
+def review_files(
+    fitted: Fitted, outputs: Outputs, title: str, where: Address, *, sure: float = SURE_TO_STOP
+) -> Finished | None:
+    """Serve the review of a batch, from where it was left; None if it was interrupted before the end.
+
+    Parameters
+    ----------
+    fitted, outputs, title
+        The batch beside its catalogue, where results go, and what the batch is called.
+    where, sure
+        Where the page is served, and how sure a person wants to be before stopping, as in `Session`.
+    """
     labeller = FileLabeller(fitted)
     batch = fitted.batch
+    catalogue = fitted.task.inputs.paths.get("catalogue")
+    examples = fitted.task.inputs.catalogue
+    grows = isinstance(examples, Catalogue)  # a file that examples can be added to
     with opened(outputs.folder, {"batch": batch.fingerprint}) as journal:
         review = BatchReview(
-            journal, labeller, depends=labeller.depends, person=getpass.getuser(), most_wrong=most_wrong
+            journal,
+            labeller,
+            depends=labeller.depends,
+            person=getpass.getuser(),
+            sure=sure,
+            sheet_size=sheet_size_of(batch.contents),
+            calibration=Calibration(examples.record.calibration) if isinstance(examples, Catalogue) else None,
         )
         review.take_over(_given_before(fitted))
-        catalogue = fitted.task.inputs.paths.get("catalogue")
-        grows = isinstance(fitted.task.inputs.catalogue, Catalogue)  # a file that examples can be added to
         page = Page(review, title, out=str(outputs.labels), can_add=grows)
 
         def end(found: BatchReview, add: bool) -> Finished:
@@ -149,7 +170,7 @@ def finish(
     add: bool = False,
     by_name: Collection[str] = (),
 ) -> Finished:
-    """Label the batch once more with all that was said, audited items included, and write it.
+    """Write the labels, what the person said, and what the answers taught about certainties.
 
     Parameters
     ----------
@@ -160,7 +181,7 @@ def finish(
     by_name
         Classes that need no examples, because their names are given.
     """
-    found = with_people(review, review.labelled(review.state.given(audited=True)))
+    found = with_people(review, review.classified)
     write_predictions(found, outputs.labels)
     written = [outputs.labels, outputs.corrections]
     with written_whole(outputs.corrections) as place:
@@ -187,6 +208,8 @@ def finish(
             written.append(catalogue)
         elif not add:
             command = _adding(catalogue, outputs.corrections, batch)
+    if catalogue is not None and is_catalogue(catalogue) and review.finished():
+        notes += _keep_calibration(review.session.calibration, catalogue)
     return Finished([str(path) for path in written], command, notes)
 
 
@@ -203,6 +226,19 @@ def _gone(review: BatchReview, catalogue: Path, by_name: Collection[str]) -> set
     }
     said = {str(one.label) for one in review.confirmed().values()}
     return said - there - new - set(by_name)
+
+
+def _keep_calibration(calibration: Calibration, catalogue: Path) -> list[str]:
+    """Write what the answers taught about certainties into the catalogue; return what went wrong, as sentences."""
+
+    def edit(before: Catalogue) -> Catalogue:
+        return before.with_record(replace(before.record, calibration=calibration.rows))
+
+    try:
+        change(catalogue, edit)
+    except HandfulError as error:
+        return [f"What this review taught about certainties could not be kept for the next batch: {error}."]
+    return []
 
 
 def _add(review: BatchReview, outputs: Outputs, catalogue: Path, batch: Path, gone: set[str]) -> None:

@@ -26,12 +26,14 @@ from handful.estimators.items import CatalogueItems
 from handful.machine.extras import import_extra
 from handful.reading.class_names import is_missing
 from handful.reading.contents import FolderFiles, Source
-from handful.review.batch_review import BatchReview
+from handful.review.batch_review import BatchReview, sheet_size_of, with_discarded
 from handful.review.depends import ANSWERS, depends_on
 from handful.review.journal import Event, opened
 from handful.review.serve import Address, serve
 from handful.review.server import Finished, Page
-from handful.review.session import Kind
+from handful.review.steps import Kind
+from handful.session import Calibration, Said
+from handful.session.stopping import SURE_TO_STOP
 from handful.shapes import Float
 
 
@@ -118,8 +120,9 @@ class MemoryLabeller:
             raise LabelError(f"the classes are {called}; write {str(label)!r} instead of {name!r}, or another one")
         return label.item() if kind in "iuf" else label
 
-    def __call__(self, given: Mapping[int, str | None]) -> Classified:
+    def __call__(self, said: Said) -> Classified:
         """Label the batch."""
+        given = with_discarded(said)
         new = dict.fromkeys(name for name in given.values() if name is not None and name not in self.named)
         names = [*self.named, *new]
         codes = {name: k for k, name in enumerate(names)}
@@ -151,6 +154,7 @@ def review(
     texts: Sequence[str] | None = None,
     folder: Any = None,
     where: Address | None = None,
+    sure: float = SURE_TO_STOP,
     known: Mapping[str, Any] | None = None,
 ) -> Reviewed:
     """Open the page of a batch in memory, wait until it is finished, and return what it led to.
@@ -164,8 +168,8 @@ def review(
     folder
         Where the answers are kept; a review that was interrupted goes on there. By default they are kept no longer than
         this call takes.
-    where
-        Where the page is served.
+    where, sure
+        Where the page is served, and how sure a person wants to be before stopping, as in `Session`.
     known
         What is known about the batch, as in `infer`.
     """
@@ -178,13 +182,20 @@ def review(
         label = MemoryLabeller(classifier, X, contents, known)
         place = work / "review" if folder is None else Path(folder)
         journal = stack.enter_context(opened(place, {"batch": label.batch.fingerprint}))
-        under_review = BatchReview(journal, label, depends=label.depends)
+        under_review = BatchReview(
+            journal,
+            label,
+            depends=label.depends,
+            sure=sure,
+            sheet_size=sheet_size_of(contents),
+            calibration=Calibration(label.catalogue.record.calibration),
+        )
         under_review.take_over(_given_before(known or {}, label))
         found = list[Reviewed]()
 
         def end(review: BatchReview, add: bool) -> Finished:
             """Label the batch before the page is told that it is done, so that nothing is lost if that fails."""
-            given = label.labels(review.state.given(audited=True))
+            given = label.labels(with_discarded(review.session.said))
             new = sorted({value for value in given.values() if value is not None and str(value) not in label.named})
             more: Any = {"given": given, "new_classes": new} if given else {}
             found.append(Reviewed(classifier.infer(X, **label.known, **more), given))

@@ -160,10 +160,6 @@ class Page:
         """Return what is said about the items, and what comes next; `changed` are those whose labels changed."""
         review, classified, place = self.review, self.review.classified, self._place
         data = label_data(classified, review.on_page)
-        audit, asks, audited = review.audit(), review.questions(), review.audit_item
-        asked = [one for one in asks if one.item in place and one.item != audited]
-        first = [place[one.item] for one in asked]
-        at = None if audited is None else place.get(audited)
         if classified.shown is not None:
             data["examples"], _ = example_data(classified, data, [], self.media.ids)
         return data | {
@@ -175,31 +171,26 @@ class Page:
                 for item, one in review.state.decisions.items()
                 if item in place
             ],
-            "first": first if at is None else [at, *first],
-            "audit": at,
-            "reasons": {place[one.item]: [round(one.worth, 3), one.speaks_for] for one in asked},
+            "ask": self._ask(),
             "changed": [place[item] for item in changed if item in place],
             "undid": undone is not None,
             "back": place.get(undone[0], -1) if undone else -1,
             "explains": classified.batches is not None,
-            "progress": self._progress(audit, bool(asks)),
+            "progress": review.progress(),
             "out": self.out,
             "can_add": self.can_add,
             "n_confirmed": len(review.confirmed()),
             "command": "",
         }
 
-    def _progress(self, audit: Any, asks: bool) -> dict[str, Any]:
-        review, n_items = self.review, len(self.review.batch.rows)
-        looked = sum(one.kind != "skip" for one in review.state.decisions.values())
-        return {
-            "looked": round(looked / n_items, 4),
-            "right": round(review.expected_right(), 4),
-            "audit": list(audit),
-            "may_stop": audit.may_stop,
-            "asks": asks,
-            "said": review.progress_said(audit, asks),
-        }
+    def _ask(self) -> dict[str, Any] | None:
+        """Return what to look at next; None if everything has been seen that is on the page."""
+        request = self.review.session.ask()
+        items = [] if request is None else [self._place[item] for item in request.items if item in self._place]
+        if request is None or not items:
+            return None
+        label = None if request.label is None else str(request.label)
+        return {"items": items, "label": label, "choices": list(map(str, request.choices)), "why": request.why}
 
     def why(self, at: int) -> dict[str, Any]:
         """Return why the item at a place on the page has its label, and the examples near it."""
@@ -301,13 +292,13 @@ class Routes:
         """Keep a decision, and return the labels that follow."""
         body = await _body(request)
         items = [int(self.review.on_page[at]) for at in _places(body, len(self.review.on_page))]
-        number, labels = _whole(body, "number"), body.get("labels")
-        if not isinstance(labels, list) or len(labels) != len(items) or any(type(x) not in TEXT for x in labels):
-            raise HTTPException(422, "labels must be texts or null, one per item")
+        number, label = _whole(body, "number"), body.get("label")
+        if type(label) not in TEXT:
+            raise HTTPException(422, "label must be a text or null")
 
         def work() -> dict[str, Any]:
             before = self.review.classified
-            self.review.decide(number, items, str(body.get("said")), labels, str(body.get("how")))
+            self.review.decide(number, items, str(body.get("said")), label)
             return self.page.state(self.review.changed_since(before, items))
 
         return await self._alone(work)

@@ -1,8 +1,8 @@
-"""The state of a review as a function of its journal: what a person said, step by step, and what was undone.
+"""The steps of a review as its journal has them: what a person said, step by step, and what was undone.
 
 A step decides about one item or several. Undoing is an event of its own, which takes back the last step that is in
 force; so every state is reached again, however often the review was stopped, and no line of the journal is ever
-changed. Everything that a page shows depends on the steps in force alone.
+changed. What follows from the steps is up to `handful.Session`.
 """
 
 from __future__ import annotations
@@ -13,15 +13,23 @@ from functools import cached_property
 from typing import Any, Literal, NamedTuple, get_args
 
 from handful.errors import FileFormatError
+from handful.session import Step as SessionStep
+from handful.session.steps import StepKind
 
-# A class; a class that the catalogue does not have; none of the classes; an item that is unfit to be labelled; no
-# answer; and an answer that is taken back.
+# A class; a class that the catalogue does not have; none of the classes; an item that is unfit to be labelled; seen and
+# left open; and an answer that is taken back.
 Kind = Literal["class", "new", "none", "bad", "skip", "clear"]
-# A question of the page; an item that the person chose; a question with a hidden label; several items at once; answers
-# of an earlier review.
-How = Literal["asked", "chosen", "audit", "group", "given"]
-KINDS, HOWS = frozenset(get_args(Kind)), frozenset(get_args(How))
+KINDS = frozenset(get_args(Kind))
 TEXT = (str, type(None))
+# What each kind is to a session.
+SESSION_KINDS: dict[Kind, StepKind] = {
+    "class": "answer",
+    "new": "answer",
+    "none": "answer",
+    "bad": "discard",
+    "skip": "skip",
+    "clear": "skip",
+}
 
 
 class Decision(NamedTuple):
@@ -35,24 +43,16 @@ class Decision(NamedTuple):
         The class; None if the person named none.
     was : str or None
         What the model said then; None for none of the classes.
-    how : str
-        One of `How`.
     """
 
     kind: Kind
     label: str | None
     was: str | None
-    how: How
 
     @property
     def says_class(self) -> bool:
         """Whether the item has a class."""
         return self.kind in ("class", "new")
-
-    @property
-    def teaches(self) -> bool:
-        """Whether the batch is labelled with it: audited items are held out."""
-        return self.how != "audit" and self.kind != "skip"
 
 
 class Step(NamedTuple):
@@ -62,16 +62,15 @@ class Step(NamedTuple):
     kinds: tuple[Kind, ...]
     labels: tuple[str | None, ...]
     was: tuple[str | None, ...]
-    how: How
 
     @classmethod
     def of(cls, event: Mapping[str, Any]) -> Step:
-        """Read an event of the journal: one `kind` for all items, or `kinds`, one per item."""
+        """Read an event of the journal: one `kind` for all items, as older versions wrote it, or one for each."""
         items = tuple(item for item, _, _ in event["items"])
         kinds = tuple(event["kinds"]) if "kinds" in event else (event["kind"],) * len(items)
-        step = cls(items, kinds, tuple(event["labels"]), tuple(event["was"]), event["how"])
-        if not set(step.kinds) <= KINDS or step.how not in HOWS:
-            raise ValueError(f"no step of a review: {step.kinds}, {step.how}")
+        step = cls(items, kinds, tuple(event["labels"]), tuple(event["was"]))
+        if not set(step.kinds) <= KINDS:
+            raise ValueError(f"no step of a review: {step.kinds}")
         if not len(step.items) == len(step.kinds) == len(step.labels) == len(step.was):
             raise ValueError("a step has as many kinds, labels and earlier labels as items")
         if any(type(item) is not int or item < 0 for item in step.items):
@@ -79,6 +78,16 @@ class Step(NamedTuple):
         if any(type(label) not in TEXT for label in (*step.labels, *step.was)):
             raise ValueError(f"labels are texts or null, got {step.labels}")
         return step
+
+    def for_session(self) -> list[SessionStep]:
+        """Return the step as a session takes it: one for each answer, which may be about several items."""
+        said = dict[tuple[Kind, str | None], list[int]]()
+        for item, kind, label in zip(self.items, self.kinds, self.labels, strict=True):
+            said.setdefault((kind, label), []).append(item)
+        return [
+            SessionStep(SESSION_KINDS[kind], tuple(items), label, kind == "new")
+            for (kind, label), items in said.items()
+        ]
 
 
 @dataclass(frozen=True)
@@ -95,11 +104,11 @@ class State:
 
     Examples
     --------
-    >>> answer = {"step": "answer", "items": [[3, "a.jpg", "5d41"]], "kind": "class", "how": "asked"}
+    >>> answer = {"step": "answer", "items": [[3, "a.jpg", "5d41"]], "kind": "class"}
     >>> state = replayed([{**answer, "labels": ["fox"], "was": ["dog"]}, {**answer, "labels": ["cat"], "was": ["fox"]}])
-    >>> state.given()
-    {3: 'cat'}
-    >>> replayed([{**answer, "labels": ["fox"], "was": ["dog"]}, {"step": "undo"}]).given()
+    >>> state.decisions
+    {3: Decision(kind='class', label='cat', was='fox')}
+    >>> replayed([{**answer, "labels": ["fox"], "was": ["dog"]}, {"step": "undo"}]).decisions
     {}
     """
 
@@ -110,9 +119,11 @@ class State:
         """Return the state after one more event.
 
         "answer" adds a step, "undo" takes the last one back, "drop" the one at a place: labelling refused it. "depends"
-        says on what the labels depend from here on, and changes nothing.
+        says on what the labels depend from here on, and "finished" that results were written; they change nothing.
         """
         what = event["step"]
+        if what == "finished":
+            return self
         if what == "depends":
             if not all(isinstance(event[part], dict) for part in ("catalogue", "options")):
                 raise ValueError("what labels depend on are a catalogue and options")
@@ -132,30 +143,14 @@ class State:
         found = dict[int, Decision]()
         for step in self.steps:
             for item, kind, label, was in zip(step.items, step.kinds, step.labels, step.was, strict=True):
-                before = found.pop(item, None)
-                if kind == "clear":
-                    continue
-                # An audited item stays one, whatever is said about it later: otherwise audits would not be random.
-                audited = before is not None and before.how == "audit"
-                found[item] = Decision(kind, label, was, "audit" if audited else step.how)
+                found.pop(item, None)
+                if kind != "clear":
+                    found[item] = Decision(kind, label, was)
         return dict(sorted(found.items()))
-
-    def given(self, *, audited: bool = False) -> dict[int, str | None]:
-        """Return labels to label the batch with, None for none of the classes; `audited` says whether all count."""
-        return {
-            item: one.label if one.says_class else None
-            for item, one in self.decisions.items()
-            if one.teaches or (audited and one.kind != "skip")
-        }
 
     def of_kind(self, *kinds: Kind) -> Iterator[tuple[int, Decision]]:
         """Yield the items with such a decision."""
         return ((item, one) for item, one in self.decisions.items() if one.kind in kinds)
-
-    @property
-    def n_audits(self) -> int:
-        """Steps that were audits."""
-        return sum(step.how == "audit" for step in self.steps)
 
 
 def replayed(events: Iterable[Mapping[str, Any]], n_items: int | None = None) -> State:

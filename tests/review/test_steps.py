@@ -6,12 +6,13 @@ from hypothesis import strategies as st
 
 from handful.classification.corrections import read_corrections
 from handful.errors import FileFormatError
-from handful.review.session import Decision, State, corrections_file, replayed
+from handful.review.steps import Decision, State, corrections_file, replayed
+from handful.session import Step as SessionStep
 
 SAID = {"class": "fox", "new": "kraken", "none": None, "bad": None, "skip": None, "clear": None}
 
 
-def step(items, kind="class", label="fox", how="chosen", was="dog"):
+def step(items, kind="class", label="fox", was="dog"):
     places = [items] if isinstance(items, int) else list(items)
     return {
         "step": "answer",
@@ -19,15 +20,13 @@ def step(items, kind="class", label="fox", how="chosen", was="dog"):
         "kind": kind,
         "labels": [label] * len(places),
         "was": [was] * len(places),
-        "how": how,
     }
 
 
 steps = st.builds(
-    lambda items, kind, how: step(sorted(items), kind, SAID[kind], how),
+    lambda items, kind: step(sorted(items), kind, SAID[kind]),
     st.sets(st.integers(0, 5), min_size=1, max_size=3),
     st.sampled_from(list(SAID)),
-    st.sampled_from(["asked", "chosen", "audit", "group"]),
 )
 
 
@@ -60,24 +59,25 @@ def test_answers_differ_and_stay_apart():
     assert {item: one.kind for item, one in state.decisions.items()} == {
         0: "class", 1: "new", 2: "none", 3: "bad", 4: "skip",
     }  # fmt: skip
-    assert state.given() == {0: "fox", 1: "kraken", 2: None, 3: None}
+    assert {item: one.label for item, one in state.decisions.items() if one.says_class} == {0: "fox", 1: "kraken"}
     assert {one.was for one in state.decisions.values()} == {"dog"}  # what the model said is kept beside them
 
 
-def test_an_audited_item_is_held_out_and_stays_one():
-    state = replayed([step(1, how="audit"), step(2, how="asked")])
-    assert state.given() == {2: "fox"}
-    assert state.given(audited=True) == {1: "fox", 2: "fox"}
-    again = state.after(step(1, "class", "bee", "chosen"))
-    assert again.given() == {2: "fox"}
-    assert again.given(audited=True) == {1: "bee", 2: "fox"}
-    assert again.decisions[1] == Decision("class", "bee", "dog", "audit")
-    assert state.after(step(3, "skip", None, "audit")).given(audited=True) == {1: "fox", 2: "fox"}
+def test_an_item_that_an_older_version_held_out_has_an_ordinary_answer():
+    state = replayed([{**step(1), "how": "audit"}, {**step(2), "how": "asked"}])
+    assert state.decisions == {1: Decision("class", "fox", "dog"), 2: Decision("class", "fox", "dog")}
 
 
-def test_what_is_given_has_the_order_of_the_items_whoever_was_first():
-    one, other = replayed([step(5), step(2)]), replayed([step(2), step(9), step(5), step(9, "clear", None)])
-    assert list(one.given()) == list(other.given()) == [2, 5]
+def test_a_step_with_several_kinds_of_answers_is_one_for_each_of_them_to_a_session():
+    kinds, labels = ["class", "new", "none", "bad", "class", "clear"], ["fox", "owl", None, None, "fox", None]
+    state = replayed([{**step(range(6)), "kinds": kinds, "labels": labels}])
+    assert state.steps[0].for_session() == [
+        SessionStep("answer", (0, 4), "fox"),
+        SessionStep("answer", (1,), "owl", True),
+        SessionStep("answer", (2,)),
+        SessionStep("discard", (3,)),
+        SessionStep("skip", (5,)),
+    ]
 
 
 def test_undoing_nothing_is_nothing():
@@ -85,7 +85,7 @@ def test_undoing_nothing_is_nothing():
 
 
 @pytest.mark.parametrize(
-    "event", [{}, {"step": "answer"}, step(1, "maybe"), step(1, how="guessed"), {**step([1, 2]), "labels": ["fox"]}]
+    "event", [{}, {"step": "answer"}, step(1, "maybe"), {"step": "drop", "at": 3}, {**step([1, 2]), "labels": ["fox"]}]
 )
 def test_events_of_other_kinds_are_refused(event):
     with pytest.raises(FileFormatError, match="event 1 of the journal"):
