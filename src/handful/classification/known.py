@@ -231,6 +231,15 @@ def _coarse(level: Any, classes: Sequence[str]) -> dict[str, str]:
     return found
 
 
+def bad_items(known: KnownFiles, batch: Batch) -> set[int]:
+    """Return the items that a file of corrections calls unfit to be labelled."""
+    given = known.get("given")
+    if given is None or isinstance(given, Mapping):
+        return set()
+    found, _ = (given if isinstance(given, Corrections) else read_corrections(given)).found_in(batch)
+    return {position for position, one in found.items() if one.bad}
+
+
 def _given_labels(
     known: KnownFiles, batch: Batch, classes: Sequence[str]
 ) -> tuple[dict[int, str | None], tuple[Skipped, ...]]:

@@ -24,7 +24,7 @@ A batch with groups is many batches: each group is labelled jointly, in memory.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack, cast
@@ -273,6 +273,7 @@ def label(
     executor: Executor | None = None,
     on_progress: Listener | None = None,
     keep: bool = False,
+    left_out: Collection[int] = (),
     **changes: Unpack[KnownFiles],
 ) -> Classified:
     """Label the batch; call it again with something else that is known about it.
@@ -285,6 +286,8 @@ def label(
         As in `classify`; a batch that is streamed needs a folder.
     keep : bool
         Whether the answer keeps the probabilities of all classes also where there are groups.
+    left_out : collection of int
+        Positions in `fitted.batch` of items that are unfit to be labelled: they have no label, and no part in others.
     **changes : object
         What is known about the batch, see `KnownFiles`, instead of what `check` was given. `given` names all labels
         that were given, also those of earlier calls.
@@ -311,7 +314,7 @@ def label(
     points = fitted.points
     found = with_given(fitted.catalogue, points.__getitem__, len(points), labels, range(len(classes)))
     catalogue = found.catalogue
-    contexts = contexts.with_given(found.of_items(len(points)))
+    contexts = contexts.with_given(found.of_items(len(points))).excluding(left_out)
     about: dict[str, Any] = {
         "given": labels,
         "n_named": len(new_classes),

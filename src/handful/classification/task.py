@@ -15,7 +15,15 @@ from handful.catalogue import Catalogue, load_catalogue
 from handful.catalogue.files import is_catalogue
 from handful.classification.batch import CELLS, Batch, Reading, asked_of, load_network
 from handful.classification.files import asked_columns, paths_read
-from handful.classification.known import KnownFiles, by_precursor, coarse_column, columns_named, new_labels, read_known
+from handful.classification.known import (
+    KnownFiles,
+    bad_items,
+    by_precursor,
+    coarse_column,
+    columns_named,
+    new_labels,
+    read_known,
+)
 from handful.classification.measured import scaled
 from handful.classification.names import NamedClasses, read_names
 from handful.classification.voices import with_segments
@@ -266,7 +274,8 @@ def _engine_terms(
     if impossible:
         known = cast(KnownFiles, {**known, "candidates": [names or None for names in known["candidates"]]})
     about, not_applied = read_known(known, batch, classes)
-    given = about.get("given") or {}
+    bad = bad_items(known, batch)
+    given = {item: name for item, name in (about.get("given") or {}).items() if item not in bad}
     classes = (*classes, *new_labels(given, classes))
     codes = None
     if given:
@@ -274,14 +283,10 @@ def _engine_terms(
         codes = np.full(n_items, -1)
         # Which class without a name an item has is found out when it is compared.
         codes[list(given)] = [len(classes) if name is None else position[name] for name in given.values()]
-    excluded = None
-    if impossible:
-        excluded = np.zeros(n_items, bool)
-        excluded[impossible] = True
-        excluded[list(given)] = False
+    left_out = {*impossible, *bad} - given.keys()
     of_items = None if groups is None else groups.of_items
-    contexts = BatchContexts(about, np.array(classes, dtype=object), n_items, of_items, codes, excluded=excluded)
-    return contexts, given, not_applied
+    contexts = BatchContexts(about, np.array(classes, dtype=object), n_items, of_items, codes)
+    return contexts.excluding(left_out), given, not_applied
 
 
 def without_candidates(known: KnownFiles) -> list[int]:

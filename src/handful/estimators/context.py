@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Any, TypedDict, cast
@@ -213,6 +213,15 @@ class BatchContexts:
         same.given = given
         if given is not None and self.sequence_of is not None:
             same.given = given_to_all(given, len(self.classes), self._sequences, self.sequence_of)
+        return same
+
+    def excluding(self, items: Collection[int]) -> BatchContexts:
+        """Return the same with more items left out of everything."""
+        if not items:
+            return self
+        same = copy(self)
+        same.excluded = np.zeros(len(self.group_of), dtype=bool) if self.excluded is None else self.excluded.copy()
+        same.excluded[sorted(items)] = True
         return same
 
     def _take_sequences(self, names: list[Any], sequence_of: Int[np.ndarray, "item"]) -> None:

@@ -318,10 +318,5 @@ def sheet_size_of(contents: Source | None) -> int:
     return TEXTS_ON_SHEET if isinstance(contents, tuple) else SHEET_SIZE
 
 
-def with_discarded(said: Said) -> dict[int, str | None]:
-    """Return the labels that were given; items that are unfit to be labelled are none of the classes."""
-    return {**said.given, **dict.fromkeys(said.discarded)}
-
-
 def _now() -> str:
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")

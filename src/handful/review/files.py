@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import getpass
 import json
-import os
 import shlex
 import tempfile
 from collections.abc import Collection
@@ -18,8 +17,8 @@ from handful.catalogue import Catalogue
 from handful.catalogue.changes import change
 from handful.catalogue.files import is_catalogue, load_catalogue
 from handful.classification.building import add_to_catalogue
-from handful.classification.corrections import Corrections, read_corrections
 from handful.classification.files import write_predictions
+from handful.classification.known import bad_items
 from handful.classification.label import Fitted, label
 from handful.classification.label_studio import write_label_studio
 from handful.classification.labelled import NONE, Classified
@@ -27,7 +26,7 @@ from handful.classification.page import write_page
 from handful.errors import HandfulError, OptionError
 from handful.machine.outputs import written_whole
 from handful.reading.table import Columns
-from handful.review.batch_review import BatchReview, sheet_size_of, with_discarded
+from handful.review.batch_review import BatchReview, sheet_size_of
 from handful.review.depends import depends_on
 from handful.review.journal import PRIVATE_FILE, Event, opened, write_private
 from handful.review.serve import Address, serve
@@ -94,10 +93,10 @@ class FileLabeller:
     def __call__(self, said: Said) -> Classified:
         """Label the batch."""
         rows = self.fitted.batch.rows
-        given = with_discarded(said)
+        given = said.given
         new = [name for name in given.values() if name is not None and name not in self.fitted.task.classes]
         known: Any = {"given": {rows[item]: name for item, name in given.items()} or None, "new_classes": new or None}
-        return label(self.fitted, keep=True, **known)
+        return label(self.fitted, keep=True, left_out=said.discarded, **known)
 
 
 def review_files(
@@ -141,24 +140,13 @@ def review_files(
 def _given_before(fitted: Fitted) -> dict[int, tuple[Kind, str | None]]:
     """Return what a person said before, in `given`: the kind of each answer, and the class."""
     labels, _ = fitted.task.given_to(fitted.rows)
-    bad = _bad_items(fitted)
-    found = dict[int, tuple[Kind, str | None]]()
-    for item, name in labels.items():
-        if name is None:
-            found[item] = "bad" if item in bad else "none", None
-        else:
-            found[item] = "class" if name in fitted.classes else "new", name
-    return found
-
-
-def _bad_items(fitted: Fitted) -> set[int]:
-    """Return the items that a file of corrections calls unfit to be labelled."""
-    given = fitted.task.known.get("given")
-    corrections = read_corrections(given) if isinstance(given, (str, os.PathLike)) else given
-    if not isinstance(corrections, Corrections):
-        return set()
-    found, _ = corrections.found_in(fitted.batch)
-    return {item for item, one in found.items() if one.bad}
+    found: dict[int, tuple[Kind, str | None]] = {
+        item: ("none" if name is None else "class" if name in fitted.classes else "new", name)
+        for item, name in labels.items()
+    }
+    place = {item: at for at, item in enumerate(fitted.rows)}
+    bad = bad_items(fitted.task.known, fitted.task.batch)
+    return {**found, **{place[item]: ("bad", None) for item in bad if item in place}}
 
 
 def finish(

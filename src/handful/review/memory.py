@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -20,19 +20,20 @@ from handful.errors import LabelError, OptionError
 from handful.estimators import Answer, BatchClassifier
 from handful.estimators.batches import Batches
 from handful.estimators.containers import frame_of, labels_of
-from handful.estimators.context import BatchContexts
+from handful.estimators.context import BatchContexts, Known
 from handful.estimators.given import new_class_names, no_such_class, rows_given, with_given
 from handful.estimators.items import CatalogueItems
 from handful.machine.extras import import_extra
 from handful.reading.class_names import is_missing
 from handful.reading.contents import FolderFiles, Source
-from handful.review.batch_review import BatchReview, sheet_size_of, with_discarded
+from handful.review.batch_review import BatchReview, sheet_size_of
 from handful.review.depends import ANSWERS, depends_on
 from handful.review.journal import Event, opened
 from handful.review.serve import Address, serve
 from handful.review.server import Finished, Page
 from handful.review.steps import Kind
 from handful.session import Calibration, Said
+from handful.session.labelling import MemoryLabeller as SessionLabeller
 from handful.session.stopping import SURE_TO_STOP
 from handful.shapes import Float
 
@@ -94,6 +95,11 @@ class MemoryLabeller:
         """Return the labels that names of classes stand for; a new class has its name, or the number it says."""
         return {item: None if name is None else self._label(name) for item, name in given.items()}
 
+    def new_labels(self, given: Mapping[int, str | None]) -> tuple[Any, ...]:
+        """Return those labels that the catalogue does not have."""
+        names = dict.fromkeys(name for name in given.values() if name is not None and name not in self.named)
+        return tuple(map(self._label, names))
+
     def _label(self, name: str) -> Any:
         return self.named[name] if name in self.named else self._new_label(name)
 
@@ -122,7 +128,7 @@ class MemoryLabeller:
 
     def __call__(self, said: Said) -> Classified:
         """Label the batch."""
-        given = with_discarded(said)
+        given = said.given
         new = dict.fromkeys(name for name in given.values() if name is not None and name not in self.named)
         names = [*self.named, *new]
         codes = {name: k for k, name in enumerate(names)}
@@ -134,6 +140,7 @@ class MemoryLabeller:
         labels, called = np.empty((2, len(names)), dtype=object)
         labels[:], called[:] = [self._label(name) for name in names], names
         contexts = BatchContexts(self.known, labels, len(features), None, codes_of)  # type: ignore[arg-type]
+        contexts = contexts.excluding(said.discarded)
         batches = Batches(CatalogueItems(catalogue, features, codes_of, called), contexts)
         return Classified(
             self.batch,
@@ -195,10 +202,10 @@ def review(
 
         def end(review: BatchReview, add: bool) -> Finished:
             """Label the batch before the page is told that it is done, so that nothing is lost if that fails."""
-            given = label.labels(with_discarded(review.session.said))
-            new = sorted({value for value in given.values() if value is not None and str(value) not in label.named})
-            more: Any = {"given": given, "new_classes": new} if given else {}
-            found.append(Reviewed(classifier.infer(X, **label.known, **more), given))
+            said = review.session.said
+            labels = Said(label.labels(said.given), said.skipped, said.discarded, label.new_labels(said.given))
+            whole = SessionLabeller(classifier, X, None, cast(Known, label.known))
+            found.append(Reviewed(whole(labels), labels.given))
             return Finished(["the answer"])
 
         if serve(Page(under_review, "Review", out="this notebook"), end, where) is None:

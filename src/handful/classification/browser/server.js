@@ -22,35 +22,8 @@ export async function load() {
 
 /** @param {any} found */
 function take(found) {
-  adopt(found.ask === undefined ? { ...found, ...bridged(found) } : found);
+  adopt(found);
   document.documentElement.dataset.number = String(data.number);
-}
-
-/**
- * A server that names questions, and not yet what is asked.
- * @param {any} found
- */
-function bridged(found) {
-  const [item] = found.first;
-  const label = found.rejected[item] ? null : found.classes[found.label[item]];
-  const second = found.classes[found.second[item]];
-  const choices = [label, second].filter((one) => one !== null && one !== undefined);
-  const { looked, right, may_stop: mayStop, said } = found.progress;
-  const nAll = found.label.length;
-  const seen = Math.round(looked * nAll);
-  return {
-    ask: item === undefined ? null : { items: [item], label, choices, why: "" },
-    progress: {
-      said,
-      right: [right, right, right],
-      answers_left: found.first.length,
-      may_stop: mayStop,
-      seen,
-      n_items: nAll,
-      decisions: found.n_steps,
-      done: seen === nAll,
-    },
-  };
 }
 
 /**
@@ -118,9 +91,7 @@ function noteChanges() {
  * @returns {Promise<boolean>} whether it was taken
  */
 export async function decide(items, said, label) {
-  const isCheck = /** @type {any} */ (data).audit === items[0];
-  const how = items.length > 1 ? "group" : isCheck ? "audit" : "chosen";
-  const found = await send("decide", { items, said, label, labels: items.map(() => label), how });
+  const found = await send("decide", { items, said, label });
   if (found === null) return false;
   take(found);
   noteChanges();
