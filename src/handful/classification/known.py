@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, TypedDict, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -97,6 +97,7 @@ def read_known(
     its own; the name of an item is the column `item`.
     """
     found = Known()
+    known = with_corrections(known)
     labels, not_applied = _given_labels(known, batch, classes)
     if labels:
         found["given"] = labels
@@ -231,12 +232,20 @@ def _coarse(level: Any, classes: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def bad_items(known: KnownFiles, batch: Batch) -> set[int]:
-    """Return the items that a file of corrections calls unfit to be labelled."""
+def with_corrections(known: KnownFiles) -> KnownFiles:
+    """Read a file of corrections, if there is one."""
     given = known.get("given")
-    if given is None or isinstance(given, Mapping):
+    if given is None or isinstance(given, (Mapping, Corrections)):
+        return known
+    return cast(KnownFiles, {**known, "given": read_corrections(given)})
+
+
+def bad_items(known: KnownFiles, batch: Batch) -> set[int]:
+    """Return the items that corrections call unfit to be labelled."""
+    given = known.get("given")
+    if not isinstance(given, Corrections):
         return set()
-    found, _ = (given if isinstance(given, Corrections) else read_corrections(given)).found_in(batch)
+    found, _ = given.found_in(batch)
     return {position for position, one in found.items() if one.bad}
 
 
@@ -252,7 +261,7 @@ def _given_labels(
         return {}, ()
     if isinstance(given, Mapping):
         return labels_of(given_to_rows(given, batch), classes, new_classes), ()
-    found, lost = (given if isinstance(given, Corrections) else read_corrections(given)).found_in(batch)
+    found, lost = given.found_in(batch)
     return labels_of(found, classes, new_classes), lost
 
 

@@ -23,6 +23,7 @@ from handful.classification.known import (
     columns_named,
     new_labels,
     read_known,
+    with_corrections,
 )
 from handful.classification.measured import scaled
 from handful.classification.names import NamedClasses, read_names
@@ -122,7 +123,7 @@ class Task:
 
     def with_known(self, **changes: Unpack[KnownFiles]) -> Task:
         """Return the same task with something else that is known about the batch, checked."""
-        known = cast(KnownFiles, {**self.known, **changes})
+        known = with_corrections(cast(KnownFiles, {**self.known, **changes}))
         contexts, given, not_applied = _engine_terms(known, self.batch, self.classes)
         return replace(self, known=known, contexts=contexts, given=given, not_applied=not_applied)
 
@@ -203,7 +204,7 @@ def check(
     missing, features = inputs.reading.get("missing"), inputs.reading.get("features")
     inputs = replace(inputs, **scaled(inputs.catalogue, inputs.batch, beside, missing, features))
     batch = Batch.of(_rows_to_label(inputs), group_by=by, columns=columns_named(known), id_column=id_column)
-    known = _by_catalogue(known, inputs, batch)
+    known = with_corrections(_by_catalogue(known, inputs, batch))
     table, examples = _examples(inputs.catalogue, inputs.labels)
     inputs = replace(inputs, catalogue=table, paths=paths)
     if classifier is not None and isinstance(examples, Catalogue):
