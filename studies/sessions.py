@@ -1,6 +1,6 @@
-"""How many answers a review needs, whether its checks are right, and what it leaves for the next batch.
+"""How many answers a review needs, and what it leaves for the next batch.
 
-    python studies/sessions.py DATA [--banks grocery-efflite0 ...] [--parts answers audit batches]
+    python studies/sessions.py DATA [--banks grocery-efflite0 ...] [--parts answers batches]
     python studies/sessions.py --render
 
 A simulated person, who is always right, answers over HTTP what the page of `handful review` asks.
@@ -10,11 +10,7 @@ a Dirichlet of parameter 2; in half of the cells the catalogue lacks two of them
 of the labels are right, if the next item is the first question of the page (`again`), the next of a list of questions
 made at the beginning (`once`), the `least certain` one, or one at `random`; after every answer the batch is labelled
 again; a session ends after 50 answers, and what is not reached by then counts as 50. `one by one` labels nothing
-again: the person reads all items in their order. No audits.
-
-`audit`: sessions of 24 questions on batches of 60 items of 5 classes, one example of each of 20 classes. One question
-in four is an audit, and all of them are once nothing else is worth asking. The interval for the share of wrong labels
-is compared with the truth, after 12 questions and at the end. These sessions do without HTTP.
+again: the person reads all items in their order.
 
 `batches`: 20 batches in a row of 60 items of 6 of 40 classes, of which the catalogue has 30 at first, with 1 example
 each. Ten answers per batch become examples of the catalogue. Compared is the share right before any answer, with the
@@ -55,7 +51,7 @@ GOALS = (0.95, 0.99)
 ITEMS, PRESENT, CLASSES, MOST, TASKS = 80, 6, 40, 50, 4
 # Examples per class, and classes of the batch that the catalogue lacks.
 CELLS = ((1, 0), (5, 0), (1, 2), (5, 2))
-SESSIONS, REPEATS = 67, 2  # on each bank
+REPEATS = 2  # on each bank
 HOST = "127.0.0.1:8000"
 Row = dict[str, Any]
 
@@ -96,8 +92,7 @@ class Person:
             "number": self.state["number"],
             "items": [item],
             "said": "class" if self.truth[item] in known else "new",
-            "labels": [self.truth[item]],
-            "how": "audit" if item == self.state["audit"] else "asked",
+            "label": self.truth[item],
         }
         answer = self.client.post("/decide", json=body)
         assert answer.status_code == 200, answer.text
@@ -122,11 +117,11 @@ class Person:
 
 
 @contextmanager
-def at_the_page(drawn: Drawn, *, audits: bool) -> Iterator[Person]:
+def at_the_page(drawn: Drawn) -> Iterator[Person]:
     """Start a review, and open its page."""
     label, token = MemoryLabeller(drawn.classifier, drawn.batch), new_token()
     with tempfile.TemporaryDirectory() as folder, opened(Path(folder), {"batch": label.batch.fingerprint}) as journal:
-        review = BatchReview(journal, label, audits=audits)
+        review = BatchReview(journal, label)
         routes = Routes(ReviewPage(review, "batch"), lambda *_: Finished([]), lambda _: None)
         app = make_app(routes, frozenset({HOST}), token)
         with TestClient(app, base_url=f"http://{HOST}{app.path}", headers={"origin": f"http://{HOST}"}) as client:
@@ -138,7 +133,7 @@ def answers_needed(drawn: Drawn, rule: str) -> list[int]:
     """Return the answers until each goal is reached."""
     needed: list[int] = []
     most = len(drawn.truth) if rule == "one by one" else MOST
-    with at_the_page(drawn, audits=False) as person:
+    with at_the_page(drawn) as person:
         once = [one.item for one in best_questions(person.review.classified, MOST)]
         order = drawn.rng.permutation(len(drawn.truth)).tolist()
         right, n = person.right, 0
@@ -150,7 +145,8 @@ def answers_needed(drawn: Drawn, rule: str) -> list[int]:
                 right[order[n]] = True
             else:
                 still = person.open()
-                first = {"again": person.state["first"], "once": once, "random": order}.get(rule, [])
+                ask = person.state["ask"]
+                first = {"again": [] if ask is None else ask["items"], "once": once, "random": order}.get(rule, [])
                 person.answer(next((item for item in first if item in still), still[0]))
                 right = person.right
             n += 1
@@ -168,33 +164,6 @@ def measured_answers(folder: Path, shots: int, lacking: int) -> Row:
         labels = drawn.classifier.infer(drawn.batch).labels
         before.append(100 * float(np.mean([one == other for one, other in zip(labels, drawn.truth, strict=True)])))
     return {"before": round(mean(before), 1), "needed": found}
-
-
-def measured_audit(folder: Path) -> Row:
-    """Return how often the interval has the true share, and its mean half-width."""
-    found: dict[str, list[list[float]]] = {"12": [], "24": []}
-    for number in range(SESSIONS):
-        drawn = Drawn(folder, number, 60, 5, 20, number % 2, 1)
-        label = MemoryLabeller(drawn.classifier, drawn.batch)
-        with tempfile.TemporaryDirectory() as place, opened(Path(place), {}) as journal:
-            review = BatchReview(journal, label)
-            for n in range(1, 25):
-                audited, asked = review.audit_item, [one.item for one in review.questions()]
-                still = [item for item in range(len(drawn.truth)) if item not in review.state.decisions]
-                item = audited if audited is not None else next(iter([*asked, *still]))
-                kind = "class" if drawn.truth[item] in label.named else "new"
-                how = "asked" if audited is None else "audit"
-                review.decide(review.state.number, [item], kind, [drawn.truth[item]], how)
-                if str(n) in found:
-                    audit, left = review.audit(), [one for one in still if one != item]
-                    wrong = sum(review.said_by_model(one) != drawn.truth[one] for one in left) / len(drawn.truth)
-                    covers = audit.low - 1e-9 <= wrong <= audit.high + 1e-9
-                    found[str(n)].append([int(covers), round((audit.high - audit.low) / 2, 4), audit.n_audited])
-    return {
-        n: {"covered": [one[0] for one in rows], "half_width": round(mean(one[1] for one in rows), 4),
-            "audits": round(mean(one[2] for one in rows), 2)}
-        for n, rows in found.items()
-    }  # fmt: skip
 
 
 def measured_batches(folder: Path, repeat: int) -> Row:
@@ -215,10 +184,10 @@ def measured_batches(folder: Path, repeat: int) -> Row:
             shares[name].append(round(float(np.mean([a == b for a, b in zip(found, truth, strict=True)])), 4))
         drawn = Drawn.__new__(Drawn)
         drawn.batch, drawn.truth, drawn.classifier, drawn.rng = features[batch], truth, grows, rng
-        with at_the_page(drawn, audits=True) as person:
+        with at_the_page(drawn) as person:
             for _ in range(10):
-                first = person.state["first"]
-                person.answer(first[0] if first else person.open()[0])
+                ask = person.state["ask"]
+                person.answer(person.open()[0] if ask is None else ask["items"][0])
             for item, *_ in person.state["decisions"]:
                 x.append(features[batch[item]])
                 y.append(truth[item])
@@ -230,7 +199,6 @@ def cells(folder: Path) -> Cells:
     """List what is measured on a bank."""
     for repeat in range(REPEATS):
         yield "batches", {"repeat": repeat}, partial(measured_batches, folder, repeat)
-    yield "audit", {"sessions": SESSIONS}, partial(measured_audit, folder)
     for shots, lacking in CELLS:
         yield "answers", {"shots": shots, "lacking": lacking}, partial(measured_answers, folder, shots, lacking)
 

@@ -32,7 +32,7 @@ def test_a_few_answers_are_enough_and_undoing_them_is_exact_across_restarts(tmp_
     states = []
     with under_review(tmp_path, label) as review:
         before = right(review, truth)
-        for _ in range(8):
+        for _ in range(12):
             states.append((len(review.state.steps), shown(review)))
             answer_next(review, truth)
         assert right(review, truth) > max(before + 0.1, 0.9)
