@@ -267,7 +267,7 @@ def page() -> Page:
         title="A review from beginning to end",
         question=(
             "Answers until 95/99 % of 80 labels are right; 50 at most, except in the last column. *again*: the "
-            "[page](../do/first_to_twentieth.md) asks again after every answer; *once*: at first; "
+            "[page](../do/review.md) asks again after every answer; *once*: at first; "
             "*one by one*: nothing is labelled again."
         ),
         alt="Answers until 99 % of the labels are right",

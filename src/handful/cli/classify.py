@@ -64,7 +64,7 @@ def classify_command(
     With --scores no examples are needed: all items of a file of scores, or of each group, are labelled jointly, and
     the labels go into a copy of the file.
 
-    On the page (--report) you can correct labels and save the corrections. With --given, corrected items keep
+    The page (--report) shows the batch; `handful review` asks about it. With --given, items that a person answered keep
     their labels and count as examples, and the rest of the batch is labelled again.
 
     \b
