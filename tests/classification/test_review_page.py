@@ -73,7 +73,7 @@ class MadeUp:
             "undid": False,
             "back": -1,
             "explains": False,
-            "notes": ["The end of the journal was lost."] if n_steps == 0 else [],
+            "notes": ["The end of the journal was lost."],
             "ask": ask,
             "progress": {
                 "said": f"{seen} of {N_ITEMS} items seen.",

@@ -61,17 +61,20 @@ async function send(what, body) {
   return null;
 }
 
-/** Say what the server wants a person to know, once. */
+/** Sentences that a person has read. @type {Set<string>} */
+const read = new Set();
+
+/** Say what the server wants a person to know, once; whether there was anything. */
 export function noteNews() {
-  if (data.notes?.length) note(data.notes.join(" "));
+  const news = (data.notes ?? []).filter((said) => !read.has(said));
+  for (const said of news) read.add(said);
+  if (news.length) note(news.join(" "));
+  return news.length > 0;
 }
 
 /** Say what an answer did to other labels. */
 function noteChanges() {
-  if (data.notes?.length) {
-    noteNews();
-    return;
-  }
+  if (noteNews()) return;
   const n = data.changed.length;
   if (!n) {
     note(data.undid ? "Undone." : "");
