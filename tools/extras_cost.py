@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -75,7 +76,9 @@ class Environments:
         """Install one extra above the core, and return what that cost."""
         packages, beneath = self._make(extra), self.packages if needs_torch(extra) else self.light
         (packages / "beneath.pth").write_text(f"import site; site.addsitedir({str(beneath)!r})\n", encoding="utf-8")
-        return self._cost(extra, packages, f"{self.wheel}[{extra}]")
+        found = self._cost(extra, packages, f"{self.wheel}[{extra}]")
+        shutil.rmtree(self.place / extra)  # some extras take gigabytes
+        return found
 
     def _cost(self, name: str, packages: Path, requirement: str) -> dict[str, Any]:
         bytes_before, names_before, begun = _bytes(packages), _names(packages), time.perf_counter()
@@ -155,6 +158,7 @@ def main() -> None:
                     "costs": {**kept["costs"], **costs},
                 }
                 FIGURES.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+                write_table(kept)  # after each, so that a run that is stopped leaves what it measured
     write_table(kept)
 
 
