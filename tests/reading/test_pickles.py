@@ -77,7 +77,7 @@ def test_nothing_is_unpickled_unless_the_user_says_so(tmp_path, how):
 
 @pytest.mark.parametrize("content", [3, [], {}, {"a": 3}, {"a": []}, [1, 2, 3], "text", {"features": FEATURES}])
 def test_other_content_is_refused(tmp_path, content):
-    with pytest.raises(BankError, match=r"neither features with labels nor a mapping|no column that looks like labels"):
+    with pytest.raises(BankError, match=r"neither features with labels nor a mapping|no columns beside its vectors"):
         read_bank(write(tmp_path / "odd.pkl", content), trust_pickle=True)
 
 

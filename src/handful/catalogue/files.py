@@ -89,7 +89,15 @@ def load_catalogue(path: str | os.PathLike[str]) -> Catalogue:
     3 classes, 3 examples.
     3 classes have one example: 4, 5, 6.
     """
-    tensors, metadata = read_tensors(os.fspath(path))
+    try:
+        tensors, metadata = read_tensors(os.fspath(path))
+    except FileFormatError as error:
+        if is_catalogue(path) or not os.path.exists(path):
+            raise
+        raise FileFormatError(
+            f"{path} is no file of a catalogue ({', '.join(ENDINGS)}); make one of labelled examples: handful "
+            f"catalogue build {path} --out {Path(path).stem}{ENDINGS[0]}"
+        ) from error
     try:
         about = parse_json(metadata["handful"])
         if (about["format"], about["format_version"]) != (FORMAT, FORMAT_VERSION):

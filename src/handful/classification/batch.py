@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypedDict
 import numpy as np
 import numpy.typing as npt
 
-from handful.arguments import option
+from handful.arguments import did_you_mean, option
 from handful.banks.bank import FeatureBank
 from handful.errors import BankError, OptionError, TaskError
 from handful.extraction.extract import extract, skipped_items
@@ -81,6 +81,10 @@ class Reading(TypedDict, total=False):
 
 def asked_of(reading: Reading) -> Asked:
     """Return what a reader of files needs of it."""
+    if unknown := sorted(set(reading) - set(Reading.__annotations__)):
+        alike = did_you_mean(unknown[0], Reading.__annotations__)
+        listed = ", ".join(Reading.__annotations__)
+        raise OptionError(f"there is no argument {unknown[0]!r}{alike}; files are read by {listed}")
     missing = reading.get("missing")
     if missing not in (None, MEAN):
         raise OptionError(f"missing must be {MEAN!r}, got {missing!r}; leave it out to refuse missing numbers")

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from handful.arguments import column_names
-from handful.classification.batch import Batch
+from handful.classification.batch import Batch, Reading
 from handful.classification.corrections import Corrections, given_to_rows, labels_of, read_corrections
 from handful.errors import FileFormatError, OptionError
 from handful.estimators.context import Known, no_argument
@@ -82,7 +82,7 @@ class KnownFiles(TypedDict, total=False):
 def columns_named(known: KnownFiles) -> tuple[str, ...]:
     """Return the columns of the batch that are named."""
     if unknown := set(known) - set(KnownFiles.__annotations__):
-        raise no_argument(min(unknown), KnownFiles)
+        raise no_argument(min(unknown), KnownFiles, Reading.__annotations__)
     asked = {role: known.get(role) for role in ("sequence", "pool", "order")}
     named = {role: one for role, one in asked.items() if one is not None and not isinstance(one, bool)}
     return tuple(name for role, one in named.items() for name in column_names(role, one))

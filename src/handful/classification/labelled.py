@@ -254,7 +254,7 @@ class Classified:
         elif self.group_by:
             labelled = "each group labelled as one batch"
         elif n_items == 1:
-            labelled = "labelled on its own"
+            labelled = "labelled on its own (one item is no batch to learn from)"
         else:
             labelled = "labelled jointly" if self.answer.joint_weight else "each labelled alone"
         return f"{counted(n_items, 'item')}, {labelled}{with_what}"

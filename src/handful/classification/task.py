@@ -10,6 +10,7 @@ from typing import Any, Unpack, cast
 
 import numpy as np
 
+from handful.arguments import some_of
 from handful.banks import FeatureBank
 from handful.catalogue import Catalogue, load_catalogue
 from handful.catalogue.files import is_catalogue
@@ -173,7 +174,9 @@ def read_inputs(
     tables = {name: one for name, one in (("catalogue", examples), ("batch", items)) if isinstance(one, Table)}
     takers = [name for name, one in tables.items() if one.vectors is not None and kind_of(given[name]).columns]
     if asked.features is not None and not takers and (named is None or named.vectors is None):
-        raise OptionError(f"no input is a table of vectors, so none has a column {asked.features!r}; leave it out")
+        columns = {one.where: list(one.columns) for one in tables.values() if one.columns}
+        there = "; ".join(f"{where} has {some_of(names)}" for where, names in columns.items()) or "none has columns"
+        raise OptionError(f"no input has a column {asked.features!r} for the features: {there}; leave it out")
     with_texts = any(one.text for one in tables.values()) or (named is not None and named.texts is not None)
     if asked.text is not None and not with_texts:
         raise OptionError(f"no table has texts in a column {asked.text!r}; leave it out")

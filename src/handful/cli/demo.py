@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from handful.arguments import counted
 from handful.cli.terminal import data
 from handful.runs.progress import bars
 
@@ -100,6 +99,7 @@ def demo(
     """
     import numpy as np
 
+    from handful.arguments import counted
     from handful.classification import classify, write_page, write_predictions
     from handful.datasets import load_clinc150, load_clinc150_sentences
     from handful.errors import OptionError
@@ -195,6 +195,8 @@ def changes_said(one: Labelled) -> str:
 
 def page_about(found: Sequence[Labelled], one: Labelled, presence: dict[str, float], n_classes: int) -> str:
     """Return the page: one batch, its classes, the items on which the two answers differ, and the mean gain of all."""
+    from handful.arguments import counted
+
     columns = [Counter(labels.tolist()) for labels in (one.truth, one.alone, one.together)]
     really, alone, together = columns
     n_present = sum(chance > 0.5 for chance in presence.values())

@@ -29,7 +29,12 @@ def make_app() -> typer.Typer:
     from handful.cli import bench, catalogue, classify, demo, doctor, features, options, review, tasks, train
 
     app = typer.Typer(
-        help=SUMMARY, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False
+        help=SUMMARY,
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        add_completion=False,
+        context_settings={"help_option_names": ["-h", "--help"]},  # of all commands below, too
     )
     app.callback()(options.no_command)
     app.command("classify", cls=classify.ClassifyCommand)(classify.classify_command)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from handful.cli.options import refuse
-from handful.errors import OptionError
+from handful.errors import BankError, OptionError
 
 if TYPE_CHECKING:
     from handful.banks import FeatureBank
@@ -162,10 +162,18 @@ def shipped_banks() -> Mapping[str, Callable[[], FeatureBank]]:
 
 def open_bank(place: str) -> FeatureBank:
     """Open the bank at a path; if there is none, the shipped one of that name."""
+    from handful.arguments import did_you_mean
     from handful.reading import read_bank
 
-    shipped = shipped_banks().get(Path(place).name)
-    return shipped() if shipped is not None and not Path(place).exists() else read_bank(place)
+    if Path(place).exists():
+        return read_bank(place)
+    shipped = shipped_banks()
+    if Path(place).name in shipped:
+        return shipped[Path(place).name]()
+    raise BankError(
+        f"{place} does not exist{did_you_mean(place, shipped)}; check the path, or name a bank that comes with the "
+        f"package: {', '.join(shipped)}"
+    )
 
 
 def find_bank(places: Mapping[str, str], name: str) -> FeatureBank | None:

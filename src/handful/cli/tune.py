@@ -59,6 +59,7 @@ def tune(
 
     \b
     Examples:
+      handful bench tune --bank clinc150 --method laplacian_shot --tasks 20 --out runs/small
       handful bench tune --bank mini=mini.bank --method tim --method laplacian_shot --out runs/tuning
       handful bench tune --bank mini=mini.bank --method oslo --option inlier_temperature=0.1,0.5 --out runs/oslo
       handful bench tune --resume --out runs/tuning

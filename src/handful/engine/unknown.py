@@ -130,7 +130,10 @@ def fit_unknown_model(head: LinearHead, points: Floats, codes: Ints) -> UnknownM
 def unknown_reason(head: LinearHead) -> str:
     """Say why `fit_unknown_model` returned nothing, and what to do."""
     if len(head.weights) == 1:
-        return "Unknown items cannot be judged with a single class; add examples of other classes."
+        return (
+            "With a single class every item has its label, and unknown items cannot be judged; add examples of other "
+            "classes."
+        )
     if len(head.left_out.rows) < FEWEST_LEFT_OUT:
         return (
             f"Unknown items cannot be judged: that needs at least {FEWEST_LEFT_OUT} different examples in classes of "

@@ -70,7 +70,7 @@ def checked_labels(estimator: Any, y: Any, unlabelled: Any = None) -> npt.NDArra
         raise LabelError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
     with _sentences(LabelError):
         labels: npt.NDArray[Any] = plain_labels(column_or_1d(values_of(y), warn=True))
-        if labels.dtype.kind in "OU":
+        if labels.dtype.kind in "OUf":
             _refuse_missing(labels.tolist(), plain_label(unlabelled))
         assert_all_finite(labels, input_name="y")
         if labels.dtype.kind == "f":

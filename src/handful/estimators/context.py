@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Any, TypedDict, cast
@@ -10,6 +10,7 @@ from typing import Any, TypedDict, cast
 import numpy as np
 import numpy.typing as npt
 
+from handful.arguments import did_you_mean
 from handful.engine.model import Context
 from handful.engine.tilt import Prior
 from handful.errors import LabelError, OptionError
@@ -89,10 +90,14 @@ class Known(TypedDict, total=False):
     expect_unknown: Any
 
 
-def no_argument(name: str, entries: type) -> OptionError:
-    """Return the error for an argument that is no entry of `Known`, or of another TypedDict of what is known."""
+def no_argument(name: str, entries: type, others: Iterable[str] = ()) -> OptionError:
+    """Return the error for an argument that is no entry of `Known`, or of another TypedDict of what is known.
+
+    `others` are arguments that may have been meant.
+    """
+    alike = did_you_mean(name, [*entries.__annotations__, *others])
     listed = ", ".join(entries.__annotations__)
-    return OptionError(f"there is no argument {name!r}; what is known about a batch is given as {listed}")
+    return OptionError(f"there is no argument {name!r}{alike}; what is known about a batch is given as {listed}")
 
 
 def checked(known: Mapping[str, Any]) -> Known:

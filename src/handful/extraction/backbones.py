@@ -13,11 +13,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from handful.arguments import did_you_mean
 from handful.errors import OptionError, UnknownNameError
 from handful.extraction.backbone import Backbone, SentenceEmbedding, identified, without_addresses
 from handful.machine.extras import import_extra
 from handful.machine.registry import Registry
 from handful.shapes import Float
+
+# Letters of a message of PyTorch that are shown.
+MOST_LETTERS = 80
 
 
 def load_backbone(name: str, *, device: str = "cpu") -> Backbone:
@@ -51,13 +55,23 @@ def load_backbone(name: str, *, device: str = "cpu") -> Backbone:
         where = torch.device(device)
     except RuntimeError as error:
         raise OptionError(f"device must be one that torch knows, such as cpu or cuda, got {device!r}") from error
+    try:
+        torch.empty(1, device=where)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).partition("\n")[0][:MOST_LETTERS]
+        raise OptionError(
+            f"device {device!r} cannot be used on this machine ({reason}); leave it out to use the cpu; `handful "
+            "doctor` lists the devices that PyTorch finds"
+        ) from error
     family, colon, rest = name.partition(":")
     if colon and rest and family in HUBS:
         return HUBS[family](rest, where)
     if name in BACKBONES:
         return BACKBONES[name](where)
     there = [*BACKBONES, *(f"{hub}:NAME" for hub in HUBS)]
-    raise UnknownNameError(f"no backbone is called {name!r}; choose from {', '.join(there)}")
+    raise UnknownNameError(
+        f"no backbone is called {name!r}{did_you_mean(name, BACKBONES)}; choose from {', '.join(there)}"
+    )
 
 
 def register_backbone(name: str, load: Callable[[torch.device], Backbone]) -> None:

@@ -22,7 +22,7 @@ from handful.estimators.containers import frame_of
 from handful.estimators.diagnostics import FEWEST_ITEMS, Diagnostic, warnings_of
 from handful.fewshot.dispatch import solve
 from handful.fewshot.frame import Frame
-from handful.fewshot.methods import METHODS
+from handful.fewshot.methods import METHODS, no_method
 from handful.fewshot.numerics.vectors import half_squared_distances
 from handful.fewshot.task import TaskBatch
 from handful.fewshot.transforms import TRANSFORMS, parameters_of, transform
@@ -151,7 +151,7 @@ class MethodClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _transform(self) -> str:
         """Return the name of the transform; refuse parameters that do not fit."""
         if self.method not in METHODS:
-            raise OptionError(f"method must be one of {', '.join(METHODS)}, got {self.method!r}")
+            raise OptionError(str(no_method(self.method)))
         usable = [name for name in TRANSFORMS if not parameters_of(name)]
         if self.feature_transform not in (None, *usable):
             raise OptionError(

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import torch
 
-from handful.errors import TaskError, UnknownNameError
-from handful.fewshot.methods import METHODS, Method
+from handful.errors import TaskError
+from handful.fewshot.methods import METHODS, Method, no_method
 from handful.fewshot.solution import Solution
 from handful.fewshot.task import TaskBatch
 from handful.fewshot.transforms import refuse_magnitudes
@@ -48,7 +48,7 @@ def solve(method: str | Method, task: TaskBatch, **options: object) -> Solution:
     """
     chosen = method if isinstance(method, Method) else METHODS.get(str(method))
     if chosen is None:
-        raise UnknownNameError(f"no method is called {method!r}; choose from {', '.join(METHODS)}")
+        raise no_method(method)
     settings = chosen.make_options(**options)
     ready = "l2" if chosen.transform == "raw" else chosen.transform
     advice = f"apply transform({ready!r}, task) first, or multiply all features by a number"

@@ -15,6 +15,7 @@ from types import MappingProxyType
 import torch
 from torch import Tensor
 
+from handful.arguments import did_you_mean
 from handful.errors import TaskError, TransformError, UnknownNameError
 from handful.fewshot.numerics.fixed_point import concatenated
 from handful.fewshot.numerics.geometry import labelled_moments
@@ -171,7 +172,8 @@ def transform(name: str, task: TaskBatch, **parameters: object) -> TaskBatch:
 def parameters_of(name: str) -> tuple[str, ...]:
     """Names of the parameters that a transform needs in addition to the task; their values define it completely."""
     if name not in TRANSFORMS:
-        raise UnknownNameError(f"no transform is called {name!r}; choose from {', '.join(TRANSFORMS)}")
+        alike = did_you_mean(name, TRANSFORMS)
+        raise UnknownNameError(f"no transform is called {name!r}{alike}; choose from {', '.join(TRANSFORMS)}")
     return tuple(inspect.signature(TRANSFORMS[name]).parameters)[1:]
 
 

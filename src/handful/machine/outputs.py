@@ -160,6 +160,7 @@ REFUSALS = {
     errno.ENOTDIR: "a part of the path is a file, not a folder; check the path",
     errno.EISDIR: "it is a folder; name a file",
     errno.EEXIST: "a file of this name is in the way; choose another path",
+    errno.EADDRINUSE: "another program uses this port; name another one, or 0 for any that is free",
     errno.ENAMETOOLONG: "the name is too long; choose a shorter one",
     errno.ELOOP: "its links lead in a circle; check the path",
     errno.EMFILE: "too many files are open; close other programs, or raise the limit (ulimit -n)",

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from statistics import median
 from typing import Any, NamedTuple
 
-from handful.arguments import some_of
+from handful.arguments import did_you_mean, some_of
 from handful.errors import BankError, TableWarning
 from handful.reading.class_names import BLANKS, plain_label
 
@@ -62,7 +62,14 @@ def find_column(columns: Iterable[str], asked: str | None, likely: Sequence[str]
     if asked is not None:
         if asked in there:
             return asked
-        raise BankError(f"{where} has no column {asked!r} for the {role}; it has {some_of(there)}")
+        raise BankError(
+            f"{where} has no column {asked!r}{did_you_mean(asked, there)} for the {role}; it has {some_of(there)}"
+        )
+    if not there:
+        raise BankError(
+            f"{where} has no columns beside its vectors, so it has no {role}; add a column for them, or, in Python, "
+            "give a pair (X, y) of vectors and labels"
+        )
     by_name = {name.lower(): name for name in reversed(there)}
     for name in likely:
         if name in by_name:
@@ -228,8 +235,15 @@ def holds_items(columns: Sequence[str], asked: Asked) -> bool:
     return bool((asked.text or {TEXT_NAMES[0], PATH_NAME} & set(columns)) and not asked.features)
 
 
-def no_items(columns: Sequence[str], where: str) -> BankError:
-    """Return the error for a table that has neither vectors nor texts nor paths."""
+def no_items(columns: Sequence[str], where: str, asked: Asked | None = None) -> BankError:
+    """Return the error for a table that has neither vectors nor texts nor paths, or not those that were asked for."""
+    if asked is not None and asked.features is not None:
+        alike = did_you_mean(asked.features, columns)
+        return BankError(
+            f"{where} has no column {asked.features!r}{alike} for the features, and none "
+            f"that begins with it and ends in a number; it has {some_of(columns)}: name the right one with `features` "
+            "(--features)"
+        )
     return BankError(
         f"{where} has neither vectors (a column of lists of numbers, or numbered columns 0, 1, … or emb_0, emb_1, …) "
         f"nor a column of texts ({TEXT_NAMES[0]!r}) or of paths of images ({PATH_NAME!r}); it has {some_of(columns)}: "

@@ -195,7 +195,7 @@ def _of_columns(columns: Mapping[str, list[Any]], asked: Asked) -> Table:
             asked = asked._replace(features=nested[0])
     table = table_of_lists(lists, asked, WHERE)
     if table.vectors is None and not asked.text and not {*TEXT_NAMES, PATH_NAME} & set(lists):
-        raise no_items(list(lists), WHERE)
+        raise no_items(list(lists), WHERE, asked)
     return table
 
 

@@ -156,7 +156,7 @@ def _read_checked(path: Any, asked: Asked) -> Table:
             raise BankError(f"{path} is no table, so it has no rows that cannot be read; leave skip_bad out")
         if archive_above(path) is None and not os.path.exists(book_above(path) or path):
             raise absent(path, BankError)
-    return _with_items(kind.read(path, asked), asked.text, folder).checked(asked.skip_bad)
+    return _with_items(kind.read(path, asked), asked, folder).checked(asked.skip_bad)
 
 
 def in_hand(value: Any) -> bool:
@@ -235,8 +235,9 @@ def _read_images(path: Path, asked: Asked) -> Table:
     return read_image_folder(path)
 
 
-def _with_items(table: Table, text: str | None, path: Path) -> Table:
+def _with_items(table: Table, asked: Asked, path: Path) -> Table:
     """Check the vectors, or else find the column of texts or of paths, and leave out rows where it is empty."""
+    text = asked.text
     table = table.checked(skip_bad=True)
     if text is not None and table.images is None and table.vectors is None:
         find_column(table.columns, text, (), "texts", table.where)
@@ -262,7 +263,7 @@ def _with_items(table: Table, text: str | None, path: Path) -> Table:
         names = tuple(table.values(PATH_NAME))
         return replace(table, names=names, images=FolderFiles(path.parent if path.is_file() else path, names))
     if texts is None:
-        raise no_items(list(table.columns), table.where)
+        raise no_items(list(table.columns), table.where, asked)
     return replace(_without_gaps(table, texts), text=texts)
 
 

@@ -167,7 +167,7 @@ def _table(rows: list[Any], lines: array[int], budget: Budget, asked: Asked, whe
     if asked.text:
         find_column(columns, asked.text, (), "texts", where)
     elif table.vectors is None and not {*TEXT_NAMES, PATH_NAME} & set(columns):
-        raise no_items(list(columns), where)
+        raise no_items(list(columns), where, asked)
     return table
 
 

@@ -28,7 +28,7 @@ from typing import Any, TypeAlias
 
 from handful.banks import FeatureBank
 from handful.errors import OptionError, PlanError
-from handful.fewshot.methods import METHODS, Method, register
+from handful.fewshot.methods import METHODS, Method, no_method, register
 from handful.fewshot.tasks import (
     Balanced,
     Dirichlet,
@@ -119,7 +119,7 @@ class Cell:
             object.__setattr__(self, "method_hash", file_hash(self.method))
         if self.method_hash == file_hash(self.method):  # else it is of a run that is only read, not continued
             if self.method not in METHODS:
-                raise PlanError(f"no method is called {self.method!r}; choose from {', '.join(METHODS)}")
+                raise PlanError(str(no_method(self.method)))
             METHODS[self.method].make_options(**self.options)
         if not self.transform:
             object.__setattr__(self, "transform", METHODS[self.method].transform)

@@ -1,6 +1,7 @@
 """Methods: a file for each idea, none imports another. `METHODS` has them all, and those you register."""
 
-from handful.errors import OptionError
+from handful.arguments import did_you_mean
+from handful.errors import OptionError, UnknownNameError
 from handful.fewshot.methods import (
     baseline,
     batch_classifier,
@@ -62,4 +63,11 @@ def register(method: Method) -> Method:
     return method
 
 
-__all__ = ["METHODS", "Method", "register"]
+def no_method(name: object) -> UnknownNameError:
+    """Return the error for a method that does not exist, with the nearest name."""
+    return UnknownNameError(
+        f"no method is called {name!r}{did_you_mean(name, METHODS)}; choose from {', '.join(METHODS)}"
+    )
+
+
+__all__ = ["METHODS", "Method", "no_method", "register"]

@@ -7,6 +7,7 @@ from types import MappingProxyType
 import torch
 from torch import nn
 
+from handful.arguments import did_you_mean
 from handful.errors import UnknownNameError
 from handful.fewshot.networks.convolutional import Conv4, ResNet18, WideResNet28x10
 
@@ -50,5 +51,6 @@ NETWORKS: Mapping[str, Architecture] = MappingProxyType(
 def architecture(name: str) -> Architecture:
     """Find a network by name."""
     if name not in NETWORKS:
-        raise UnknownNameError(f"no network is called {name!r}; choose from {', '.join(NETWORKS)}")
+        alike = did_you_mean(name, NETWORKS)
+        raise UnknownNameError(f"no network is called {name!r}{alike}; choose from {', '.join(NETWORKS)}")
     return NETWORKS[name]

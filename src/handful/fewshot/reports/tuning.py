@@ -22,7 +22,7 @@ from handful.errors import PlanError
 from handful.fewshot.benchmark.journal import Journal, banks_at
 from handful.fewshot.benchmark.paper import TRANSFORMS, public_options
 from handful.fewshot.benchmark.plan import Banks, Cell, Plan, grid, is_place, load_method, named_bank, task_spec
-from handful.fewshot.methods import METHODS
+from handful.fewshot.methods import METHODS, no_method
 from handful.fewshot.reports.summary import Result, common_means, paired_difference, results, verdict
 from handful.fewshot.reports.tables import markdown_table
 from handful.machine.outputs import refuse_overwriting, written_whole
@@ -76,7 +76,7 @@ def tuning_plan(banks: Banks, methods: Sequence[str], points: Sequence[Point] = 
     for bank in banks:
         for method in (load_method(name) if is_place(name) else name for name in methods):
             if method not in METHODS:
-                raise PlanError(f"no method is called {method!r}; choose from {', '.join(METHODS)}")
+                raise PlanError(str(no_method(method)))
             wanted = [*(points or GRIDS.get(method, ()))]
             if not wanted:
                 raise PlanError(
