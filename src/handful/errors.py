@@ -109,6 +109,10 @@ class SimilarNamesWarning(HandfulWarning):
     """Classes have names that differ only by case, inner blanks, dashes, underscores or the form of characters."""
 
 
+class EqualClassesWarning(HandfulWarning):
+    """Two classes have the same examples, so nothing can tell them apart."""
+
+
 class NotConvergedWarning(HandfulWarning):
     """The answer was still changing when the iterations ran out."""
 

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from handful.arguments import counted
-from handful.catalogue.fitted import Catalogue
+from handful.catalogue.fitted import Catalogue, equal_sentence
 from handful.errors import OptionError
 
 # Kinds of findings, in the order in which they are listed.
 KINDS = {
     "model": "Another model",
     "names": "Names that look alike",
+    "equal": "Classes with the same examples",
     "conflict": "One example in two classes",
     "suspect": "Labels that look wrong",
     "confusion": "Classes that cannot be told apart",
@@ -63,6 +64,7 @@ def check_catalogue(catalogue: Catalogue, folder: Path, *, fewest: int = 2, mode
     found = [
         *_model(catalogue, model),
         *_from_report(catalogue),
+        *_equal(catalogue),
         *_copies(catalogue),
         *_few(catalogue, fewest),
         *_sources(catalogue, folder),
@@ -89,6 +91,13 @@ def _from_report(catalogue: Catalogue) -> Iterator[Finding]:
         yield Finding("suspect", str(suspect), (suspect.position,), (suspect.label, suspect.looks_like))
     for pair in report.confusions:
         yield Finding("confusion", str(pair), (), (pair.first, pair.second))
+
+
+def _equal(catalogue: Catalogue) -> Iterator[Finding]:
+    names = catalogue.classes.tolist()
+    for copy, earlier in catalogue.equal_classes:
+        pair = (names[earlier], names[copy])
+        yield Finding("equal", equal_sentence(*pair), (), pair)
 
 
 def _copies(catalogue: Catalogue) -> Iterator[Finding]:

@@ -36,6 +36,7 @@ from handful.catalogue.record import Record
 from handful.catalogue.report import CatalogueReport, confused_pairs, report_on
 from handful.catalogue.rows import ROW_TRANSFORMS, transform_rows
 from handful.engine.head import LinearHead, fit_head, update_head
+from handful.engine.links import find_copies
 from handful.engine.model import BatchItems, Context, JointAnswer, Reference, label_batch
 from handful.engine.names import NameVectors
 from handful.engine.scores import label_by_names
@@ -228,13 +229,58 @@ class Catalogue:
         if len(codes) < int(self.shots.sum(dtype=np.float64)):
             means, shots = (means, shots) if names is None else names.blended(means, shots)
             return LinearHead.of_means(means, shots, points, codes)
+        if self.equal_classes:
+            return self._head_with_copies()
         with bars("fit the catalogue"):
             return fit_head(points, codes, self.n_classes, self._square_norm, names, Reporter())
 
     @cached_property
+    def equal_classes(self) -> list[tuple[int, int]]:
+        """Classes with the same examples as an earlier class: their positions, and that of the first one."""
+        points, codes = self.labelled_points
+        copy_of, _ = find_copies(points)
+        if (codes[copy_of] == codes).all():  # no example occurs in two classes
+            return []
+        first: dict[frozenset[int], int] = {}
+        order = np.argsort(codes, kind="stable")
+        members = np.split(copy_of[order], np.bincount(codes, minlength=self.n_classes).cumsum()[:-1])
+        same = [first.setdefault(frozenset(of.tolist()), k) for k, of in enumerate(members) if len(of)]
+        places = [k for k, of in enumerate(members) if len(of)]
+        return [(k, earlier) for k, earlier in zip(places, same, strict=True) if earlier != k]
+
+    @property
+    def equal_summary(self) -> str:
+        """Say which classes have the same examples; empty if none do."""
+        names = self.classes.tolist()
+        return " ".join(equal_sentence(names[earlier], names[copy]) for copy, earlier in self.equal_classes)
+
+    @property
+    def _without_copies(self) -> Catalogue:
+        """The catalogue without classes that have the same examples as an earlier one."""
+        return self.without(self.classes[[copy for copy, _ in self.equal_classes]])
+
+    def _head_with_copies(self) -> LinearHead:
+        """Return the head without copies of classes; a copy has the scores of the class that it equals."""
+        fewer = self._without_copies
+        head = fewer.head
+        of_fewer = places_of(self.classes, fewer.classes)
+        for copy, earlier in self.equal_classes:
+            of_fewer[copy] = of_fewer[earlier]
+        rows = np.flatnonzero(np.isin(self.examples.positions, fewer.examples.positions))
+        left_out = head.left_out._replace(
+            rows=rows[head.left_out.rows], rival=places_of(fewer.classes, self.classes)[head.left_out.rival]
+        )
+        tables = {name: getattr(head, name)[of_fewer] for name in ("weights", "offsets", "means", "mass")}
+        return replace(head, **tables, left_out=left_out, n_fitted=len(self.examples.labels))
+
+    @cached_property
     def unknown_model(self) -> UnknownModel | None:
         """What the examples tell about items of no class; None if they cannot tell."""
-        return None if self.only_names else fit_unknown_model(self.head, *self.labelled_points)
+        if self.only_names:
+            return None
+        if self.equal_classes:
+            return self._without_copies.unknown_model
+        return fit_unknown_model(self.head, *self.labelled_points)
 
     @property
     def unknown_reason(self) -> str | None:
@@ -492,6 +538,14 @@ class Catalogue:
 
     def _kept(self, examples: Examples) -> Examples:
         return examples.sample(max(2, KEPT_NUMBERS // self.dim))
+
+
+def equal_sentence(first: Any, second: Any) -> str:
+    """Say that two classes have the same examples."""
+    return (
+        f"{first!r} and {second!r} have the same examples, so which of the two an item gets means nothing; merge them, "
+        "or correct their examples."
+    )
 
 
 def _sums_by_class(

@@ -281,7 +281,7 @@ class Classified:
             look = "1 item looks" if n == 1 else f"{n:,} items look"
             summary = f"{look} like none of your {counted(len(self.class_names), 'class')}{self._where(n)}."
         elif self.judged and answer.unknown_reason is None:
-            summary = undecided(float(np.atleast_2d(answer.unknown_interval)[:, 1].max(initial=0)))
+            summary = undecided(float(answer.unknown.mean()))
             if summary and self.n_groups > 1:
                 summary = f"In some of the {self.n_groups:,} groups: {summary}"
         return " ".join(filter(None, (summary, answer.unknown_reason)))

@@ -514,6 +514,7 @@ class Decision:
     move_weight: PerBatch = 0.0  # [...], how far they do
     distance: PerBatch = 1.0  # [...], see `distance_ratio`
     unknown_posterior: UnknownPosterior | None = None
+    told_posterior: UnknownPosterior | None = None  # the same with the share that was told, if one was
 
     @property
     def offset(self) -> Floats:
@@ -557,6 +558,8 @@ class Decision:
             evidence = self.unknown_evidence(items, joint, self.dots(items), linked)
             unknown = np.where(items.unlabelled, self.unknown_posterior.of_items(evidence), 0.0)
             joint_weight = joint_weight * (1 - unknown)  # an item of no class is labelled alone
+            if self.told_posterior is not None:
+                unknown = np.where(items.unlabelled, self.told_posterior.of_items(evidence), 0.0)
         alone = (1 - joint_weight).astype(joint.dtype)
         columns = self.samples.columns
         own = (1 - alone[..., None]) * joint + alone[..., None] * posterior.of_columns(columns)
@@ -668,7 +671,12 @@ def _decided(items: BatchItems) -> tuple[Decision, Floats, ItemPosterior]:
     if model is not None:
         evidence = at.unknown_evidence(items, joint, dots)
         each = evidence._replace(weights=evidence.weights / items.copies[1])
-        at = replace(at, unknown_posterior=(of := UnknownPosterior.of(model, each, items.context.unknown_share)))
+        told = items.context.unknown_share
+        # A share that is told says which items are unknown, and changes no label, unless it is zero.
+        of = UnknownPosterior.of(model, each, None if told is None else np.where(told[..., :1] == 0, told, np.nan))
+        at = replace(at, unknown_posterior=of)
+        if told is not None:
+            at = replace(at, told_posterior=UnknownPosterior.of(model, each, told))
         # A batch of unknown items is still a batch.
         weights = np.maximum(1 - np.where(items.unlabelled, of.of_evidence, 0.0) ** 2, 1e-3)
         if (weights < 1).any():
@@ -893,7 +901,7 @@ def _answers(decision: Decision, blocks: Sequence[ItemLabels], items: BatchItems
         reference.head.mass,
         BatchTotals.added([block.totals() for block in blocks]),
         float(items.points.shape[-2]),
-        decision.unknown_posterior,
+        decision.told_posterior or decision.unknown_posterior,
         named.unknown,
         items.context.unknown_share,
         reference.n_unnamed,

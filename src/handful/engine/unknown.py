@@ -14,8 +14,8 @@ Three things are not known in advance, and are integrated over:
 - **The share ρ**: none with chance one half, else with density 2(1-ρ); or a Beta distribution that is known in advance.
 
 A batch in which everything is far is shifted, or has no known items: where the two cannot be told apart the interval of
-the share is wide, and the chance of every item is below one half. What a person said about items counts as evidence: an
-item of no class tells κ and g, and both kinds tell ρ.
+the share is wide, and the chance of every item is below one half. Items whose class a person said tell κ and w, and
+nothing about ρ: people label what they know.
 
 **What the catalogue tells**: how unlike it an item must be to belong to none of its classes. Every class is left out
 once as a whole; its examples are then items of no class. With d the squared distance of an item from the mean of its
@@ -67,9 +67,10 @@ NEAR_LEVEL, NEAR_CHANCE = 0.3, 0.25
 # Evidence of more groups than this counts as that of this many: what is wrong with means and variances does not
 # average out over a large batch.
 MOST_GROUPS = 8.0
-# An item is rejected above this chance. Where a person labelled some items, at most this share of the known ones is
-# expected to be rejected; about twice as many are, because chances near one are too high.
-REJECTED, REJECTED_KNOWN = 0.5, 0.025
+# An item is rejected above this chance.
+REJECTED = 0.5
+# Where a share is told, at most this share of the known items is expected to be rejected; about two thirds of that are.
+MOST_KNOWN_REJECTED = 0.15
 
 
 class UnknownModel(NamedTuple):
@@ -381,22 +382,25 @@ class UnknownPosterior:
 def rejection_limit(unknown: Floats, unknown_share: Floats | None) -> Floats:
     """Chance above which an item is rejected, [...]: one half, as long as no share is told.
 
-    If a share is told, it is the chance of the `Σ_n c_n` most likely items.
+    If a share is told, as many items are rejected as are expected to be unknown, `Σ_n c_n`, the most likely ones; but
+    no more than so that `MOST_KNOWN_REJECTED` of the known items are expected to be among them.
 
     Examples
     --------
-    >>> rejection_limit(np.array([0.1, 0.4, 0.45, 0.3]), np.array([3.0, 7.0]))
-    array(0.4)
+    >>> rejection_limit(np.array([0.95, 0.4, 0.45, 0.1]), np.array([3.0, 7.0]))
+    array(0.45)
     >>> rejection_limit(np.array([0.99, 0.98, 0.9, 0.6, 0.0, 0.0]), None)
     array(0.5)
     """
     limit = np.full(unknown.shape[:-1], REJECTED)
     if unknown_share is None:
         return limit
-    unknown = np.nan_to_num(unknown)
-    falling = -np.sort(-unknown, axis=-1)
+    falling = -np.sort(-np.nan_to_num(unknown), axis=-1)
+    known = 1 - falling
+    few = known.cumsum(-1) <= MOST_KNOWN_REJECTED * known.sum(-1, keepdims=True)
+    expected = np.rint(falling.sum(-1, keepdims=True)).astype(np.intp)
+    most = np.minimum(few.sum(-1, keepdims=True), expected)
     falling = np.concatenate([falling, np.zeros((*unknown.shape[:-1], 1))], -1)
-    most = np.rint(unknown.sum(-1, keepdims=True)).astype(np.intp)
     return np.where(np.isnan(unknown_share[..., 0]), limit, np.take_along_axis(falling, most, -1)[..., 0])
 
 

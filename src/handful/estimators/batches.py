@@ -183,6 +183,7 @@ class Batches:
                 n_zero=int(n_zero[place]),
                 unknown_share=self.contexts.of_group(place, rows[:0]).unknown_share,
                 unknown_reason=self.items.unknown_reason,
+                equal=self.items.equal_classes(found.expected_counts),
             )
             for place, (rows, found) in enumerate(zip(self.rows_of, of_groups, strict=True))
         )

@@ -20,7 +20,7 @@ from handful.arguments import takes, whole
 from handful.catalogue import Catalogue, load_catalogue, save_catalogue
 from handful.catalogue.labels import distinct, places_of, with_label
 from handful.engine.questions import Question
-from handful.errors import LabelError, OptionError, SimilarNamesWarning, TaskError
+from handful.errors import EqualClassesWarning, LabelError, OptionError, SimilarNamesWarning, TaskError
 from handful.estimators.answer import Answer, without_label
 from handful.estimators.batches import Batches, predict_codes
 from handful.estimators.checks import checked_features, checked_labels, checked_rows, rows_of_names
@@ -129,7 +129,7 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if names is not None:
             catalogue = catalogue.with_names(*rows_of_names(names, features.shape[1]))
         _ = catalogue.reference.unknown_model  # fitted here with the head, not with the first batch
-        _warn_of_similar(catalogue, 3)
+        _warn_of_classes(catalogue, 3)
         self._catalogue = catalogue
         codes, probabilities = np.empty(len(labels), np.int64), np.empty((0, len(self.classes_)))
         codes[~marked] = places_of(labels[~marked], self.classes_)
@@ -540,7 +540,7 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _grew(self, before: Catalogue | None, catalogue: Catalogue) -> Self:
         """Replace the catalogue by a larger one, and warn if it has new classes and names that look alike."""
         if before is None or catalogue.n_classes > before.n_classes:
-            _warn_of_similar(catalogue, 4)
+            _warn_of_classes(catalogue, 4)
         return self._became(catalogue)
 
     def _became(self, catalogue: Catalogue) -> Self:
@@ -597,9 +597,11 @@ def is_unlabelled(labels: npt.NDArray[Any], mark: Any) -> npt.NDArray[np.bool_]:
     return np.array([isinstance(label, str) == isinstance(mark, str) and label == mark for label in labels.tolist()])
 
 
-def _warn_of_similar(catalogue: Catalogue, stacklevel: int) -> None:
+def _warn_of_classes(catalogue: Catalogue, stacklevel: int) -> None:
     if summary := similar_summary(catalogue.similar):
         warnings.warn(SimilarNamesWarning(summary), stacklevel=stacklevel)
+    if summary := catalogue.equal_summary:
+        warnings.warn(EqualClassesWarning(summary), stacklevel=stacklevel)
 
 
 def _warn(answer: Answer, stacklevel: int) -> None:

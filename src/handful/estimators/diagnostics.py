@@ -7,13 +7,16 @@ omniglot659), between the values of ordinary batches and those of broken ones; t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from handful.catalogue.fitted import equal_sentence
 from handful.engine.head import LinearHead
 from handful.errors import (
+    EqualClassesWarning,
     HandfulWarning,
     OverturnedScoresWarning,
     UnlikeCatalogueWarning,
@@ -36,6 +39,8 @@ LEAST_CONFIDENCE = 0.7
 # Left-out examples are certain of a class, beyond a guess among K, by less than this. Labels shuffled between rows:
 # 0.003 at most; all others: from 0.18.
 LEAST_SIGNAL = 0.1
+# Two classes with the same examples are mentioned if they have at least this many items, expected.
+LEAST_EQUAL = 0.5
 # What a model scores this high is a label that people take over without a look.
 HIGH_SCORE = 0.9
 
@@ -47,8 +52,8 @@ class Diagnostic:
     Attributes
     ----------
     name : str
-        `unlike_catalogue`, `weak_features`, `zero_vectors`, `unused_share` or `overturned_scores`; of a method of
-        `handful.fewshot`, `not_converged` or `collapsed`.
+        `unlike_catalogue`, `weak_features`, `zero_vectors`, `unused_share`, `equal_classes` or `overturned_scores`; of
+        a method of `handful.fewshot`, `not_converged` or `collapsed`.
     message : str
         What was seen, what it means and what to do.
     value, threshold : float
@@ -92,11 +97,13 @@ def diagnose(
     n_zero: int = 0,
     unknown_share: Float[np.ndarray, "two"] | None = None,
     unknown_reason: str | None = None,
+    equal: Sequence[tuple[Any, Any, float]] = (),
 ) -> tuple[Diagnostic, ...]:
     """Check the answer for one batch; `confidence` is the mean over items of the largest probability under the head.
 
     Without a head there is nothing to compare the batch with. `n_zero` are items without a direction. `unknown_share`
-    is what is known about it, as in `Context`, and `unknown_reason` why unknown items cannot be judged.
+    is what is known about it, as in `Context`, and `unknown_reason` why unknown items cannot be judged. `equal` are
+    pairs of classes with the same examples, and the expected number of items that they have together.
     """
     if head is None:
         return ()
@@ -105,6 +112,7 @@ def diagnose(
         weak_features(head, confidence),
         zero_vectors(n_zero),
         unused_share(unknown_share, unknown_reason),
+        *(equal_classes(*pair) for pair in equal),
     ]
     return tuple(diagnostic for diagnostic in found if diagnostic is not None)
 
@@ -158,6 +166,13 @@ def unused_share(unknown_share: Float[np.ndarray, "two"] | None, reason: str | N
         0,
         UnusedShareWarning,
     )
+
+
+def equal_classes(first: Any, second: Any, n_items: float) -> Diagnostic | None:
+    """Whether items were given one of two classes with the same examples."""
+    if n_items < LEAST_EQUAL:
+        return None
+    return Diagnostic("equal_classes", equal_sentence(first, second), n_items, LEAST_EQUAL, EqualClassesWarning)
 
 
 def overturned_scores(items: tuple[int, ...], n_high: int) -> Diagnostic | None:

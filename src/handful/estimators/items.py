@@ -58,6 +58,12 @@ class CatalogueItems:
         """Why the catalogue cannot judge unknown items; None if it can."""
         return self.catalogue.unknown_reason
 
+    def equal_classes(self, counts: Float[np.ndarray, "class"]) -> list[tuple[Any, Any, float]]:
+        """Return pairs of classes with the same examples, and how many items they have together, from counts."""
+        names = self.classes.tolist()
+        pairs = [pair for pair in self.catalogue.equal_classes if max(pair) < len(names)]
+        return [(names[first], names[copy], float(counts[first] + counts[copy])) for copy, first in pairs]
+
     @property
     def zero(self) -> Bool[np.ndarray, "item"]:
         """Vectors of zeros, where only directions are compared."""
@@ -111,6 +117,11 @@ class ScoredItems:
     def unknown_reason(self) -> str | None:
         """Only scores of several classes, each by itself, tell that an item has none of them."""
         return None if self.several else "Unknown items cannot be judged by the scores of another model."
+
+    def equal_classes(self, counts: Float[np.ndarray, "class"]) -> list[tuple[Any, Any, float]]:
+        """Scores have no examples."""
+        del counts
+        return []
 
     @property
     def zero(self) -> Bool[np.ndarray, "item"]:

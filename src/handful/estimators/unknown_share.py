@@ -45,6 +45,8 @@ class UnknownShare(NamedTuple):
             return cls.after(np.concatenate([one.unknown for one in several]))
         if _is_share(expected) and expected < 1:
             return cls(ITEMS_OF_SHARE * float(expected), ITEMS_OF_SHARE * (1 - float(expected)))
+        if several == [0, 1]:
+            return cls.of(True)
         if len(several) == 2 and all(map(_is_share, several)) and several[0] < several[1]:
             mean, deviation = (several[0] + several[1]) / 2, (several[1] - several[0]) / DEVIATIONS
             items = mean * (1 - mean) / deviation**2 - 1  # of which a Beta distribution has this deviation

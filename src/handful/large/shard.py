@@ -97,7 +97,8 @@ class DecidedRun:
         arrays += [self.batch.rows, self.batch.responsibilities]
         if self.context.log_shares is not None:
             arrays.append(self.context.log_shares)
-        for array in arrays if at.unknown_posterior is None else [*arrays, at.unknown_posterior.grid]:
+        arrays += [one.grid for one in (at.unknown_posterior, at.told_posterior) if one is not None]
+        for array in arrays:
             digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()[:16]
 

@@ -202,7 +202,7 @@ def _solved(
             "of their own; give a URL as the folder, or a path that all nodes see"
         )
     totals = BatchTotals.added(found)
-    posterior = decided.decision.unknown_posterior
+    posterior = decided.decision.told_posterior or decided.decision.unknown_posterior
     unknown = None
     if posterior is not None and context.unknown_share is not None:
         unknown = np.concatenate([part["unknown"] for part in read_answers(work.folder)])
