@@ -65,7 +65,8 @@ def test_rejected_items_count_for_no_class():
         (
             [False, False, False],
             [],
-            "Up to 90% of the items may belong to none of the classes; there is not enough evidence to decide.",
+            "About 60% of the items may belong to none of the classes, and the batch does not tell which; a few "
+            "answers do (handful review).",
         ),
         ([False, True, False], [], "1 item looks like none of your 3 classes."),
         ([True, True, True], [[0, 1, 2]], "3 items look like none of your 3 classes; they fall into 1 group."),
@@ -81,7 +82,8 @@ def test_it_is_said_in_one_sentence(rejected, groups, said):
 
 
 def test_a_small_share_of_unknown_items_goes_without_saying():
-    assert labelled(**unknown([False, False, False], interval=(0.0, 0.1))).unknown_summary == ""
+    few = unknown([False, False, False]) | {"unknown": np.array([0.1, 0.1, 0.2])}
+    assert labelled(**few).unknown_summary == ""
 
 
 def test_present_classes_come_largest_first():

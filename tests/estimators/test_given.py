@@ -205,5 +205,6 @@ def test_a_class_is_new_if_that_is_said(shifted):
     for new_classes, said in ((77, "must be a list of labels, got 77"), ("77", "must be a list of labels, got '77'")):
         with pytest.raises(OptionError, match=said):
             classifier.infer(batch, given={0: 77}, new_classes=new_classes)
+    assert classifier.infer(batch, new_classes=[]).classes.tolist() == [*range(30)]
     with pytest.raises(OptionError, match="no label is given; leave it out"):
         classifier.infer(batch, new_classes=[77])

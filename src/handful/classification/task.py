@@ -280,7 +280,9 @@ def _engine_terms(
     about, not_applied = read_known(known, batch, classes)
     bad = bad_items(known, batch)
     given = {item: name for item, name in (about.get("given") or {}).items() if item not in bad}
+    known_classes = len(classes)
     classes = (*classes, *new_labels(given, classes))
+    new = np.arange(len(classes)) >= known_classes
     codes = None
     if given:
         position = {name: k for k, name in enumerate(classes)}
@@ -289,7 +291,8 @@ def _engine_terms(
         codes[list(given)] = [len(classes) if name is None else position[name] for name in given.values()]
     left_out = {*impossible, *bad} - given.keys()
     of_items = None if groups is None else groups.of_items
-    contexts = BatchContexts(about, np.array(classes, dtype=object), n_items, of_items, codes)
+    names = np.array(classes, dtype=object)
+    contexts = BatchContexts(about, names, n_items, of_items, codes, new=new)
     return contexts.excluding(left_out), given, not_applied
 
 

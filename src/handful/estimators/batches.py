@@ -80,7 +80,10 @@ class Batches:
     def of(cls, items: Items, groups: Any = None, known: Known | None = None) -> Batches:
         """Check what is known about the items; `groups` is the group of each, None for a single batch."""
         known = Known() if known is None else known
-        return cls(items, BatchContexts(known, items.classes, len(items), groups, items.given, several=items.several))
+        contexts = BatchContexts(
+            known, items.classes, len(items), groups, items.given, new=items.new, several=items.several
+        )
+        return cls(items, contexts)
 
     @cached_property
     def most_certain(self) -> Float[np.ndarray, "item"]:

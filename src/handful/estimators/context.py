@@ -32,7 +32,7 @@ class Known(TypedDict, total=False):
         Weights of the classes before the batch is seen: an array in the order of `classes_`; a mapping from classes to
         weights, or from groups to such mappings; or a frame with the columns `class`, `weight` and, if groups differ,
         `group`. Only ratios matter, and the default weight is one. Evidence in the batch can overcome any weight except
-        zero: such a class cannot occur.
+        zero: such a class cannot occur. Classes that a person names or opens in the batch have the mean weight.
     candidates : list of classes, mapping from groups to lists, or list of lists
         The only classes that can occur, as if all others had a weight of zero. A list of lists has one list per item,
         with the only classes that this item can have; None there means all.
@@ -124,6 +124,8 @@ class BatchContexts:
         The group of each item.
     given : ndarray [item] or None
         Class of each item that has one for certain, -1 for all others; from the number of classes on it has no name.
+    new : ndarray [class] or None
+        Classes that a person named in this batch: `prior` and `candidates` are about the others.
     excluded : ndarray [item] or None
         Items that have none of the classes and say nothing about others: left out of everything.
     several : bool
@@ -138,6 +140,7 @@ class BatchContexts:
         groups: Any = None,
         given: Int[np.ndarray, "item"] | None = None,
         *,
+        new: Bool[np.ndarray, "class"] | None = None,
         excluded: Bool[np.ndarray, "item"] | None = None,
         several: bool = False,
     ) -> None:
@@ -156,7 +159,9 @@ class BatchContexts:
         candidates = known.get("candidates")
         by_item = is_by_item(candidates, classes)
         self.allowed = allowed_of(candidates, classes, n_items) if by_item else None
-        weights = weights_of(known.get("prior"), None if by_item else candidates, classes, self.groups)
+        if self.allowed is not None and new is not None:
+            self.allowed |= new
+        weights = weights_of(known.get("prior"), None if by_item else candidates, classes, self.groups, new)
         n_groups = 1 if self.groups is None else len(self.groups)
         self.prior: Prior | None = None if weights is None else prior_of(weights, n_groups)
         self.siblings: Siblings | None = siblings_of(known.get("pool"), known.get("order"), n_items, self.group_of)

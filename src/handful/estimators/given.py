@@ -20,7 +20,7 @@ from handful.engine.model import spread_rows
 from handful.errors import LabelError, OptionError
 from handful.estimators.containers import labels_of
 from handful.reading.class_names import is_missing
-from handful.shapes import Float, Int
+from handful.shapes import Bool, Float, Int
 
 
 class GivenLabels(NamedTuple):
@@ -33,12 +33,15 @@ class GivenLabels(NamedTuple):
         these, its labels are positions.
     classes : ndarray [class]
         Labels of the classes that have a name.
+    new : ndarray [class]
+        Which of them a person named.
     rows, codes : ndarray [some]
         The items, in increasing order, and their classes as positions; from `len(classes)` on they have no name.
     """
 
     catalogue: Catalogue
     classes: npt.NDArray[Any]
+    new: Bool[np.ndarray, "class"]
     rows: Int[np.ndarray, "some"]
     codes: Int[np.ndarray, "some"]
 
@@ -84,12 +87,12 @@ def with_given(
     >>> found.classes.tolist(), found.rows.tolist(), found.codes.tolist(), found.catalogue.n_unnamed
     (['cat', 'dog', 'fox', 'wolf'], [0, 2, 3], [3, 0, 4], 1)
     """
-    if new_classes is not None and given is None:
+    if given is None and new_class_names(new_classes):
         raise OptionError("new_classes lists labels of given that are new, but no label is given; leave it out")
     given = {} if given is None else given
     rows = np.array(sorted(rows_given(given, n_items)), np.int64)  # whatever was said first
     if len(rows) == 0:
-        return GivenLabels(catalogue, catalogue.classes, rows, rows)
+        return GivenLabels(catalogue, catalogue.classes, np.zeros(catalogue.n_classes, bool), rows, rows)
     is_none = np.array([given[row] is None for row in rows.tolist()])
     named = rows[~is_none]
     labels = labels_of([given[row] for row in named.tolist()]) if len(named) else catalogue.classes[:0]
@@ -107,7 +110,7 @@ def with_given(
         before = catalogue.relabelled(places_of(catalogue.classes, classes))
         more = more.relabelled(np.arange(len(classes))).with_examples(read(rows[is_none]), codes[is_none])
     more = more.updated_from(before, for_a_batch=True).with_unnamed(n_unnamed)
-    return GivenLabels(more, classes, rows, codes)
+    return GivenLabels(more, classes, places_of(classes, catalogue.classes) < 0, rows, codes)
 
 
 def _refuse_new(catalogue: Catalogue, rows: Int[np.ndarray, "some"], labels: npt.NDArray[Any], new: Any) -> None:

@@ -33,6 +33,7 @@ class CatalogueItems:
     features: Float[np.ndarray, "item dim"]
     given: Int[np.ndarray, "item"] | None = None
     names: npt.NDArray[Any] | None = None
+    new: Bool[np.ndarray, "class"] | None = None  # classes that a person named in this batch
 
     several = False
 
@@ -41,7 +42,7 @@ class CatalogueItems:
         """Add the items whose labels are given to the catalogue."""
         found = with_given(catalogue, features.__getitem__, len(features), known.get("given"), known.get("new_classes"))
         names = found.classes if found.catalogue.n_unnamed else None
-        return cls(found.catalogue, features, found.of_items(len(features)), names)
+        return cls(found.catalogue, features, found.of_items(len(features)), names, found.new)
 
     @property
     def classes(self) -> npt.NDArray[Any]:
@@ -86,7 +87,7 @@ class CatalogueItems:
     def rows(self, rows: Int[np.ndarray, "some"] | slice) -> CatalogueItems:
         """Return some of the items."""
         given = None if self.given is None else self.given[rows]
-        some = CatalogueItems(self.catalogue, self.features[rows], given, self.names)
+        some = CatalogueItems(self.catalogue, self.features[rows], given, self.names, self.new)
         if "points" in vars(self):
             vars(some)["points"] = self.points[rows]
         return some
@@ -112,6 +113,7 @@ class ScoredItems:
     several: bool
 
     head = None
+    new = None
 
     @property
     def unknown_reason(self) -> str | None:

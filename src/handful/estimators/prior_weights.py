@@ -14,7 +14,7 @@ from handful.engine.tilt import CONCENTRATION, Prior
 from handful.errors import LabelError, OptionError
 from handful.estimators.containers import values_of
 from handful.reading.class_names import plain_label
-from handful.shapes import Float, Int
+from handful.shapes import Bool, Float, Int
 
 CLASS, WEIGHT, GROUP = "class", "weight", "group"
 # What these arguments are called in messages.
@@ -24,7 +24,11 @@ NOT_CLASSES = (list, set, frozenset, dict, np.ndarray)
 
 
 def weights_of(
-    prior: Any, candidates: Any, classes: npt.NDArray[Any], groups: npt.NDArray[Any] | None
+    prior: Any,
+    candidates: Any,
+    classes: npt.NDArray[Any],
+    groups: npt.NDArray[Any] | None,
+    new: Bool[np.ndarray, "class"] | None = None,
 ) -> Float[np.ndarray, "row class"] | None:
     """Return one row of weights for all groups, or one row for each; None if nothing is known.
 
@@ -38,15 +42,21 @@ def weights_of(
         All other classes have the weight zero. Groups that are not mentioned have no list.
     classes, groups
         All classes, and the distinct groups; None for a single batch.
+    new
+        Classes that a person named in this batch. They are always possible, and have the mean weight if none is given.
     """
     if prior is None and candidates is None:
         return None
+    new = np.zeros(len(classes), bool) if new is None else new
     tables = [np.ones((1, len(classes)))]
     if prior is not None:
-        tables.append(_prior_table(prior, classes, groups))
+        tables.append(_prior_table(prior, classes, groups, new))
     if candidates is not None:
-        tables.append(_candidate_table(candidates, classes, groups))
+        tables.append(np.where(new, 1.0, _candidate_table(candidates, classes, groups)))
     weights: Float[np.ndarray, "row class"] = np.prod(np.broadcast_arrays(*tables), axis=0)
+    if np.isnan(weights).any():
+        known = np.where(np.nan_to_num(weights) > 0, weights, np.nan)
+        weights = np.where(np.isnan(weights), np.nanmean(known, 1, keepdims=True), weights)
     empty = np.flatnonzero(~weights.any(1))
     if len(empty):
         where = "" if groups is None or len(weights) == 1 else f" in group {groups.tolist()[empty[0]]!r}"
@@ -55,41 +65,49 @@ def weights_of(
 
 
 def _prior_table(
-    prior: Any, classes: npt.NDArray[Any], groups: npt.NDArray[Any] | None
+    prior: Any, classes: npt.NDArray[Any], groups: npt.NDArray[Any] | None, new: Bool[np.ndarray, "class"]
 ) -> Float[np.ndarray, "row class"]:
+    """Return the weights; NaN for new classes that are not mentioned."""
+    usual = np.where(new, np.nan, 1.0)
     columns = _columns(prior)
     if columns is not None:
-        return _of_columns(columns, classes, groups)
+        return _of_columns(columns, classes, groups, usual)
     if isinstance(prior, Mapping):
         if prior and all(isinstance(value, Mapping) for value in prior.values()):
-            weights = np.ones((n_groups(PRIOR, groups), len(classes)))
+            weights = np.tile(usual, (n_groups(PRIOR, groups), 1))
             for place, name in known_groups(PRIOR, prior, groups):
                 _assign(weights, np.full(len(prior[name]), place), prior[name].keys(), prior[name].values(), classes)
             return weights
-        weights = np.ones((1, len(classes)))
+        weights = usual[None].copy()
         _assign(weights, np.zeros(len(prior), np.int64), prior.keys(), prior.values(), classes)
         return weights
     given = np.asarray(values_of(prior))
+    if given.shape == (int((~new).sum()),):
+        weights = usual[None].copy()
+        weights[0, ~new] = _numbers(given)
+        return weights
     if given.shape != (len(classes),):
         raise OptionError(
             f"prior must have one weight for each of the {len(classes)} classes, in the order of `classes` in the "
-            f"answer, which has new labels of given too, got shape {given.shape}; to name classes use a mapping, and "
-            "candidates for a list of classes"
+            f"answer, got shape {given.shape}; to name classes use a mapping, and candidates for a list of classes"
         )
     return _numbers(given)[None]
 
 
 def _of_columns(
-    columns: Mapping[str, list[Any]], classes: npt.NDArray[Any], groups: npt.NDArray[Any] | None
+    columns: Mapping[str, list[Any]],
+    classes: npt.NDArray[Any],
+    groups: npt.NDArray[Any] | None,
+    usual: Float[np.ndarray, "class"],
 ) -> Float[np.ndarray, "row class"]:
     missing = [name for name in (CLASS, WEIGHT) if name not in columns]
     if missing:
         raise OptionError(f"prior must have the columns class and weight, got {some_of(columns)}")
     if GROUP not in columns:
-        weights = np.ones((1, len(classes)))
+        weights = usual[None].copy()
         _assign(weights, np.zeros(len(columns[CLASS]), np.int64), columns[CLASS], columns[WEIGHT], classes)
         return weights
-    weights = np.ones((n_groups(PRIOR, groups), len(classes)))
+    weights = np.tile(usual, (n_groups(PRIOR, groups), 1))
     place_of = {name: place for place, name in known_groups(PRIOR, dict.fromkeys(columns[GROUP]), groups)}
     rows = [row for row, group in enumerate(columns[GROUP]) if group in place_of]
     places = np.array([place_of[columns[GROUP][row]] for row in rows])

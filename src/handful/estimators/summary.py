@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 # Entries of a list, and lines of a table.
 MOST_LISTED, MOST_LINES = 10, 20
 # If a larger share of the items is expected to be unknown although none is rejected, a sentence says so. It is what is
-# expected before a batch is seen. Of batches with nothing unknown, 2 of 66 were above it; with a half unknown, 21 of 40.
+# expected before a batch is seen. Of batches with nothing unknown, 2 of 66 were above it; with a half unknown, every
+# second one.
 UNDECIDED = 0.17
 
 
@@ -83,8 +84,8 @@ def undecided(expected: float) -> str:
     if not expected > UNDECIDED:
         return ""
     return (
-        f"About {expected:.0%} of the items may belong to none of the classes, and the batch does not tell which; a few "
-        "answers do (handful review)."
+        f"About {expected:.0%} of the items may belong to none of the classes, and the batch does not tell which; a "
+        "few answers do (handful review)."
     )
 
 

@@ -28,9 +28,11 @@ import numpy as np
 
 from handful.banks import FeatureBank
 from handful.catalogue import Catalogue
+from handful.catalogue.labels import distinct, places_of, same_kind
 from handful.catalogue.rows import ROW_TRANSFORMS
 from handful.engine.model import BatchTotals, Context, summarize
 from handful.errors import OptionError, StorageError, TaskError
+from handful.estimators.containers import labels_of
 from handful.estimators.diagnostics import diagnose
 from handful.estimators.given import with_given
 from handful.estimators.prior_weights import prior_of, weights_of
@@ -128,7 +130,7 @@ def solve(
             raise OptionError(
                 "prior, candidates and given are about the classes of a fitted catalogue; give a Catalogue"
             )
-        weights = weights_of(prior, candidates, catalogue.classes, None)
+        weights = _weights(prior, candidates, catalogue, given or {})
     shares = shares_of(expect_unknown, None)
     refuse_overwriting({"catalogue": catalogue, "queries": queries}, {"folder of answers": folder})
     place = folder_at(folder)
@@ -254,6 +256,17 @@ def _fitted(catalogue: Any, examples: Input, folder: Folder, transform: str, dim
     if fitted.dim != dim:
         raise TaskError(f"the catalogue has {fitted.dim} dimensions but the queries {dim}; they must agree")
     return fitted, names
+
+
+def _weights(
+    prior: Any, candidates: Any, catalogue: Catalogue, given: Mapping[int, Any]
+) -> Float[np.ndarray, "row class"] | None:
+    """Return the weights of the classes of the catalogue, and of those that a person named."""
+    named = [label for label in given.values() if label is not None]
+    classes = catalogue.classes
+    if named and catalogue.unknown(labels_of(named)):
+        classes, _ = distinct(np.concatenate([classes, same_kind(labels_of(named), classes)]))
+    return weights_of(prior, candidates, classes, None, places_of(classes, catalogue.classes) < 0)
 
 
 def _hash_of(given: Mapping[int, Any]) -> str:

@@ -139,7 +139,8 @@ class MemoryLabeller:
         codes_of = found.of_items(len(features))
         labels, called = np.empty((2, len(names)), dtype=object)
         labels[:], called[:] = [self._label(name) for name in names], names
-        contexts = BatchContexts(self.known, labels, len(features), None, codes_of)  # type: ignore[arg-type]
+        known: Any = self.known
+        contexts = BatchContexts(known, labels, len(features), None, codes_of, new=found.new)
         contexts = contexts.excluding(said.discarded)
         batches = Batches(CatalogueItems(catalogue, features, codes_of, called), contexts)
         return Classified(

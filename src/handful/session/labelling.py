@@ -81,5 +81,7 @@ class MemoryLabeller:
         excluded[sorted(said.discarded)] = True
         if excluded.all():
             raise OptionError("every item was discarded; at least one must be left to label")
-        contexts = BatchContexts(known, items.classes, len(items), self.groups, items.given, excluded=excluded)
+        contexts = BatchContexts(
+            known, items.classes, len(items), self.groups, items.given, new=items.new, excluded=excluded
+        )
         return Batches(items, contexts).answer(self.frame_of)

@@ -1,0 +1,155 @@
+"""What says nothing changes nothing: the vacuous form of each thing that is known, beside every other."""
+
+import warnings
+from itertools import product
+
+import numpy as np
+import pytest
+
+from handful import Session, large
+from handful.classification import classify
+from handful.estimators import BatchClassifier
+
+pytestmark = pytest.mark.filterwarnings("ignore::handful.errors.HandfulWarning")
+N_ITEMS = 36
+NAMES = [f"c{k}" for k in range(8)]
+HALVES = np.array(["x", "z"]).repeat(N_ITEMS // 2)
+PAIRED = [f"s{item // 2}" if item < 6 else f"alone {item}" for item in range(N_ITEMS)]
+ALONE = [f"item {item}" for item in range(N_ITEMS)]
+TIMES = np.array([1, 2]).repeat(N_ITEMS // 2)
+
+# What says something, by the argument that it uses.
+SAID = {
+    "nothing": {},
+    "prior": {"prior": {"c0": 5.0, "c1": 0.1}},
+    "a banned class": {"prior": {"c7": 0.0}},
+    "candidates": {"candidates": NAMES[:3]},
+    "candidates of items": {"candidates": [NAMES[:2]] * 3 + [None] * (N_ITEMS - 3)},
+    "labels": {"given": {0: "c0", 1: "c1"}},
+    "none of these": {"given": {0: None, 5: None}},
+    "labels and none of these": {"given": {0: "c0", 1: None}},
+    "a new class": {"given": {0: "new", 1: "new"}, "new_classes": ["new"]},
+    "sequence": {"sequence": PAIRED},
+    "coarse": {"coarse": {"c0": "G", "c1": "G"}},
+    "a share": {"expect_unknown": 0.3},
+    "no unknown items": {"expect_unknown": 0},
+    "some unknown items": {"expect_unknown": True},
+    "a range": {"expect_unknown": (0.1, 0.5)},
+    "groups": {"groups": HALVES},
+    "siblings": {"groups": HALVES, "pool": True},
+    "siblings in order": {"groups": HALVES, "pool": True, "order": TIMES},
+    "prior of groups": {"groups": HALVES, "prior": {"x": {"c0": 5.0}, "z": {"c1": 5.0}}},
+    "candidates of groups": {"groups": HALVES, "candidates": {"x": NAMES[:2], "z": NAMES[:3]}},
+    "shares of groups": {"groups": HALVES, "expect_unknown": {"x": 0.2, "z": 0}},
+    "none of these in a group": {"groups": HALVES, "given": {0: None}},
+}
+# What says nothing.
+VACUOUS = {
+    "all classes": {"candidates": NAMES},
+    "all classes in another order": {"candidates": NAMES[::-1]},
+    "all classes of every item": {"candidates": [NAMES] * N_ITEMS},
+    "all classes of one item": {"candidates": [NAMES] + [None] * (N_ITEMS - 1)},
+    "no candidates of any item": {"candidates": [None] * N_ITEMS},
+    "equal weights": {"prior": dict.fromkeys(NAMES, 1.0)},
+    "equal weights as an array": {"prior": np.full(len(NAMES), 7.0)},
+    "equal tiny weights": {"prior": dict.fromkeys(NAMES, 1e-30)},
+    "no weights": {"prior": {}},
+    "no labels": {"given": {}},
+    "no new classes": {"new_classes": []},
+    "sequences of one item": {"sequence": ALONE},
+    "no sequences": {"sequence": [None] * N_ITEMS},
+    "no coarse classes": {"coarse": {}},
+    "each class its own coarse class": {"coarse": dict(zip(NAMES, NAMES, strict=True))},
+    "one group": {"groups": ["one"] * N_ITEMS},
+    "a pool of one group": {"groups": ["one"] * N_ITEMS, "pool": True},
+    "a pool of one group in order": {"groups": ["one"] * N_ITEMS, "pool": True, "order": [3] * N_ITEMS},
+    "groups without siblings": {"pool": HALVES},
+    "groups without siblings in order": {"pool": HALVES, "order": TIMES},
+    "no pool": {"pool": False},
+    "no share": {"expect_unknown": None},
+}
+
+
+def beside(said, vacuous):
+    """Whether both can be said: no argument twice, and siblings only among groups."""
+    needs_groups = "pool" in vacuous and "groups" not in vacuous and vacuous["pool"] is not False
+    return not set(said) & set(vacuous) and not (needs_groups and "groups" not in said)
+
+
+PAIRS = [
+    pytest.param(said, vacuous, id=f"{one}, {other}")
+    for (one, said), (other, vacuous) in product(SAID.items(), VACUOUS.items())
+    if beside(said, vacuous)
+]
+
+
+@pytest.fixture(scope="module")
+def world():
+    """A catalogue of eight classes, and a batch of three of them and one that it lacks."""
+    rng = np.random.default_rng(3)
+    centres = rng.normal(size=(9, 24))
+    X = centres[:8].repeat(5, axis=0) + 0.55 * rng.normal(size=(40, 24))
+    truth = rng.permutation(np.r_[rng.integers(0, 3, N_ITEMS - 6), np.full(6, 8)])
+    batch = centres[truth] + 0.6 * rng.normal(size=(N_ITEMS, 24))
+    return BatchClassifier().fit(X, np.repeat(NAMES, 5)), batch
+
+
+@pytest.fixture(scope="module")
+def answers(world):
+    """Answers to what was said, each made once."""
+    classifier, batch = world
+    kept = {}
+
+    def answer(said):
+        key = repr(said)
+        if key not in kept:
+            kept[key] = classifier.infer(batch, **said)
+        return kept[key]
+
+    return answer
+
+
+def assert_equal(found, wanted):
+    assert found.labels.tolist() == wanted.labels.tolist()
+    assert found.rejected.tolist() == wanted.rejected.tolist()
+    for name in ("unknown", "certainty", "probabilities"):
+        np.testing.assert_allclose(getattr(found, name), getattr(wanted, name), atol=1e-9, err_msg=name)
+    np.testing.assert_allclose(np.ravel(found.presence), np.ravel(wanted.presence), atol=1e-9)
+
+
+@pytest.mark.parametrize(("said", "vacuous"), PAIRS)
+def test_what_says_nothing_changes_nothing(said, vacuous, world, answers):
+    classifier, batch = world
+    assert_equal(classifier.infer(batch, **said, **vacuous), answers(said))
+
+
+def test_a_session_hears_as_much(world, answers):
+    classifier, batch = world
+    for name in ("prior", "candidates", "labels", "none of these", "a new class", "sequence", "a share"):
+        for other in ("all classes of one item", "equal tiny weights", "sequences of one item", "no share"):
+            if beside(SAID[name], VACUOUS[other]):
+                assert_equal(Session(batch, classifier, **SAID[name], **VACUOUS[other]).result, answers(SAID[name]))
+
+
+def test_files_and_streams_hear_as_much(world, tmp_path):
+    classifier, batch = world
+    catalogue, items = tmp_path / "c.safetensors", tmp_path / "b.npz"
+    classifier.save(catalogue)
+    np.savez(items, features=batch.astype(np.float32))
+    for number, name in enumerate(("nothing", "prior", "candidates", "labels and none of these", "a share")):
+        said = SAID[name]
+        wanted = classify(catalogue, items, **said).answer
+        for other in ("all classes", "all classes of one item", "equal tiny weights"):
+            if beside(said, VACUOUS[other]):
+                assert_equal(classify(catalogue, items, **said, **VACUOUS[other]).answer, wanted)
+        streamed = []
+        for place, vacuous in enumerate(({}, {"candidates": NAMES}, {"prior": dict.fromkeys(NAMES, 3.0)})):
+            if beside(said, vacuous):
+                folder = tmp_path / f"run-{number}-{place}"
+                with warnings.catch_warnings(action="ignore"):
+                    run = large.solve(classifier.catalogue_, batch.astype(np.float32), folder, **said, **vacuous)
+                streamed.append(run.answer())
+        for found in streamed:
+            assert found.labels.tolist() == streamed[0].labels.tolist()
+            np.testing.assert_allclose(found.unknown, streamed[0].unknown, atol=1e-9)
+            np.testing.assert_allclose(found.certainty, streamed[0].certainty, atol=1e-9)
