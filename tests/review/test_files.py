@@ -4,12 +4,13 @@ import csv
 import json
 import os
 import stat
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from handful.catalogue import load_catalogue
-from handful.catalogue.changes import rename
+from handful.catalogue.changes import change, rename
 from handful.classification import classify, write_predictions
 from handful.classification.building import build_catalogue
 from handful.classification.label import embed
@@ -123,6 +124,76 @@ def test_a_class_that_was_renamed_during_the_review_does_not_come_back(folder, t
     assert load_catalogue(catalogue).shots[classes.index("kind 02")] == 3
     assert "no class 'kind 01' any more" in done.notes[0]
     assert [row["label"] for row in rows(outputs.labels)[:3]] == ["kind 01", "kind 02", "kraken"]  # what a person said
+
+
+def test_the_next_batch_starts_where_this_one_ended(folder, tmp_path):
+    truth = json.loads((folder / "truth.json").read_text())
+    outputs, catalogue = Outputs(tmp_path / "labels.csv"), tmp_path / "kinds.handful"
+    catalogue.write_bytes((folder / "kinds.handful").read_bytes())
+    assert load_catalogue(catalogue).record.calibration == ()
+    review = reviewed(fitted(folder, tmp_path, "kinds.handful"), outputs, truth, 8)
+    with opened(outputs.folder, {"batch": review.batch.fingerprint}) as journal:
+        review = BatchReview(journal, FileLabeller(fitted(folder, tmp_path, "kinds.handful")))
+        finish(review, outputs, "today", catalogue)
+        kept = load_catalogue(catalogue).record.calibration
+        assert kept == review.session.calibration.rows != ()
+        finish(review, outputs, "today", catalogue)  # the same answers count once
+    assert load_catalogue(catalogue).record.calibration == kept
+    rename(catalogue, "kind 01", "kind A")  # other changes of the catalogue keep it
+    assert load_catalogue(catalogue).record.calibration == kept
+
+
+def test_a_review_goes_on_with_the_calibration_that_it_was_begun_with(folder, tmp_path, monkeypatch):
+    catalogue = tmp_path / "kinds.handful"
+    catalogue.write_bytes((folder / "kinds.handful").read_bytes())
+    seen = []
+    monkeypatch.setattr(files, "serve", lambda page, finish, where: seen.append(page.review.session.first_calibration))
+    rows = ((0.02, 40.0, 1.0), (0.3, 10.0, 4.0))
+    for name, calibration in (("a.csv", ()), ("a.csv", rows), ("b.csv", rows)):
+        change(catalogue, lambda at, rows=calibration: at.with_record(replace(at.record, calibration=rows)))
+        ready = embed(check(read_inputs(catalogue, folder / "today.npz")), tmp_path)
+        files.review_files(ready, Outputs(tmp_path / name), "today", Address())
+    assert [one.rows for one in seen] == [(), (), rows]
+
+
+def test_a_calibration_that_cannot_be_kept_is_said_and_nothing_is_lost(folder, tmp_path, monkeypatch):
+    def refused(*_):
+        raise StorageError("the disk is read-only")
+
+    truth = json.loads((folder / "truth.json").read_text())
+    outputs = Outputs(tmp_path / "labels.csv")
+    catalogue = tmp_path / "kinds.handful"
+    catalogue.write_bytes((folder / "kinds.handful").read_bytes())
+    monkeypatch.setattr(files, "change", refused)
+    with opened(outputs.folder, {}) as journal:
+        review = BatchReview(journal, FileLabeller(fitted(folder, tmp_path, "kinds.handful")))
+        answer_next(review, truth)
+        done = finish(review, outputs, "today", catalogue)
+    assert "could not be kept for the next batch: the disk is read-only" in done.notes[0]
+    assert outputs.labels.is_file()
+
+
+def test_a_group_without_a_name_gets_one_after_the_review_was_finished(folder, tmp_path):
+    truth = json.loads((folder / "truth.json").read_text())
+    outputs, unknown = Outputs(tmp_path / "labels.csv"), [item for item, name in enumerate(truth) if name == "kind 24"]
+    ready = fitted(folder, tmp_path)
+    with opened(outputs.folder, {"batch": ready.batch.fingerprint}) as journal:
+        review = BatchReview(journal, FileLabeller(ready))
+        review.decide(0, unknown[:3], "none")
+        finish(review, outputs, "today")
+    before = rows(outputs.labels)
+    assert {before[item]["person"] for item in unknown[:3]} == {"none of these"}
+    assert all(before[item]["label"] == "" and before[item]["rejected"] == "True" for item in unknown[:3])
+    group = {before[item]["proposal"] for item in unknown[:3]}
+    assert group == {"1"}
+    with opened(outputs.folder, {"batch": ready.batch.fingerprint}) as journal:  # the same command again
+        review = BatchReview(journal, FileLabeller(ready))
+        members = review.classified.answer.proposals[0].items.tolist()
+        assert set(unknown[:3]) <= set(members)
+        review.decide(review.state.number, [item for item in members if item in unknown], "new", "kraken")
+        finish(review, outputs, "today")
+    after = rows(outputs.labels)
+    assert all(after[item]["label"] == "kraken" for item in unknown[:3])
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has other permissions")

@@ -339,7 +339,8 @@ class Classified:
         of the proposed class, from 1 in each group, if it is in one. The columns of the group and those of the batch
         stand between name and label, under their own names, or as `given_label` where these are taken. With an
         `unknown_label`, a rejected item has this label, its certainty is the chance of being unknown, and the most
-        likely class is the next.
+        likely class is the next. Without one, that is so for items that a person called none of the classes and for
+        those like them, and they have no label.
 
         `items` are positions in the batch; by default all.
         """
@@ -350,7 +351,8 @@ class Classified:
         certain, less_certain = answer.certainties[positions].T.tolist()
         less_certain = [None if name is None else p for name, p in zip(others, less_certain, strict=True)]
         rejected = np.flatnonzero(answer.rejected[positions]).tolist()
-        for i in rejected if self.unknown_label is not None else ():
+        without_class = answer.rejected if self.unknown_label is not None else answer.none_of_these
+        for i in np.flatnonzero(without_class[positions]).tolist():
             others[i], less_certain[i] = labels[i], certain[i]
             labels[i], certain[i] = self.unknown_label, float(answer.unknown[positions[i]])
         ours = {
