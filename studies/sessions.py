@@ -1,309 +1,400 @@
-"""How many answers a review needs, and what it leaves for the next batch.
+"""How many decisions a review takes until it says that one may stop, and until everything has been seen.
 
-    python studies/sessions.py DATA [--banks grocery-efflite0 ...] [--parts answers batches]
+    python studies/sessions.py DATA [--group tuning] [--banks grocery-efflite0 ...] [--parts "sessions 1" batches]
     python studies/sessions.py --render
 
-A simulated person, who is always right, answers over HTTP what the page of `handful review` asks.
+`sessions`: a catalogue has 1, 3 or 5 examples of each of 60 classes. A batch has 80 items of 6 of them; in some cells
+the catalogue lacks one or two of the 6. A simulated person answers what `handful.Session` asks, until everything has
+been seen. It is noted when the session first says that the person may stop, and how many labels are wrong then. Two
+halves of 12 sessions each.
 
-`answers`: a catalogue has 1 or 5 examples of up to 40 classes. A batch has 80 items of 6 classes, in shares drawn from
-a Dirichlet of parameter 2; in half of the cells the catalogue lacks two of them. Counted are answers until 95 and 99 %
-of the labels are right, if the next item is the first question of the page (`again`), the next of a list of questions
-made at the beginning (`once`), the `least certain` one, or one at `random`; after every answer the batch is labelled
-again; a session ends after 50 answers, and what is not reached by then counts as 50. `one by one` labels nothing
-again: the person reads all items in their order.
+The person names missing classes, or says "none of these". On a sheet, the person accepts the items of the commonest
+class with one answer; every other item is one more. A `careful` person knows the truth. A `hasty` one names another of
+the classes offered in 3 % of the answers that name a class, and overlooks one exception of a sheet in five, which then
+gets the label of the sheet.
 
-`batches`: 20 batches in a row of 60 items of 6 of 40 classes, of which the catalogue has 30 at first, with 1 example
-each. Ten answers per batch become examples of the catalogue. Compared is the share right before any answer, with the
-catalogue that grows and with the one of the beginning.
+Of `hint3-sofmattress-minilm`, the catalogue is what the company wrote, and batches are 80 of the real requests, a third
+of which have no class.
+
+`batches`: 20 batches of one catalogue in a row, which has 3 examples of each of 60 classes at first. Every session ends
+when it says that one may stop. Items that were answered become examples of the catalogue, and the calibration of a
+session is where the next one starts.
 
 Results are kept in `studies/results/sessions/`; what is there is not measured again without `--again`.
 """
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import partial
+from functools import cache, lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from starlette.testclient import TestClient
 
-from bank_data import bank, orders, rng_of
-from handful.classification.page_data import best_questions
-from handful.estimators import BatchClassifier
+from bank_data import Floats, Ints, bank, rng_of, unit, whole_numbers
+from handful import BatchClassifier, Session
 from handful.fewshot.reports.tables import markdown_table
-from handful.review.batch_review import BatchReview
-from handful.review.guard import new_token
-from handful.review.journal import opened
-from handful.review.memory import MemoryLabeller
-from handful.review.server import Finished, Routes, make_app
-from handful.review.server import Page as ReviewPage
+from handful.session import Calibration, Request
+from handful.session.stopping import MOST_WRONG
 from pages import NOT_YET, Cells, Page, dots, kept, mean, measure_groups, verdict
 from pages import requirements as _required
 
 RESULTS = Path(__file__).parent / "results" / "sessions"
-GROUPS = {"confirmation": ("grocery-efflite0", "banking77-minilm", "tinyimagenet200-efflite0")}
-RULES = ("again", "once", "least certain", "random", "one by one")
-GOALS = (0.95, 0.99)
-ITEMS, PRESENT, CLASSES, MOST, TASKS = 80, 6, 40, 50, 4
-# Examples per class, and classes of the batch that the catalogue lacks.
-CELLS = ((1, 0), (5, 0), (1, 2), (5, 2))
-REPEATS = 2  # on each bank
-HOST = "127.0.0.1:8000"
+CLIPS = "audiomnist-speakers"
+REQUESTS = "hint3-sofmattress-minilm"
+CALTECH, GROCERIES, TINY = "caltech101-efflite0", "grocery-efflite0", "tinyimagenet200-efflite0"
+GROUPS = {
+    "confirmation": ("banking77-minilm", CALTECH, GROCERIES, TINY, CLIPS, REQUESTS),
+    "tuning": ("clinc150-minilm", "esc50-birdnet", "cub200-efflite0"),
+}
+CLASSES, PRESENT, ITEMS, LEAST, SPARE = 60, 6, 80, 4, 14
+HALVES, SESSIONS = 2, 12
+BATCHES = 20
+NO_CLASS = -1
+ERRS, OVERLOOKS = 0.03, 0.2  # shares of the answers and exceptions of a hasty person
+
+
+class Cell(NamedTuple):
+    """Examples per class, classes of the batch that the catalogue lacks, whether they get a name, and who answers."""
+
+    shots: int
+    missing: int
+    named: bool
+    person: str
+
+    def __str__(self) -> str:
+        missing = f", {self.missing} missing" if self.missing else ""
+        named = "" if not self.missing else ", named" if self.named else ", not named"
+        person = "" if self.person == "careful" else ", hasty"
+        return f"{self.shots} example{'s' if self.shots > 1 else ''}{missing}{named}{person}"
+
+
+CELLS = (
+    Cell(5, 0, True, "careful"),
+    Cell(1, 0, True, "careful"),
+    Cell(3, 1, True, "careful"),
+    Cell(3, 1, False, "careful"),
+    Cell(3, 2, True, "careful"),
+    Cell(3, 2, False, "careful"),
+    Cell(5, 0, True, "hasty"),
+    Cell(3, 1, False, "hasty"),
+)
+OF_REQUESTS = (Cell(0, 0, False, "careful"), Cell(0, 0, False, "hasty"))
 Row = dict[str, Any]
 
 
-class Drawn:
-    """A catalogue and a batch."""
+class Drawn(NamedTuple):
+    """A catalogue, a batch, its truth, and the classes that the catalogue lacks."""
 
-    def __init__(
-        self, folder: Path, number: int, items: int, present: int, known: int, lacking: int, shots: int
-    ) -> None:
-        (features, labels), order = bank(folder), orders(folder, number)
-        rng = rng_of(folder.name, "sessions", number, items, present, known, lacking, shots)
-        enough = [k for k in rng.permutation(len(order)).tolist() if len(order[k]) > shots + 4]
-        classes = enough[:known]
-        sizes = rng.multinomial(items, rng.dirichlet(np.full(present, 2.0)))
-        rows = [
-            rng.choice(order[k][shots:], min(n, len(order[k]) - shots), replace=False)
-            for k, n in zip(classes[:present], sizes.tolist(), strict=True)
-        ]
-        batch = rng.permutation(np.concatenate(rows))
-        examples = np.concatenate([order[k][:shots] for k in classes[lacking:]])
-        self.rng, self.batch = rng, features[batch]
-        self.truth = [f"class {k}" for k in labels[batch].tolist()]
-        self.classifier = BatchClassifier().fit(features[examples], [f"class {k}" for k in labels[examples].tolist()])
+    classifier: BatchClassifier
+    batch: Floats
+    truth: Ints
+    missing: frozenset[int]
+
+
+@cache
+def read(folder: Path) -> tuple[Floats, Ints]:
+    """Read vectors and labels."""
+    if folder.name == CLIPS:
+        return unit(folder / "short.npy"), whole_numbers(folder / "short_labels.npy")
+    return bank(folder)
+
+
+@lru_cache(maxsize=SESSIONS)
+def drawn(folder: Path, number: int, shots: int, missing: int) -> Drawn:
+    """Draw a catalogue and a batch."""
+    features, labels = read(folder)
+    rng = rng_of(folder.name, "sessions that end", number, shots, missing)
+    if folder.name == REQUESTS:
+        return _requests(folder, rng)
+    classes = rng.permutation(np.unique(labels))[:CLASSES].tolist()
+    rows = {k: rng.permutation(np.flatnonzero(labels == k)) for k in classes}
+    present = [k for k in classes if len(rows[k]) >= shots + SPARE][:PRESENT]
+    sizes = LEAST + rng.multinomial(ITEMS - LEAST * PRESENT, np.full(PRESENT, 1 / PRESENT))
+    lacking = frozenset(present[:missing])
+    examples = np.concatenate([rows[k][:shots] for k in classes if k not in lacking])
+    items = [rows[k][shots : shots + n] for k, n in zip(present, sizes.tolist(), strict=True)]
+    batch = rng.permutation(np.concatenate(items))
+    classifier = BatchClassifier().fit(features[examples], labels[examples])
+    return Drawn(classifier, features[batch], labels[batch], lacking)
+
+
+def _requests(folder: Path, rng: np.random.Generator) -> Drawn:
+    """Take what a company wrote as the catalogue, and some of what people asked as the batch."""
+    features, labels = read(folder)
+    written = whole_numbers(folder / "original_split.npy") == 1
+    batch = rng.choice(np.flatnonzero(~written), ITEMS, replace=False)
+    truth = np.where(np.isin(labels[batch], labels[written]), labels[batch], NO_CLASS)
+    classifier = BatchClassifier().fit(features[written], labels[written])
+    return Drawn(classifier, features[batch], truth, frozenset({NO_CLASS}))
 
 
 class Person:
-    """Someone who is always right, at a page."""
+    """Someone who answers what a session asks.
 
-    def __init__(self, client: Any, review: BatchReview, truth: list[str]) -> None:
-        self.client, self.review, self.truth = client, review, truth
-        self.state = client.get("/state").json()
+    Parameters
+    ----------
+    session
+        The session.
+    truth
+        What the person would say about each item if always right; None for none of these.
+    hasty, rng
+        Whether the person makes mistakes, and when.
+    """
 
-    def answer(self, item: int) -> None:
-        """Say what an item is."""
-        known = self.state["classes"][: self.state["n_known"]]
-        body = {
-            "number": self.state["number"],
-            "items": [item],
-            "said": "class" if self.truth[item] in known else "new",
-            "label": self.truth[item],
-        }
-        answer = self.client.post("/decide", json=body)
-        assert answer.status_code == 200, answer.text
-        self.state = answer.json()
+    def __init__(self, session: Session, truth: list[int | None], hasty: bool, rng: np.random.Generator) -> None:
+        self.session = session
+        self.truth = truth
+        self.hasty = hasty
+        self.rng = rng
 
-    @property
-    def right(self) -> np.ndarray[Any, Any]:
-        """Which labels are right; those of the person are."""
-        state, said = self.state, {item for item, *_ in self.state["decisions"]}
-        return np.array(
-            [
-                item in said or (not state["rejected"][item] and state["classes"][state["label"][item]] == name)
-                for item, name in enumerate(self.truth)
-            ]
-        )
+    def reply(self, request: Request) -> Iterator[None]:
+        """Answer a request, one decision after another."""
+        says = [self.truth[item] for item in request.items]
+        commonest = max(dict.fromkeys(says), key=lambda label: (says.count(label), label == request.label))
+        if self.hasty:
+            says = [commonest if said != commonest and self.rng.random() < OVERLOOKS else said for said in says]
+        pairs = list(zip(request.items, says, strict=True))
+        self._say([item for item, said in pairs if said == commonest], commonest, request)
+        yield
+        for item, said in pairs:
+            if said != commonest:
+                self._say([item], said, request)
+                yield
 
-    def open(self) -> list[int]:
-        """Items without an answer, the least certain first."""
-        said = {item for item, *_ in self.state["decisions"]}
-        order = np.argsort(self.state["certainty"], kind="stable").tolist()
-        return [item for item in order if item not in said]
+    def _say(self, items: list[int], label: int | None, request: Request) -> None:
+        accepts = request.is_sheet and label == request.label
+        if self.hasty and not accepts and self.rng.random() < ERRS:
+            label = next(choice for choice in request.choices if choice != label)
+        self.session.answer(items, label, new=label is not None)
 
-
-@contextmanager
-def at_the_page(drawn: Drawn) -> Iterator[Person]:
-    """Start a review, and open its page."""
-    label, token = MemoryLabeller(drawn.classifier, drawn.batch), new_token()
-    with tempfile.TemporaryDirectory() as folder, opened(Path(folder), {"batch": label.batch.fingerprint}) as journal:
-        review = BatchReview(journal, label)
-        routes = Routes(ReviewPage(review, "batch"), lambda *_: Finished([]), lambda _: None)
-        app = make_app(routes, frozenset({HOST}), token)
-        with TestClient(app, base_url=f"http://{HOST}{app.path}", headers={"origin": f"http://{HOST}"}) as client:
-            client.get(f"http://{HOST}/?token={token}")
-            yield Person(client, review, drawn.truth)
+    def n_wrong(self) -> int:
+        """Count the labels that are wrong."""
+        answer = self.session.result
+        labels = answer.classes[answer.codes[:, 0]].tolist()
+        said = [None if none else label for none, label in zip(answer.rejected.tolist(), labels, strict=True)]
+        return sum(one != other for one, other in zip(said, self.truth, strict=True))
 
 
-def answers_needed(drawn: Drawn, rule: str) -> list[int]:
-    """Return the answers until each goal is reached."""
-    needed: list[int] = []
-    most = len(drawn.truth) if rule == "one by one" else MOST
-    with at_the_page(drawn) as person:
-        once = [one.item for one in best_questions(person.review.classified, MOST)]
-        order = drawn.rng.permutation(len(drawn.truth)).tolist()
-        right, n = person.right, 0
-        while len(needed) < len(GOALS) and n < most:
-            if right.mean() >= GOALS[len(needed)]:
-                needed.append(n)
-                continue
-            if rule == "one by one":
-                right[order[n]] = True
-            else:
-                still = person.open()
-                ask = person.state["ask"]
-                first = {"again": [] if ask is None else ask["items"], "once": once, "random": order}.get(rule, [])
-                person.answer(next((item for item in first if item in still), still[0]))
-                right = person.right
-            n += 1
-    return [*needed, *[most] * (len(GOALS) - len(needed))]
+def measured_session(folder: Path, number: int, cell: Cell) -> Row:
+    """Follow one session to its end."""
+    found = drawn(folder, number, cell.shots, cell.missing)
+    truth = [None if k in found.missing and not cell.named else k for k in found.truth.tolist()]
+    session = Session(found.batch, found.classifier)
+    person = Person(session, truth, cell.person == "hasty", rng_of(folder.name, "person", number))
+    row: Row = {"first": person.n_wrong(), "expected": session.answers_left}
+    kinds = {"questions": 0, "sheets": 0, "exceptions": 0}
+    while True:
+        if "stop" not in row and session.may_stop:
+            row |= {"stop": session.n_decisions, "wrong": person.n_wrong(), "seen": int(session.seen.sum())}
+        request = session.ask()
+        if request is None:
+            return row | {"all": session.n_decisions, "left": person.n_wrong()} | kinds
+        before = session.n_decisions
+        for _ in person.reply(request):
+            if "stop" not in row and session.may_stop:
+                row |= {"stop": session.n_decisions, "wrong": person.n_wrong(), "seen": int(session.seen.sum())}
+        kinds["sheets" if request.is_sheet else "questions"] += 1
+        kinds["exceptions"] += session.n_decisions - before - 1
 
 
-def measured_answers(folder: Path, shots: int, lacking: int) -> Row:
-    """Count the answers that every rule needs."""
-    found: dict[str, list[list[int]]] = {rule: [] for rule in RULES}
-    before = []
-    for number in range(TASKS):
-        for rule in RULES:
-            drawn = Drawn(folder, number, ITEMS, PRESENT, CLASSES, lacking, shots)
-            found[rule].append(answers_needed(drawn, rule))
-        labels = drawn.classifier.infer(drawn.batch).labels
-        before.append(100 * float(np.mean([one == other for one, other in zip(labels, drawn.truth, strict=True)])))
-    return {"before": round(mean(before), 1), "needed": found}
+def measured_half(folder: Path, half: int, cell: Cell) -> Row:
+    """Follow the sessions of half a cell; each column has one entry per session."""
+    rows = [measured_session(folder, half * SESSIONS + number, cell) for number in range(SESSIONS)]
+    return {name: [row[name] for row in rows] for name in rows[0]}
 
 
 def measured_batches(folder: Path, repeat: int) -> Row:
-    """Return the share right before any answer, of every batch, with a catalogue that grows and with the first one."""
-    (features, labels), order = bank(folder), orders(folder, repeat)
-    rng = rng_of(folder.name, "batches", repeat)
-    classes = [k for k in rng.permutation(len(order)).tolist() if len(order[k]) > 20][:40]
-    examples = np.concatenate([order[k][:1] for k in classes[:30]])
-    fixed = BatchClassifier().fit(features[examples], [f"class {k}" for k in labels[examples].tolist()])
-    x, y = list(features[examples]), [f"class {k}" for k in labels[examples].tolist()]
-    grows, shares = fixed, {"grows": list[float](), "fixed": list[float]()}
-    for _ in range(20):
-        present = rng.choice(classes, 6, replace=False)
-        batch = rng.permutation(np.concatenate([rng.choice(order[k][1:], 10, replace=False) for k in present]))
-        truth = [f"class {k}" for k in labels[batch].tolist()]
-        for name, classifier in (("grows", grows), ("fixed", fixed)):
-            found = classifier.infer(features[batch]).labels
-            shares[name].append(round(float(np.mean([a == b for a, b in zip(found, truth, strict=True)])), 4))
-        drawn = Drawn.__new__(Drawn)
-        drawn.batch, drawn.truth, drawn.classifier, drawn.rng = features[batch], truth, grows, rng
-        with at_the_page(drawn) as person:
-            for _ in range(10):
-                ask = person.state["ask"]
-                person.answer(person.open()[0] if ask is None else ask["items"][0])
-            for item, *_ in person.state["decisions"]:
-                x.append(features[batch[item]])
-                y.append(truth[item])
-        grows = BatchClassifier().fit(np.stack(x), y)
-    return shares
+    """Return the answers and the wrong labels of every batch of a catalogue, when its session says stop."""
+    features, labels = read(folder)
+    rng = rng_of(folder.name, "twenty batches that end", repeat)
+    classes = rng.permutation(np.unique(labels))[:CLASSES].tolist()
+    rows = {k: rng.permutation(np.flatnonzero(labels == k)) for k in classes}
+    large = [k for k in classes if len(rows[k]) >= 3 + SPARE]
+    examples = np.concatenate([rows[k][:3] for k in classes])
+    classifier = BatchClassifier().fit(features[examples], labels[examples])
+    calibration = Calibration()
+    found: Row = {"answers": [], "wrong": []}
+    for _ in range(BATCHES):
+        present = rng.choice(large, PRESENT, replace=False).tolist()
+        items = [rng.choice(rows[k][3:], min(ITEMS // PRESENT, len(rows[k]) - 3), replace=False) for k in present]
+        batch = rng.permutation(np.concatenate(items))
+        session = Session(features[batch], classifier, calibration=calibration)
+        person = Person(session, labels[batch].tolist(), False, rng)
+        while not session.may_stop:
+            request = session.ask()
+            assert request is not None
+            for _ in person.reply(request):
+                if session.may_stop:
+                    break
+        found["answers"].append(session.n_decisions)
+        found["wrong"].append(person.n_wrong())
+        calibration = session.calibration
+        given = session.said.given
+        if given:
+            classifier = classifier.partial_fit(features[batch[list(given)]], list(given.values()))
+    return found
 
 
 def cells(folder: Path) -> Cells:
     """List what is measured on a bank."""
-    for repeat in range(REPEATS):
-        yield "batches", {"repeat": repeat}, partial(measured_batches, folder, repeat)
-    for shots, lacking in CELLS:
-        yield "answers", {"shots": shots, "lacking": lacking}, partial(measured_answers, folder, shots, lacking)
+    for half in range(HALVES):
+        for cell in OF_REQUESTS if folder.name == REQUESTS else CELLS:
+            yield f"sessions {half + 1}", cell._asdict(), partial(measured_half, folder, half, cell)
+        if half == 0 and folder.name != REQUESTS:
+            yield "batches", {"repeat": 0}, partial(measured_batches, folder, 0)
+
+
+def joined(found: dict[str, dict[str, list[Row]]]) -> dict[tuple[str, Cell], Row]:
+    """Put the halves of every bank and cell together."""
+    rows: dict[tuple[str, Cell], Row] = {}
+    for name, parts in found.items():
+        for part in (f"sessions {half + 1}" for half in range(HALVES)):
+            for row in parts.get(part, []):
+                key = name, Cell(*(row[field] for field in Cell._fields))
+                before = rows.get(key, {})
+                columns = [column for column in row if column not in Cell._fields]
+                rows[key] = {column: [*before.get(column, []), *row[column]] for column in columns}
+    return rows
+
+
+def false_stops(row: Row) -> float:
+    """Share of sessions with more wrong labels than are tolerated when it says stop."""
+    return mean(wrong > MOST_WRONG * ITEMS for wrong in row["wrong"])
+
+
+def over_banks(rows: dict[tuple[str, Cell], Row], cell: Cell, column: str) -> float:
+    """Median over banks of the medians of their sessions."""
+    return float(np.median([np.median(row[column]) for (_, one), row in rows.items() if one == cell]))
 
 
 def requirements(found: dict[str, dict[str, list[Row]]]) -> Iterator[tuple[str, str, bool | None]]:
     """Say what was asked for, what was found, and whether it is reached."""
-    rows = [row for of in found.values() for row in of.get("answers", [])]
-    if rows:
-        again, by_one = (mean(n[1] for row in rows for n in row["needed"][rule]) for rule in ("again", "one by one"))
-        share = again / by_one
-        yield "99 % right with at most a quarter of the answers of one by one", f"{share:.0%}", share <= 0.25
-    audits = [row for of in found.values() for row in of.get("audit", [])]
-    if audits:
-        covered = mean(one for row in audits for one in row["24"]["covered"])
-        n = sum(len(row["24"]["covered"]) for row in audits)
-        yield f"the interval covers in 85 to 97 % of {n} sessions", f"{covered:.1%}", 0.85 <= covered <= 0.97
-    batches = [row for of in found.values() for row in of.get("batches", [])]
+    rows = joined(found)
+    measured = {cell for _, cell in rows}
+    asked = (
+        ("closed, 5 examples", CELLS[:1], 12),
+        ("closed, 1 example", CELLS[1:2], 22),
+        ("one class missing, named or not", CELLS[2:4], 18),
+        ("two missing, named or not", CELLS[4:6], 24),
+    )
+    for what, some, most in asked:
+        if measured.issuperset(some):
+            medians = [over_banks(rows, cell, "stop") for cell in some]
+            named = " and ".join(f"{median:g}" for median in medians)
+            yield f"answers until it says stop, {what}: {most}", named, max(medians) <= most
+    wanted = ((CELLS[0], (8, 14, 28)), (CELLS[2], (12, 18, 30)), (CELLS[1], (13, 22, 32)))
+    for cell, limits in wanted:
+        for name, most in zip((CALTECH, GROCERIES, TINY), limits, strict=True):
+            if (name, cell) in rows:
+                median = float(np.median(rows[name, cell]["all"]))
+                yield f"decisions until all is seen, {short(name)}, {cell}: {most}", f"{median:g}", median <= most
+    careful = [row for (_, cell), row in rows.items() if cell.person == "careful" and cell.shots]
+    if careful:
+        wrong = [100 * mean(row["wrong"]) / ITEMS for row in careful]
+        yield "wrong labels when it says stop, mean: 2 %", f"{mean(wrong):.1f} %", mean(wrong) <= 2
+        yield "wrong labels in any cell: 4 %", f"{max(wrong):.1f} %", max(wrong) <= 4
+        shares = [100 * false_stops(row) for row in careful]
+        yield "false stops: 5 %", f"{mean(shares):.1f} %", mean(shares) <= 5
+        yield "false stops in any cell: 10 %", f"{max(shares):.0f} %", max(shares) <= 10
+    hasty = [100 * false_stops(row) for (_, cell), row in rows.items() if cell.person == "hasty" and cell.shots]
+    if hasty:
+        yield "false stops with mistaken answers: 8 %", f"{mean(hasty):.1f} %", mean(hasty) <= 8
+    batches = [row for parts in found.values() for row in parts.get("batches", [])]
     if batches:
-        gained = 100 * (mean(row["grows"][-1] for row in batches) - mean(row["grows"][0] for row in batches))
-        yield "15 points more before any answer, batch 20 against batch 1", f"{gained:+.1f}", gained >= 15
+        first, last = (float(np.median([row["answers"][at] for row in batches])) for at in (0, -1))
+        yield "answers of the twentieth batch: half of the first", f"{last:g} of {first:g}", last <= first / 2
+
+
+def short(name: str) -> str:
+    """Name a bank as people call it."""
+    return {CLIPS: "clips", REQUESTS: "sofmattress", GROCERIES: "groceries"}.get(name, name.partition("-")[0])
 
 
 def page() -> Page:
     """Make the page."""
     found = kept(RESULTS / "confirmation", GROUPS["confirmation"])
     required = _required(requirements(found))
-    answers = [{"bank": name, **row} for name, of in found.items() for row in of.get("answers", [])]
-    audits = [row for of in found.values() for row in of.get("audit", [])]
-    batches = [row for of in found.values() for row in of.get("batches", [])]
+    rows = joined(found)
     lines, shown = [], {}
-    for shots, lacking in CELLS:
-        here = [row for row in answers if (row["shots"], row["lacking"]) == (shots, lacking)]
+    for cell in CELLS:
+        here = {name: row for (name, one), row in rows.items() if one == cell}
         if here:
-            needed = {
-                rule: [[n[goal] for row in here for n in row["needed"][rule]] for goal in (0, 1)] for rule in RULES
-            }
-            pairs = [f"{mean(needed[rule][0]):.0f}/{mean(needed[rule][1]):.0f}" for rule in RULES]
-            lines.append([shots, lacking, f"{mean(row['before'] for row in here):.1f}", *pairs])
-            shown[f"{shots} examples, {lacking} unknown"] = {rule: needed[rule][1] for rule in RULES}
+            stops = [n for row in here.values() for n in row["stop"]]
+            alls = [n for row in here.values() for n in row["all"]]
+            shown[str(cell)] = {"until it says stop": stops, "until all is seen": alls}
+            lines.append(_line(str(cell), here, over_banks(rows, cell, "stop"), over_banks(rows, cell, "all")))
+    for cell in OF_REQUESTS:
+        if (row := rows.get((REQUESTS, cell))) is not None:
+            name = f"sofmattress{', hasty' if cell.person == 'hasty' else ''}"
+            lines.append(_line(name, {REQUESTS: row}, *(float(np.median(row[of])) for of in ("stop", "all"))))
+    counts = sorted({len(row["stop"]) for row in rows.values()})
+    batches = [row for parts in found.values() for row in parts.get("batches", [])]
     said = list[str]()
-    if answers:
-        again, least = (
-            mean(n[1] for row in answers for n in row["needed"][rule]) for rule in ("again", "least certain")
+    if rows:
+        questions, sheets, exceptions = (
+            mean(n for (_, cell), row in rows.items() if cell.person == "careful" for n in row[kind])
+            for kind in ("questions", "sheets", "exceptions")
         )
-        said.append(f"For 99 %, questions take {again:.0f} answers, and the least certain items {least:.0f}.")
-    if audits:
-        early, late = (mean(one for row in audits for one in row[n]["covered"]) for n in ("12", "24"))
-        width, n_audits = (mean(row["24"][name] for row in audits) for name in ("half_width", "audits"))
         said.append(
-            f"The 90 % interval of the checks had the true share of wrong labels in {early:.0%} of sessions after 12 "
-            f"questions, and in {late:.0%} after 24, when it was ± {100 * width:.0f} points by {n_audits:.0f} checks."
+            f"To see all 80 items takes {questions:.0f} questions, {sheets:.0f} sheets and {exceptions:.0f} exceptions "
+            "on the mean."
         )
     if batches:
-        at = {
-            n: [100 * mean(row[name][n - 1] for row in batches) for name in ("grows", "fixed")] for n in (1, 5, 10, 20)
-        }
-        said.append(
-            "In 20 batches in a row, right before any answer in batch 1, 5, 10 and 20: "
-            f"{', '.join(f'{grows:.0f}' for grows, _ in at.values())} % with what was confirmed, "
-            f"{', '.join(f'{fixed:.0f}' for _, fixed in at.values())} % with the first catalogue."
-        )
-    if not answers:
-        said.append(f"How many answers are needed: {NOT_YET.lower()}")
+        medians = [float(np.median([row["answers"][n - 1] for row in batches])) for n in (1, 5, 10, 20)]
+        listed = ", ".join(f"{median:g}" for median in medians)
+        said.append(f"In batch 1, 5, 10 and 20 of one catalogue, a session says stop after {listed} answers (medians).")
     return Page(
         name="sessions",
         title="A review from beginning to end",
         question=(
-            "Answers until 95/99 % of 80 labels are right; 50 at most, except in the last column. *again*: the "
-            "[page](../do/review.md) asks again after every answer; *once*: at first; "
-            "*one by one*: nothing is labelled again."
+            "How many decisions does it take until `handful.Session` says that one may stop, and until all 80 items of "
+            "a batch have been seen? A sheet of up to 24 items is one decision, each of its exceptions one more. A "
+            "stop is false if more than 5 % of the labels are wrong."
         ),
-        alt="Answers until 99 % of the labels are right",
-        figure=lambda: dots(shown, "answers until 99 % are right"),
-        table=markdown_table(["examples", "unknown classes", "right before, %", *RULES], lines),
-        shows=" ".join(said),
-        limits=(f"{verdict(required)}. Batches per cell and bank: {TASKS}. The person is always right."),
-        made="A simulated person answers over HTTP; see the docstring of `studies/sessions.py`.",
+        alt="Decisions until the session says stop, and until everything has been seen",
+        figure=lambda: dots(shown, "decisions"),
+        table=markdown_table(
+            ["catalogue", "wrong at first, %", "until stop", "wrong then, %", "false stops, %", "until all is seen"],
+            lines,
+        ),
+        shows=" ".join(said) or NOT_YET,
+        limits=(
+            f"{verdict(required)}. Sessions per cell and bank: {' or '.join(map(str, counts)) or 'none'}. Decisions "
+            "are medians over banks of the medians of their sessions. Other banks were used to choose its numbers."
+        ),
+        made="A simulated person answers what `handful.Session` asks; see the docstring of `studies/sessions.py`.",
         commands=["python studies/sessions.py DATA", "python studies/sessions.py --render"],
         rows=[
             {
-                **{name: row[name] for name in ("bank", "shots", "lacking", "before")},
-                **{
-                    f"{rule}, {goal:.0%}": mean(n[at] for n in row["needed"][rule])
-                    for rule in RULES
-                    for at, goal in enumerate(GOALS)
-                },
+                "bank": short(name),
+                **cell._asdict(),
+                "sessions": len(row["stop"]),
+                **{column: mean(row[column]) for column in row},
+                "median_stop": float(np.median(row["stop"])),
+                "median_all": float(np.median(row["all"])),
+                "false_stops": false_stops(row),
             }
-            for row in answers
+            for (name, cell), row in rows.items()
         ],
         more={
             "requirements": required,
             "batches": [
-                {
-                    "bank": name,
-                    "repeat": row["repeat"],
-                    "batch": n + 1,
-                    "grows": row["grows"][n],
-                    "fixed": row["fixed"][n],
-                }
-                for name, of in found.items()
-                for row in of.get("batches", [])
-                for n in range(20)
+                {"bank": short(name), "batch": n + 1, "answers": row["answers"][n], "wrong": row["wrong"][n]}
+                for name, parts in found.items()
+                for row in parts.get("batches", [])
+                for n in range(len(row["answers"]))
             ],
         },
     )
+
+
+def _line(name: str, here: dict[str, Row], stop: float, everything: float) -> list[str]:
+    """Return a line of the table."""
+    first, wrong = (100 * mean(mean(row[of]) for row in here.values()) / ITEMS for of in ("first", "wrong"))
+    false = 100 * mean(false_stops(row) for row in here.values())
+    return [name, f"{first:.0f}", f"{stop:g}", f"{wrong:.1f}", f"{false:.1f}", f"{everything:g}"]
 
 
 if __name__ == "__main__":
