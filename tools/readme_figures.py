@@ -18,6 +18,7 @@ README = ROOT / "README.md"
 RESULTS = ROOT / "studies" / "results"
 BEGIN, END = "<!-- figures: python tools/readme_figures.py -->\n", "<!-- end of figures -->\n"
 NOT_YET = "Not measured yet.\n"
+ITEMS = 80  # of a batch of `studies/sessions.py`
 CELLS = {
     "utterances, nothing unknown": ("who speaks, three-second utterances", 60, 3, "4 to 6"),
     "clips, nothing unknown": ("who speaks, half-second clips", 60, 3, "4 to 6"),
@@ -79,10 +80,8 @@ def sentences() -> list[str]:
         )
         return f"{unknown:.0f} % of these, and {known:.0f} % of the others"
 
-    rows = [row for file in sorted((RESULTS / "sessions/confirmation").glob("*.json")) for row in read_answers(file)]
-    asked, read_all = (
-        np.mean([needed[1] for row in rows for needed in row["needed"][rule]]) for rule in ("again", "one by one")
-    )
+    halves = [row for file in sorted((RESULTS / "sessions/confirmation").glob("*.json")) for row in careful(file)]
+    stop, seen, wrong = (np.mean([n for row in halves for n in row[name]]) for name in ("stop", "all", "wrong"))
     ways: dict[str, list[float]] = {}
     for bank in read("paddle.json").values():
         for way, accuracies in bank.items():
@@ -93,16 +92,18 @@ def sentences() -> list[str]:
         "- [Unknown items](docs/measured/open_batches.md), where 30 % belong to no class: "
         f"{rejected('0.3')}, are called unknown; {rejected('told 0.3')}, if you say how many to expect; "
         f"{rejected('answers 0.3')}, after ten answers.",
-        "- [A review](docs/measured/sessions.md): 99 % of 80 labels are right after "
-        f"{asked:.0f} answers; reading them one by one takes {read_all:.0f}.",
+        f"- [A review](docs/measured/sessions.md) of 80 items: it says that you may stop after {stop:.0f} answers, "
+        f"when {100 * wrong / ITEMS:.1f} % of the labels are wrong; all items are seen in {seen:.0f} decisions.",
         f"- [PADDLE](docs/measured/scale.md) on sentences and photographs: {found:.1f} % at the found scale, "
         f"{published:.1f} at the published one, {alone:.1f} by the nearest prototype, {default:.1f} by the default.",
     ]
 
 
-def read_answers(file: Path) -> list[dict[str, Any]]:
-    """Return the sessions of one bank in which answers were counted."""
-    return list(json.loads(file.read_text(encoding="utf-8"))["answers"])
+def careful(file: Path) -> list[dict[str, Any]]:
+    """Return the sessions of one bank with a person who makes no mistakes."""
+    parts = json.loads(file.read_text(encoding="utf-8"))
+    rows = [row for name, rows in parts.items() if name.startswith("sessions") for row in rows]
+    return [row for row in rows if row["person"] == "careful"]
 
 
 def with_figures(text: str) -> str:

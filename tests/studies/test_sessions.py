@@ -1,4 +1,4 @@
-"""The study of sessions: a person who answers over HTTP, what is asked for, and the page."""
+"""The study of sessions: a person who answers what the session asks, what is asked for, and the page."""
 
 from pathlib import Path
 
@@ -7,6 +7,8 @@ import pytest
 
 import sessions
 
+CLOSED, ONE_EXAMPLE = sessions.CELLS[:2]
+
 
 @pytest.fixture
 def made_up(monkeypatch):
@@ -14,48 +16,62 @@ def made_up(monkeypatch):
     rng = np.random.default_rng(0)
     labels = np.arange(20).repeat(30)
     features = rng.normal(size=(20, 12))[labels] + 0.6 * rng.normal(size=(600, 12))
-    monkeypatch.setattr(sessions, "bank", lambda folder: (features.astype(np.float32), labels))
-    monkeypatch.setattr(sessions, "orders", lambda folder, number: list(np.arange(600).reshape(20, 30)))
+    monkeypatch.setattr(sessions, "read", lambda folder: (features.astype(np.float32), labels))
+    sessions.drawn.cache_clear()
+    yield
+    sessions.drawn.cache_clear()
 
 
-def test_questions_need_fewer_answers_than_reading_one_by_one(made_up):
-    needed = {
-        rule: sessions.answers_needed(sessions.Drawn(Path("made-up"), 0, 40, 3, 12, 1, 1), rule)
-        for rule in ("again", "one by one")
-    }
-    assert needed["again"][0] <= needed["again"][1] <= needed["one by one"][1]
-    assert needed["again"][0] > 0
+@pytest.mark.parametrize("cell", [ONE_EXAMPLE, sessions.CELLS[3]])
+def test_a_careful_person_sees_everything_and_leaves_nothing_wrong(made_up, cell):
+    row = sessions.measured_session(Path("made-up"), 0, cell)
+    assert row["stop"] <= row["all"] < sessions.ITEMS / 2
+    assert row["left"] == 0
+    assert row["questions"] + row["sheets"] + row["exceptions"] == row["all"]
 
 
-def answers(again, by_one):
-    rules = {rule: [[5, 10]] for rule in sessions.RULES} | {"again": [[2, again]], "one by one": [[30, by_one]]}
-    return {"shots": 1, "lacking": 0, "before": 60.0, "needed": rules}
+def test_a_hasty_person_leaves_mistakes(made_up, monkeypatch):
+    monkeypatch.setattr(sessions, "ERRS", 1.0)
+    row = sessions.measured_session(Path("made-up"), 0, ONE_EXAMPLE._replace(person="hasty"))
+    assert row["left"] > 0
 
 
-def found(again=10, covered=9, grows=0.9):
-    audit = {
-        n: {"covered": [1] * covered + [0] * (10 - covered), "half_width": 0.1, "audits": 6.0} for n in ("12", "24")
-    }
-    batches = {"repeat": 0, "grows": [0.6] * 19 + [grows], "fixed": [0.6] * 20}
-    return {"a-b": {"answers": [answers(again, 50)], "audit": [audit], "batches": [batches]}}
+def test_batches_of_one_catalogue_are_measured_in_a_row(made_up, monkeypatch):
+    monkeypatch.setattr(sessions, "BATCHES", 2)
+    found = sessions.measured_batches(Path("made-up"), 0)
+    assert len(found["answers"]) == len(found["wrong"]) == 2
+
+
+def half(cell, stop, n_all, wrong):
+    columns = {"first": [8], "expected": [9], "stop": [stop], "wrong": [wrong], "seen": [40]}
+    ends = {"all": [n_all], "left": [0], "questions": [3], "sheets": [6], "exceptions": [1]}
+    return {**cell._asdict(), **columns, **ends}
+
+
+def found(stop=10, n_all=8, wrong=1, last=4):
+    halves = {f"sessions {n}": [half(CLOSED, stop, n_all, wrong)] for n in (1, 2)}
+    return {sessions.CALTECH: {**halves, "batches": [{"repeat": 0, "answers": [8] * 19 + [last], "wrong": [0] * 20}]}}
 
 
 @pytest.mark.parametrize(
-    ("changes", "reached"),
+    ("changes", "missed"),
     [
-        ({}, [True] * 3),
-        ({"again": 20}, [False, True, True]),
-        ({"covered": 8}, [True, False, True]),
-        ({"grows": 0.7}, [True, True, False]),
+        ({}, []),
+        ({"stop": 13}, [0]),
+        ({"n_all": 9}, [1]),
+        ({"wrong": 2}, [2]),
+        ({"wrong": 5}, [2, 3, 4, 5]),
+        ({"last": 5}, [6]),
     ],
 )
-def test_what_is_reached_is_said(changes, reached):
-    assert [ok for _, _, ok in sessions.requirements(found(**changes))] == reached
+def test_what_is_reached_is_said(changes, missed):
+    reached = [ok for _, _, ok in sessions.requirements(found(**changes))]
+    assert [at for at, ok in enumerate(reached) if not ok] == missed
 
 
 def test_the_page_says_what_was_found(monkeypatch):
     monkeypatch.setattr(sessions, "kept", lambda folder, names: found())
-    page = sessions.page()
-    assert "| 1 | 0 | 60.0 | 2/10 | 5/10 | 5/10 | 5/10 | 30/50 |" in page.text()
-    assert "60, 60, 60, 90 % with what was confirmed, 60, 60, 60, 60 %" in page.text()
-    assert "3 of 3 requirements were met" in page.text()
+    text = sessions.page().text()
+    assert "| 5 examples | 10 | 10 | 1.2 | 0.0 | 8 |" in text
+    assert "after 8, 8, 8, 4 answers" in text
+    assert "Sessions per cell and bank: 2." in text
