@@ -38,7 +38,7 @@ REPORT_BAR = """
 REVIEW_BAR = """
 <div class='bar-top' role='region' aria-label='Progress'>
 <div id='progress' hidden><div id='progress-bar' class='meter'><span></span><span></span></div>
-<p role='status'><b id='progress-left'></b> <span id='progress-said'></span></p></div>
+<p role='status'><b id='progress-left'></b><span id='progress-said'></span></p></div>
 <button type='button' id='filters-toggle'>Filters</button>
 <input id='search' type='search' placeholder='Search' aria-label='Search in all items'>
 <button type='button' id='help-open' aria-label='Keys'>?</button>

@@ -34,7 +34,8 @@ from handful.shapes import Int
 
 # Labellings that are kept beside those of the session, so that undoing is immediate.
 MOST_KEPT = 8
-TEXTS_ON_SHEET = 12
+# Sentences on a sheet: two columns of nine, all of which are on the screen.
+TEXTS_ON_SHEET = 18
 # Characters of the name of a class.
 MOST_LETTERS = 200
 

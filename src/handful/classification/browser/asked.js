@@ -10,7 +10,7 @@ import { image } from "./pictures.js";
 import { askFinish } from "./progress.js";
 import { askedNow, exceptions } from "./question.js";
 import { isSheet, otherOf, sheetTitle, split, tiles } from "./sheet.js";
-import { answerOf, certaintyOf, data, secondCertaintyOf, secondOf } from "./state.js";
+import { answerOf, certaintyOf, data, decisions, secondCertaintyOf, secondOf, wordsOf } from "./state.js";
 
 /** @typedef {import("./state.js").Ask} Ask */
 
@@ -30,6 +30,18 @@ function chanceOf(item, label) {
 }
 
 /**
+ * Examples of a class in the catalogue; of a class that a person named, items that have it.
+ * @param {string} label
+ * @param {number} most
+ */
+function contentsOf(label, most) {
+  const found = placesOf(data.classes.indexOf(label), most).map((at) => data.examples[at][1]);
+  if (found.length) return found;
+  const items = [...decisions].filter(([, said]) => said.label === label).map(([item]) => item);
+  return items.slice(0, most).map((item) => (data.pictures ? data.pictures[item] : wordsOf(item)));
+}
+
+/**
  * The button of a class, with its key and examples.
  * @param {Ask} ask
  * @param {string} label
@@ -37,11 +49,10 @@ function chanceOf(item, label) {
  */
 function choiceButton(ask, label, place) {
   const isFirst = label === ask.label;
-  const places = placesOf(data.classes.indexOf(label), data.pictures ? EXAMPLES_IN_CHOICE : 1);
-  const examples = places.map((at) => {
-    const [, content] = data.examples[at];
-    return data.pictures ? image(content, "") : make("q", { dir: "auto" }, content);
-  });
+  const contents = contentsOf(label, data.pictures ? EXAMPLES_IN_CHOICE : 1);
+  const examples = contents.map((content) =>
+    data.pictures ? image(content, "") : make("q", { dir: "auto" }, content),
+  );
   const name = make("span", { class: "of" }, named(label), make("small", {}, chanceOf(ask.items[0], label)));
   const keys = make(
     "span",
@@ -126,9 +137,9 @@ function drawSheet(ask) {
 }
 
 function drawEnd() {
-  const { done, n_items: nAll, decisions } = data.progress;
+  const { done, n_items: nAll, decisions: nSaid } = data.progress;
   const said = done
-    ? "All " + counted(nAll, "item") + " have been seen, with " + counted(decisions, "decision") + "."
+    ? "All " + counted(nAll, "item") + " have been seen, with " + counted(nSaid, "decision") + "."
     : "Nothing is left that is worth asking.";
   return [
     make("h2", {}, said),

@@ -14,12 +14,15 @@ function leftToDo() {
   return "About " + counted(left, "more answer");
 }
 
-/** What ends the review. */
-function whatEnds() {
+/**
+ * What is known, and what ends the review.
+ * @param {string} said
+ */
+function withEnd(said) {
   const { done, may_stop: mayStop } = data.progress;
-  if (done) return "Finish writes the labels.";
-  if (mayStop) return "Finish now, or go on until every item has been seen.";
-  return "Then you may stop; the review ends when every item has been seen.";
+  if (done) return ". " + said + " Finish writes the labels.";
+  if (mayStop) return ". " + said + " Finish now, or go on until every item has been seen.";
+  return " until you may stop. " + said + " The review ends when every item has been seen.";
 }
 
 function drawProgress() {
@@ -27,7 +30,7 @@ function drawProgress() {
   byId("progress").hidden = false;
   byId("progress").classList.toggle("stop", mayStop || done);
   byId("progress-left").textContent = leftToDo();
-  byId("progress-said").textContent = said + " " + whatEnds();
+  byId("progress-said").textContent = withEnd(said);
   const [wasSeen, isRight] = /** @type {HTMLElement[]} */ ([...byId("progress-bar").children]);
   wasSeen.style.width = (100 * seen) / nAll + "%";
   isRight.style.width = 100 * Math.max(0, right[0] - seen / nAll) + "%";

@@ -1,0 +1,202 @@
+"""A person sees a whole batch on the page of a real server, with the keyboard alone, in few decisions; a kill in the
+middle changes nothing."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import zipfile
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from tests.conftest import SHARED
+
+pytestmark = pytest.mark.beyond
+
+# What the page shows of what is asked.
+SHOWN = """() => {
+  const asked = document.getElementById('asked');
+  const texts = (place) => [...asked.querySelectorAll(place)].map((element) => element.textContent);
+  const names = (place) => [...asked.querySelectorAll(place)].map((element) => element.alt);
+  return {
+    kind: asked.className,
+    items: [...names('.tile img'), ...texts('.tile > span[dir]'), ...names('.large img'), ...texts('blockquote')],
+    keys: texts('.tile kbd'),
+    title: texts('h2')[0],
+    label: texts('h2 b')[0] ?? texts('.choose.main .of bdi')[0],
+    choices: texts('.choose .of bdi'),
+    said: document.getElementById('progress-said').textContent,
+  };
+}"""
+
+
+class Server:
+    """`handful review` as a process of its own."""
+
+    def __init__(self, folder, *words):
+        command = [sys.executable, "-m", "handful", "review", *words, "--out", "labels.csv", "--no-open"]
+        self.process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True)
+        self.address = self.process.stdout.readline().split()[-1]
+        assert self.address.startswith("http://127.0.0.1:"), self.address
+
+    def kill(self):
+        if self.process.poll() is None:
+            os.kill(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        self.process.stdout.close()
+
+
+@pytest.fixture
+def start():
+    """Start servers; none of them outlives the test."""
+    started = []
+
+    def starts(*words):
+        started.append(Server(*words))
+        return started[-1]
+
+    yield starts
+    for server in started:
+        server.kill()
+
+
+class Person:
+    """Someone at the keyboard who knows the truth; `known` are the classes of the catalogue."""
+
+    def __init__(self, browser, address, truth, known):
+        self.context = browser.new_context(viewport={"width": 1280, "height": 800})
+        self.context.set_default_timeout(120_000)  # a busy machine takes its time
+        self.truth, self.known, self.n_decisions, self.wrong = truth, set(known), 0, []
+        self.open(address)
+
+    def open(self, address):
+        self.page = self.context.new_page()
+        self.page.on("pageerror", lambda error: self.wrong.append(str(error)))
+        self.page.goto(address)
+        self.page.wait_for_selector("html[data-ready]")
+
+    def shown(self):
+        return self.page.evaluate(SHOWN)
+
+    def decides(self, key, words=None):
+        """Press a key, type the name of a class, and wait for the answer of the server."""
+        number = self.page.evaluate("document.documentElement.dataset.number")
+        self.page.keyboard.press(key)
+        if words is not None:
+            self.page.wait_for_selector("#ask[open]")
+            self.page.keyboard.type(words)
+            self.page.keyboard.press("Enter")
+            self.known.add(words)
+        self.page.wait_for_selector(f"html:not([data-busy]):not([data-number='{number}'])")
+        self.n_decisions += 1
+
+    def answers(self, shown):
+        if shown["kind"] == "one":
+            label = self.truth[shown["items"][0]]
+            if label == shown["label"]:
+                return self.decides("Enter")
+            if label in shown["choices"]:
+                return self.decides(str(shown["choices"].index(label) + 1))
+            return self.decides("c" if label in self.known else "n", label)
+        labels = [self.truth[item] for item in shown["items"]]
+        named = "none of your classes" not in shown["title"]
+        label = shown["label"] if named else Counter(labels).most_common(1)[0][0]
+        for key, one in zip(shown["keys"], labels, strict=True):
+            if one != label:
+                self.page.keyboard.press(key)
+        if all(one != label for one in labels):
+            return self.page.keyboard.press("Enter")  # each of them is asked
+        if named:
+            return self.decides("Enter")
+        return self.decides("c" if label in self.known else "n", label)
+
+    def sees(self, most):
+        """Answer until everything has been seen, or for so many decisions; return whether everything has been seen."""
+        while (shown := self.shown())["kind"] != "end":
+            if self.n_decisions == most:
+                return False
+            self.answers(shown)
+        return True
+
+    def finishes(self):
+        self.page.keyboard.press("s")
+        self.page.wait_for_selector("#sure[open]")
+        self.page.keyboard.press("Enter")
+        self.page.wait_for_selector("html[data-finished]")
+
+
+def labels_of(folder):
+    with (folder / "labels.csv").open(encoding="utf-8") as stream:
+        return list(csv.DictReader(stream))
+
+
+def test_the_batch_of_the_demo_is_seen_within_ten_decisions(tmp_path, browser, start):
+    from handful.datasets import load_clinc150, load_clinc150_sentences
+
+    subprocess.run([sys.executable, "-m", "handful", "demo", "--out", "demo"], cwd=tmp_path, check=True)
+    bank = load_clinc150()
+    truth = dict(zip(load_clinc150_sentences(), np.array(bank.class_names)[bank.labels].tolist(), strict=True))
+    server = start(tmp_path, "demo/catalogue.npz", "demo/batch.npz")
+    person = Person(browser, server.address, truth, bank.class_names)
+    assert not person.sees(5)
+
+    # Killed in the middle: the same command goes on, with the same question.
+    shown = person.shown()
+    server.kill()
+    server = start(tmp_path, "demo/catalogue.npz", "demo/batch.npz")
+    person.open(server.address)
+    assert person.shown() == shown
+    assert person.sees(10)
+    person.finishes()
+    assert server.process.wait(timeout=60) == 0
+    rows = labels_of(tmp_path)
+    assert len(rows) == 75
+    assert all(row["label"] == truth[row["text"]] for row in rows)
+    assert person.wrong == []
+
+
+CLASSES, EACH, SHOTS, MISSING = 10, 10, 5, "buddha"
+
+
+def lay_out(archive, folder):
+    """Photographs of 23 classes as examples; a batch of ten classes, one of which has no examples."""
+    truth, rng = {}, np.random.default_rng(0)
+    with zipfile.ZipFile(archive) as photographs:
+        files = sorted(name for name in photographs.namelist() if name.endswith(".jpg"))
+        kinds = sorted({name.split("/")[0] for name in files})
+        items = []
+        for place, kind in enumerate(kinds):
+            mine = [name for name in files if name.startswith(f"{kind}/")]
+            for name in mine[:SHOTS] if kind != MISSING else []:
+                (folder / "photos" / kind).mkdir(parents=True, exist_ok=True)
+                (folder / "photos" / name).write_bytes(photographs.read(name))
+            if 3 <= place < 3 + CLASSES:
+                items += [(kind, name) for name in mine[SHOTS : SHOTS + EACH]]
+        (folder / "batch").mkdir()
+        for number, at in enumerate(rng.permutation(len(items)).tolist()):
+            kind, name = items[at]
+            truth[f"{number:03}.jpg"] = kind
+            (folder / "batch" / f"{number:03}.jpg").write_bytes(photographs.read(name))
+    return truth, [kind for kind in kinds if kind != MISSING]
+
+
+def test_a_hundred_photographs_with_a_class_missing_are_seen_within_25_decisions(tmp_path, browser, start):
+    archive = SHARED / "data" / "images" / "caltech24.zip"
+    if not archive.is_file():
+        pytest.skip("the photographs are not here: expected shared/data/images/caltech24.zip beside the repository")
+    pytest.importorskip("efficientnet_lite_pytorch", reason="the backbone of photographs is not installed")
+    truth, known = lay_out(archive, tmp_path)
+    assert MISSING in truth.values()
+    server = start(tmp_path, "photos", "batch")
+    person = Person(browser, server.address, truth, known)
+    assert person.sees(25), person.shown()["said"]
+    person.finishes()
+    assert server.process.wait(timeout=60) == 0
+    rows = {row["item"]: row["label"] for row in labels_of(tmp_path)}
+    assert rows == truth
+    assert json.loads((tmp_path / "labels.corrections.json").read_text())["new_classes"][0]["label"] == MISSING
+    assert person.wrong == []
