@@ -380,14 +380,21 @@ class Session:
     def answers_left(self) -> int:
         """About how many more decisions until `may_stop`, if labels and certainties stay what they are."""
         state = self._state
-        is_open = state.open.copy()
-        needed = 0.0
-        for sheet in state.sheets:
+        if state.may_stop(state.open):
+            return 0
+        # Fewer labels are open after every sheet, so the first one after which a person may stop is found by halving.
+        too_few = 0
+        enough = len(state.sheets)
+        while too_few + 1 < enough:
+            middle = (too_few + enough) // 2
+            is_open = state.open.copy()
+            for sheet in state.sheets[:middle]:
+                is_open[sheet.items] = False
             if state.may_stop(is_open):
-                break
-            needed += sheet.cost
-            is_open[sheet.items] = False
-        return math.ceil(needed)
+                enough = middle
+            else:
+                too_few = middle
+        return math.ceil(sum(sheet.cost for sheet in state.sheets[:enough]))
 
     @property
     def n_decisions(self) -> int:
