@@ -183,7 +183,7 @@ def measured_session(folder: Path, number: int, cell: Cell) -> Row:
     truth = [None if k in found.missing and not cell.named else k for k in found.truth.tolist()]
     session = Session(found.batch, found.classifier)
     person = Person(session, truth, cell.person == "hasty", rng_of(folder.name, "person", number))
-    row: Row = {"first": person.n_wrong(), "expected": session.answers_left}
+    row: Row = {"first": person.n_wrong()}
     kinds = {"questions": 0, "sheets": 0, "exceptions": 0}
     while True:
         if "stop" not in row and session.may_stop:

@@ -6,6 +6,7 @@ import pytest
 from handful import BatchClassifier, Session
 from handful.errors import LabelError, OptionError
 from handful.session import Step
+from handful.session.requests import Sheet, next_request
 
 NAMES = np.array(["fox", "owl", "elk", "hare", *(f"bird {k:02}" for k in range(16))])
 
@@ -223,3 +224,23 @@ def test_about_how_many_answers_are_left_falls_to_none(world):
     assert left[-1] == 0
     assert all(n > 0 for n in left[:-1])
     assert left[0] <= 3 * session.n_decisions + 3
+
+
+def test_a_sheet_offers_its_label_first_and_then_the_class_that_is_alike():
+    rng = np.random.default_rng(1)
+    places = rng.normal(size=(12, 16))
+    places[1] = places[0] + 0.05 * rng.normal(size=16)
+    names = np.array(["balance", "bill_balance", *(f"class {k}" for k in range(10))])
+    examples = places.repeat(3, axis=0) + 0.3 * rng.normal(size=(36, 16))
+    batch = places[0] + 0.3 * rng.normal(size=(12, 16))
+    session = Session(batch, (examples, names.repeat(3)), sheet_size=12)
+    label = session.result.labels[0]
+    items = np.flatnonzero(session.result.labels == label)
+    sheet = next_request(session.result, np.zeros(12), [Sheet(items, label, 1.0)])
+    assert sheet.is_sheet
+    assert sheet.choices[0] == label
+    assert set(sheet.choices[:2]) == {"balance", "bill_balance"}
+    while (request := session.ask()) is not None:
+        session.answer(request.items, "balance")
+    assert session.n_decisions < 6
+    assert set(session.result.labels) == {"balance"}

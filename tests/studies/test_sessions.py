@@ -43,7 +43,7 @@ def test_batches_of_one_catalogue_are_measured_in_a_row(made_up, monkeypatch):
 
 
 def half(cell, stop, n_all, wrong):
-    columns = {"first": [8], "expected": [9], "stop": [stop], "wrong": [wrong], "seen": [40]}
+    columns = {"first": [8], "stop": [stop], "wrong": [wrong], "seen": [40]}
     ends = {"all": [n_all], "left": [0], "questions": [3], "sheets": [6], "exceptions": [1]}
     return {**cell._asdict(), **columns, **ends}
 

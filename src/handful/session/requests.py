@@ -28,6 +28,8 @@ SHEET_SIZE = 24
 LEAST_CORRECTED = 1.5
 # Items that are more likely wrong are left out of a sheet while there are others.
 MOST_DOUBT_ON_SHEET = 0.5
+# Decisions that a wrong label, or an item apart from all groups, takes on the mean: answers correct others as well.
+DECISIONS_PER_DOUBT = 0.4
 # Items that are compared with one another.
 MOST_COMPARED = 2_000
 # Classes that a request offers.
@@ -74,6 +76,11 @@ class Sheet(NamedTuple):
     items: Int[np.ndarray, "some"]
     label: Any
     cost: float
+
+    @property
+    def expected_decisions(self) -> float:
+        """About how many decisions it will take: answers about other items correct most of its mistakes before."""
+        return min(1.0, DECISIONS_PER_DOUBT * len(self.items)) + DECISIONS_PER_DOUBT * (self.cost - 1)
 
     @property
     def rate(self) -> float:
@@ -188,7 +195,12 @@ def _question(answer: Answer, item: int, worth: float) -> Request:
 
 
 def _sheet(answer: Answer, sheet: Sheet) -> Request:
-    what = "none of the classes" if sheet.label is None else f"labelled {sheet.label!s}"
-    why = f"These are {what}; accept them at once, and mark those that are not."
     items = tuple(sheet.items.tolist())
-    return Request(items, sheet.label, _choices(answer, items), why)
+    choices = _choices(answer, items)
+    if sheet.label is None:
+        why = "These look like none of the classes; accept them at once, and mark those that are not."
+        return Request(items, None, choices, why)
+    # The label comes first, though the mean of all items may prefer another class.
+    choices = (sheet.label, *(choice for choice in choices if choice != sheet.label))[:MOST_CHOICES]
+    why = f"These are labelled {sheet.label!s}; accept them at once, and mark those that are not."
+    return Request(items, sheet.label, choices, why)

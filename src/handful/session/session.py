@@ -378,7 +378,7 @@ class Session:
 
     @property
     def answers_left(self) -> int:
-        """About how many more decisions until `may_stop`, if labels and certainties stay what they are."""
+        """About how many more decisions until `may_stop`."""
         state = self._state
         if state.may_stop(state.open):
             return 0
@@ -394,7 +394,7 @@ class Session:
                 enough = middle
             else:
                 too_few = middle
-        return math.ceil(sum(sheet.cost for sheet in state.sheets[:enough]))
+        return math.ceil(sum(sheet.expected_decisions for sheet in state.sheets[:enough]))
 
     @property
     def n_decisions(self) -> int:
