@@ -68,17 +68,24 @@ def right(table: Path, truth: dict[str, str]) -> str:
 
 
 def answer(page: Page, truth: dict[str, str]) -> None:
-    """Answer the question on the page, and wait until the batch is labelled again."""
-    label = truth[page.locator("#panel blockquote").inner_text()]
+    """Answer what is asked, a question or a sheet, and wait until the batch is labelled again."""
     number = page.evaluate("document.documentElement.dataset.number")
-    hidden = "its label is hidden" in page.locator("#panel").inner_text()
-    if not hidden and page.locator("#panel .head b").inner_text() == label:
+    if page.locator("#asked.sheet").count():
+        label = page.locator("#asked h2 b").first.inner_text()
+        for tile in page.locator("#asked .tile").all():
+            if truth[tile.locator("> span").first.inner_text()] != label:
+                tile.click()
         page.keyboard.press("Enter")
     else:
-        page.keyboard.press("Enter" if hidden else "c")
-        page.wait_for_selector("#ask[open]")
-        page.keyboard.type(label)
-        page.keyboard.press("Enter")
+        label = truth[page.locator("#asked blockquote").inner_text()]
+        choices = page.locator("#asked .choose .of bdi").all_inner_texts()
+        if label in choices:
+            page.keyboard.press(str(choices.index(label) + 1))
+        else:
+            page.keyboard.press("c")
+            page.wait_for_selector("#ask[open]")
+            page.keyboard.type(label)
+            page.keyboard.press("Enter")
     page.wait_for_selector(f"html:not([data-busy]):not([data-number='{number}'])")
 
 

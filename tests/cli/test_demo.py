@@ -79,16 +79,16 @@ def test_the_page_shows_the_batch_its_classes_and_the_gain(shown):
     gained = sum((row[3] == row[1]) - (row[2] == row[1]) for row in changed)
     assert right + gained == (together == truth).sum()
     assert "<h1>review" not in page
-    assert (shown / "review.html").is_file()
-    assert "href='review.html'" in page
+    assert (shown / "report.html").is_file()
+    assert "href='report.html'" in page
 
 
-def test_the_sentences_are_shown_in_the_terminal_and_on_the_page_to_review(shown):
+def test_the_sentences_are_shown_in_the_terminal_and_on_the_report(shown):
     sentences = np.array(load_clinc150_sentences())[shown_rows(shown)]
     printed = (shown.parent / "terminal.txt").read_text(encoding="utf-8")
     assert sum(f'  "{sentence}"\n' in printed for sentence in sentences) == demo.MOST_SHOWN
     assert all(len(line) <= demo.WIDTH for line in printed.splitlines() if not line.startswith("The page: "))
-    review = (shown / "review.html").read_text(encoding="utf-8")
+    review = (shown / "report.html").read_text(encoding="utf-8")
     assert all(sentence in review for sentence in sentences if not set(sentence) & set("'\"<>&"))
     labels = [np.array(names) for names in (["a"] * 6, ["b"] * 5 + ["a"], ["a"] * 6)]
     lines = demo.changes_said(demo.Labelled(sentences[:6], *labels)).splitlines()

@@ -32,7 +32,7 @@ AGAIN = (
     "--catalogue catalogue.npz",
     "--batch batch.npz",
     "--out labels.csv",
-    "--report review.html",
+    "--report report.html",
 )
 NEXT = """\
 What to do next:
@@ -129,7 +129,7 @@ def demo(
                 np.savez(file, **arrays)
         classified = classify(out / "catalogue.npz", out / "batch.npz")
         write_predictions(classified, out / "labels.csv")
-        write_page(classified, out / "review.html", title="demo")
+        write_page(classified, out / "report.html", title="demo")
         presence = dict(zip(classified.class_names, classified.answer.presence.tolist(), strict=True))
         page = out / "index.html"
         with written_whole(page) as place:
@@ -236,8 +236,10 @@ classes</div>
 <table class='words'><thead><tr><th>sentence</th><th>truth</th><th>one at a time</th><th>as a batch</th></tr></thead>
 <tbody>{changed}</tbody></table>
 <h2>What to do next</h2>
-<p><a href='review.html'>Review this batch</a>: confirm and correct labels, as you would with your own.</p>
-<p>Label it again, from the files beside this page:</p>
+<p><a href='report.html'>All sentences of this batch</a>, with their labels, how certain these are, and why.</p>
+<p>Answer a few questions about it, and watch all other labels follow, from the files beside this page:</p>
+<pre>handful review catalogue.npz batch.npz</pre>
+<p>Label it again:</p>
 <pre>{" ".join(f"<span>{part}</span>" for part in AGAIN)}</pre>
 <p>Then use your own: photographs in folders, a table of sentences, or vectors. <code>handful classify --help</code></p>
 <p class='quiet'>Sentences: CLINC150 (Larson et al., EMNLP 2019, CC BY 3.0), embedded by all-MiniLM-L6-v2.</p>

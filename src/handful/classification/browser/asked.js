@@ -10,7 +10,7 @@ import { image } from "./pictures.js";
 import { askFinish } from "./progress.js";
 import { askedNow, exceptions } from "./question.js";
 import { isSheet, otherOf, sheetTitle, split, tiles } from "./sheet.js";
-import { answerOf, certaintyOf, data, decisions, secondCertaintyOf, secondOf, wordsOf } from "./state.js";
+import { NONE, answerOf, certaintyOf, data, decisions, secondCertaintyOf, secondOf, wordsOf } from "./state.js";
 
 /** @typedef {import("./state.js").Ask} Ask */
 
@@ -65,6 +65,17 @@ function choiceButton(ask, label, place) {
 }
 
 /**
+ * The button of none of the classes, if that is what the model says.
+ * @param {number} item
+ */
+function noneButton(item) {
+  const chance = answerOf(item) === null ? percent(certaintyOf(item)) : "";
+  const name = make("span", { class: "of" }, NONE, make("small", {}, chance));
+  const keys = make("span", { class: "keys" }, make("kbd", {}, "Enter"));
+  return make("button", { type: "button", class: "choose main", onclick: confirm }, name, make("span", {}), keys);
+}
+
+/**
  * The answers to a question about an item.
  * @param {Ask} ask
  * @returns {HTMLElement[]}
@@ -77,7 +88,7 @@ export function answersTo(ask) {
     keyed("Leave open", "p", leaveOpen),
     keyed("Bad item", "b", sayBad),
   ];
-  if (ask.label === null) choices.unshift(keyed("None of these", "Enter", confirm, { class: "choose main" }));
+  if (ask.label === null) choices.unshift(noneButton(ask.items[0]));
   else others.unshift(keyed("None of these", "x", sayNone));
   return [make("div", { class: "choices" }, ...choices), make("div", { class: "does" }, ...others)];
 }
