@@ -58,8 +58,12 @@ MOST_GATHERED = 2**11
 # Scores of counted items that are kept for a second look.
 MOST_KEPT = 2**23
 # Nats by which a class without a name is less likely than another of the same score: it was opened by few examples,
-# which attract more than their share. Half and double it: `docs/measured/statements.md`.
+# which attract more than their share.
 UNNAMED = 0.4
+# The same by which it is less likely in a batch that is e times as far from the catalogue as its own examples, and when
+# that distance is estimated.
+UNNAMED_ELSEWHERE = 3.0
+UNNAMED_FIRST = 6.0
 # Nats by which all other classes are less likely than the class without a name that a person gave to an item.
 RULED_OUT = 40.0
 # Exponents are not smaller than this: they count for nothing.
@@ -179,8 +183,6 @@ class BatchItems:
         head, context, shape = self.reference.head, self.context, self.points.shape
         scores = (self.points.reshape(-1, shape[-1]) @ head.weights.T).reshape(*shape[:-1], -1)
         scores += head.offsets
-        if self.reference.n_unnamed:
-            scores[..., self.reference.n_named :] -= UNNAMED
         if context.log_shares is not None:
             np.copyto(scores, -np.inf, where=np.isneginf(context.log_shares)[..., None, :])
         if context.allowed is not None:
@@ -508,6 +510,7 @@ class Decision:
     offset_tilt: OffsetTilt
     tilts: Floats  # [..., class], what offset and prior add to the scores
     prior_weight: PerBatch  # [...], γ
+    unnamed_tilts: PerBatch = 0.0  # [..., class], by which classes without a name are less likely; part of the tilts
     samples: PresenceSamples = field(default_factory=_no_samples)
     moved_means: MovedMeans | None = None
     moved_columns: npt.NDArray[np.intp] | None = None  # [..., column], classes that move
@@ -663,6 +666,8 @@ def _decided(items: BatchItems) -> tuple[Decision, Floats, ItemPosterior]:
     """Return also the chance of each class when an item is labelled alone."""
     reference, head, model = items.reference, items.reference.head, items.reference.unknown_model
     at, weights, unknown = _tilted(items, np.ones(items.points.shape[:-1])), items.unlabelled.astype(np.float64), None
+    if reference.n_unnamed:
+        at = _with_unnamed(at, items)
     posterior = at.item_posterior(items, None)
     at = replace(at, samples=sample_presence(posterior, head.mass, at.n_classes))
     joint, _ = joint_posterior(posterior, at.samples, at.n_classes)
@@ -682,7 +687,8 @@ def _decided(items: BatchItems) -> tuple[Decision, Floats, ItemPosterior]:
         if (weights < 1).any():
             unknown = (1 / weights - 1) * mean_likelihood(posterior, at.samples, at.n_classes)
             again = _tilted(items, weights)
-            at = replace(at, offset_tilt=again.offset_tilt, tilts=again.tilts, prior_weight=again.prior_weight)
+            tilts = again.tilts - at.unnamed_tilts
+            at = replace(at, offset_tilt=again.offset_tilt, tilts=tilts, prior_weight=again.prior_weight)
             posterior = at.item_posterior(items, None)
             weights *= items.unlabelled  # what a person labelled is an example already
     columns, move_weight = at.samples.columns, 1 - at.samples.alone_weight
@@ -696,6 +702,23 @@ def _decided(items: BatchItems) -> tuple[Decision, Floats, ItemPosterior]:
     posterior = at.item_posterior(items, responsibilities)
     at = replace(at, samples=sample_presence(posterior, head.mass, at.n_classes, unknown))
     return at, responsibilities, posterior
+
+
+def _with_unnamed(at: Decision, items: BatchItems) -> Decision:
+    """Make classes without a name less likely, the more so the farther the batch is from the catalogue.
+
+    Their examples come from the batch itself. In a batch from elsewhere all items look more like them than like the
+    classes of the catalogue, whatever they are.
+    """
+    unnamed = np.arange(at.tilts.shape[-1]) >= items.reference.n_named
+    first = replace(at, tilts=at.tilts - UNNAMED_FIRST * unnamed)
+    posterior = first.item_posterior(items, None)
+    first = replace(first, samples=sample_presence(posterior, items.reference.head.mass, at.n_classes))
+    joint, _ = joint_posterior(posterior, first.samples, at.n_classes)
+    distance = np.asarray(first.distance_ratio(items, joint, first.dots(items)))
+    nats = UNNAMED + UNNAMED_ELSEWHERE * np.log(np.maximum(distance, 1.0))
+    tilts = nats[..., None] * unnamed
+    return replace(at, tilts=at.tilts - tilts, unnamed_tilts=tilts)
 
 
 @dataclass(frozen=True, eq=False)

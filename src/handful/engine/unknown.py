@@ -67,6 +67,8 @@ NEAR_LEVEL, NEAR_CHANCE = 0.3, 0.25
 # Evidence of more groups than this counts as that of this many: what is wrong with means and variances does not
 # average out over a large batch.
 MOST_GROUPS = 8.0
+# Chance that a label of a person is wrong, and its item looks like none of the class.
+WRONG_LABEL = 0.05
 # An item is rejected above this chance.
 REJECTED = 0.5
 # Where a share is told, at most this share of the known items is expected to be rejected; about two thirds of that are.
@@ -477,7 +479,11 @@ def _integrated(
     log *= np.minimum(1.0, MOST_GROUPS / np.maximum(free.sum(1), SMALLEST))[:, None, None]
     log += log_known(free)[:, None]
     if labelled.any():
-        log += log_known(np.where(labelled, w, 0.0))[:, None]
+        said = np.where(labelled, w, 0.0)
+        right = np.log(ratio * np.float32(WRONG_LABEL) + np.float32(1 - WRONG_LABEL))
+        of_wrong = (said[:, None].astype(np.float32) @ right)[:, 0]
+        of_wrong *= np.minimum(1.0, MOST_GROUPS / np.maximum(said.sum(1), SMALLEST))[:, None]
+        log += (of_wrong + log_known(said))[:, None]
     with np.errstate(divide="ignore"):
         log += log_prior.ravel()
         log += np.log(prior)[..., None]
