@@ -10,6 +10,8 @@ import sys
 import numpy as np
 import pytest
 
+from tests.review.person import Person
+
 KNOWN, PRESENT, EACH, DIM = 40, 7, 20, 24
 
 
@@ -61,111 +63,70 @@ def start(folder):
         server.kill()
 
 
-class Person:
-    """Someone at the keyboard who knows the truth."""
-
-    def __init__(self, browser, address, truth, **options):
-        self.context, self.truth, self.wrong = browser.new_context(**options), truth, []
-        self.context.set_default_timeout(120_000)  # a busy machine takes its time
-        self.page = self.tab(address)
-
-    def tab(self, address):
-        page = self.context.new_page()
-        page.on("pageerror", lambda error: self.wrong.append(str(error)))
-        page.goto(address)
-        page.wait_for_selector("html[data-ready]")
-        return page
-
-    def item(self):
-        return self.page.locator("#asked blockquote").inner_text()
-
-    def text(self, place):
-        return self.page.locator(place).inner_text()
-
-    def press(self, key):
-        number = self.page.evaluate("document.documentElement.dataset.number")
-        self.page.keyboard.press(key)
-        return number
-
-    def settled(self, before):
-        """Wait for the answer of the server."""
-        self.page.wait_for_selector(f"html:not([data-busy]):not([data-number='{before}'])")
-
-    def answer(self):
-        label = self.truth[self.item()]
-        if self.text("#asked .choose.main .of bdi") == label:
-            return self.settled(self.press("Enter"))
-        before = self.press("c")
-        self.page.wait_for_selector("#ask[open]")
-        self.page.keyboard.type(label)
-        self.page.keyboard.press("Enter")
-        return self.settled(before)
-
-
 def labels_of(folder):
     with (folder / "labels.csv").open(encoding="utf-8") as stream:
         return {row["item"]: row for row in csv.DictReader(stream)}
 
 
-def test_ten_answers_reload_second_tab_undo_kill_resume_finish(folder, browser, start):
-    truth, server = json.loads((folder / "truth.json").read_text()), start()
-    person, notes, said = Person(browser, server.address, truth), [], {}
-    for _ in range(10):
-        said[person.item()] = truth[person.item()]
-        person.answer()
+KNOWN_CLASSES = [f"kind_{k:02}" for k in range(KNOWN)]
+
+
+def at_page(browser, server, folder, **options):
+    truth = json.loads((folder / "truth.json").read_text())
+    return Person(browser, server.address, truth, KNOWN_CLASSES, **options)
+
+
+def test_answers_reload_second_tab_undo_kill_resume_finish(folder, browser, start):
+    server = start()
+    person, notes = at_page(browser, server, folder), []
+    while person.n_decisions < 5:
+        person.answers(person.shown())
         notes.append(person.text("#note") if person.page.locator("#note").is_visible() else "")
     assert any("other label" in note for note in notes)
-    assert "10 of 160 items looked at" in person.text("#progress-said")
+    assert "seen in 5 decisions" in person.text("#progress-said")
 
     # Reload: the same question.
-    item, progress = person.item(), person.text("#progress-said")
+    shown = person.shown()
     person.page.reload()
     person.page.wait_for_selector("html[data-ready]")
-    assert (person.item(), person.text("#progress-said")) == (item, progress)
+    assert person.shown() == shown
 
     # A second tab answers; the first is told so, and its own answer does not count.
-    first, person.page = person.page, person.tab(server.address)
-    said[person.item()] = truth[person.item()]
-    person.answer()
+    first = person.page
+    person.open(server.address)
+    person.decides("p")
     first.keyboard.press("p")
     first.wait_for_selector("text=your last answer was not counted")
-    assert "11 of 160 items looked at" in first.locator("#progress-said").inner_text()
+    assert "seen in 6 decisions" in first.locator("#progress-said").inner_text()
     person.page = first
 
-    # Undo takes back one answer after another, and comes back to its item.
-    item, progress = person.item(), person.text("#progress-said")
-    person.settled(person.press("p"))
-    person.settled(person.press("u"))
-    assert (person.item(), person.text("#progress-said")) == (item, progress)
+    # Undo takes back one answer after another, and comes back to what was asked.
+    shown = person.shown()
+    person.decides("p")
+    person.decides("u")
+    assert person.shown() == shown
 
     # Killed in the middle: the page says so, and the same command goes on.
     server.kill()
     person.page.keyboard.press("p")
     person.page.wait_for_selector("text=The server does not answer")
     server = start()
-    person.page = person.tab(server.address)
-    assert (person.item(), person.text("#progress-said")) == (item, progress)
+    person.open(server.address)
+    assert person.shown() == shown
 
-    person.page.keyboard.press("s")
-    person.page.wait_for_selector("#sure[open]")
-    person.page.keyboard.press("Enter")
-    person.page.wait_for_selector("html[data-finished]")
+    person.finishes()
     assert "labels.csv" in person.text("#note")
     assert server.process.wait(timeout=60) == 0
     rows = labels_of(folder)
-    assert {item: rows[item]["label"] for item in said} == said
-    assert {item: row["person"] for item, row in rows.items() if row["person"]} == said
-    assert np.mean([rows[item]["label"] == label for item, label in truth.items()]) > 0.85
-    corrections = json.loads((folder / "labels.corrections.json").read_text())
-    assert sum(len(corrections[kind]) for kind in ("corrections", "confirmed")) + sum(
-        len(new["items"]) for new in corrections["new_classes"]
-    ) == len(said)
+    said = {item: row for item, row in rows.items() if row["person"] not in ("", "passed")}
+    assert len(said) >= 5
+    assert all(row["person"] == row["label"] == person.truth[item] for item, row in said.items())
     assert person.wrong == []
 
 
 def test_a_phone_answers_and_accepts_a_group(folder, browser, start):
-    truth, server = json.loads((folder / "truth.json").read_text()), start("--out", "phone.csv")
-    person = Person(browser, server.address, truth, viewport={"width": 420, "height": 800}, has_touch=True)
+    server = start("--out", "phone.csv")
+    person = at_page(browser, server, folder, viewport={"width": 420, "height": 800}, has_touch=True)
     page = person.page
     number = page.evaluate("document.documentElement.dataset.number")
     page.locator("#asked button", has_text="None of these").tap()
@@ -178,12 +139,12 @@ def test_a_phone_answers_and_accepts_a_group(folder, browser, start):
     number = page.evaluate("document.documentElement.dataset.number")
     page.tap("#sure-yes")
     person.settled(number)
-    assert f"{count + 1} of 160 items looked at" in person.text("#progress-said")
+    assert f"{count + 1} of 160 items seen" in person.text("#progress-said")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     number = page.evaluate("document.documentElement.dataset.number")
     page.tap("#undo")
     person.settled(number)
-    assert "1 of 160 items looked at" in person.text("#progress-said")
+    assert "1 of 160 items seen" in person.text("#progress-said")
     assert person.wrong == []
 
 
@@ -222,8 +183,8 @@ def draw_around(page, label, *, touch=False):
 
 
 def test_items_chosen_on_the_map_get_one_decision(folder, browser, start):
-    truth, server = json.loads((folder / "truth.json").read_text()), start("--out", "map.csv")
-    person = Person(browser, server.address, truth, viewport={"width": 1280, "height": 900})
+    server = start("--out", "map.csv")
+    person = at_page(browser, server, folder, viewport={"width": 1280, "height": 900})
     page = person.page
     assert page.locator("#map .points path").count() == 160
     label = page.locator(".key bdi").first.inner_text()
@@ -236,13 +197,13 @@ def test_items_chosen_on_the_map_get_one_decision(folder, browser, start):
     page.keyboard.type("a new kind")
     page.keyboard.press("Enter")
     person.settled(before)
-    assert f"{chosen} of 160 items looked at" in person.text("#progress-said")
+    assert f"{chosen} of 160 items seen" in person.text("#progress-said")
     assert "a new kind" in person.text("#map-key")
     places = [path.get_attribute("transform") for path in page.locator("#map .points path").all()[:5]]
     before = page.evaluate("document.documentElement.dataset.number")
     page.keyboard.press("u")
     person.settled(before)
-    assert "0 of 160 items looked at" in person.text("#progress-said")
+    assert "0 of 160 items seen" in person.text("#progress-said")
     drawn = {path.get_attribute("transform") for path in page.locator("#map .points path").all()}
     assert set(places) <= drawn  # items stay where they are
     assert page.locator("#map i, #map-key i").count() == 0
@@ -251,7 +212,7 @@ def test_items_chosen_on_the_map_get_one_decision(folder, browser, start):
 
 def test_the_map_by_keyboard_and_by_touch(folder, browser, start):
     server = start("--out", "map_keys.csv")
-    person = Person(browser, server.address, {}, viewport={"width": 420, "height": 850}, has_touch=True)
+    person = at_page(browser, server, folder, viewport={"width": 420, "height": 850}, has_touch=True)
     page = person.page
     page.keyboard.press("m")
     page.keyboard.press("ArrowRight")
@@ -271,6 +232,6 @@ def test_the_map_by_keyboard_and_by_touch(folder, browser, start):
     before = page.evaluate("document.documentElement.dataset.number")
     page.click("#no-class")  # a tap so soon after a line is lost now and then
     person.settled(before)
-    assert f"{chosen} of 160 items looked at" in person.text("#progress-said")
+    assert f"{chosen} of 160 items seen" in person.text("#progress-said")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert person.wrong == []
