@@ -3,7 +3,8 @@
 FOLDER is the built site. Local links, pictures and anchors of its pages must exist, and every page must be reachable
 from the index by links. Links of README.md are checked against the repository. Works offline: a link to elsewhere on
 the web must begin with one of `tools/addresses.txt`, or with an address of `[tool.handful] published` in
-pyproject.toml. Exits with 1 and names page and link if a link is dead, and each page that nothing leads to.
+pyproject.toml. Text of a page must not have links as Markdown writes them: they were not translated. Exits with 1 and
+names page and link if a link is dead or was not translated, and each page that nothing leads to.
 """
 
 from __future__ import annotations
@@ -20,23 +21,38 @@ ROOT = Path(__file__).resolve().parents[1]
 ADDRESSES = Path(__file__).with_name("addresses.txt")
 ON_THE_WEB = re.compile(r"https?://")
 MARKDOWN_LINK = re.compile(r"\]\(([^()\s]+)\)")
+RAW_LINK = re.compile(r"\S*\]\(\S*")
+# Text within these is not read as sentences.
+NOT_SENTENCES = frozenset({"code", "pre", "script", "style", "math"})
 
 
 class Page(HTMLParser):
-    """What a page links to, and the places in it that can be linked to."""
+    """What a page links to, the places in it that can be linked to, and its sentences."""
 
     def __init__(self) -> None:
         super().__init__()
         self.links: list[str] = []
         self.anchors: set[str] = set()
+        self.sentences = ""
+        self._depth = 0  # of elements whose text is not read as sentences
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Note addresses and names."""
+        self._depth += tag in NOT_SENTENCES
         for name, value in attrs:
             if value and (name == "id" or (tag == "a" and name == "name")):
                 self.anchors.add(value)
             elif value and name in ("href", "src"):
                 self.links.append(value)
+
+    def handle_endtag(self, tag: str) -> None:
+        """Read sentences again after code."""
+        self._depth -= tag in NOT_SENTENCES
+
+    def handle_data(self, data: str) -> None:
+        """Keep what a person reads as sentences."""
+        if not self._depth:
+            self.sentences += data
 
 
 @cache
@@ -51,6 +67,16 @@ def dead_links(site: Path) -> list[str]:
     """Return `page: link` of every link that leads nowhere."""
     links = ((file, link) for file in pages_of(site) for link in read(file).links)
     return [f"{file.relative_to(site)}: {link}" for file, link in links if _is_dead(link, file)]
+
+
+def raw_markdown(site: Path) -> list[str]:
+    """Return `page: text` of every link that stands in a page as Markdown writes it."""
+    found = ((file, read(file).sentences) for file in pages_of(site))
+    return [
+        f"{file.relative_to(site)}: Markdown that was not translated: {text}"
+        for file, sentences in found
+        for text in RAW_LINK.findall(sentences)
+    ]
 
 
 def dead_links_of_readme(root: Path = ROOT) -> list[str]:
@@ -107,6 +133,6 @@ def _is_dead(link: str, file: Path) -> bool:
 
 if __name__ == "__main__":
     built = Path(sys.argv[1])
-    found = [*dead_links(built), *dead_links_of_readme(), *unreachable_pages(built)]
+    found = [*dead_links(built), *raw_markdown(built), *dead_links_of_readme(), *unreachable_pages(built)]
     print(*found, sep="\n", end="\n" if found else "")
     sys.exit(bool(found))

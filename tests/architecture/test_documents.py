@@ -234,6 +234,18 @@ def test_dead_links_and_lost_pages_of_the_built_site_are_named(tmp_path):
     assert check_site.dead_links_of_readme(root) == [f"README.md: {link}" for link in bad]
 
 
+def test_markdown_that_was_not_translated_is_named_and_code_is_left_alone(tmp_path):
+    check_site = importlib.import_module("check_site")
+    (tmp_path / "index.html").write_text(
+        "<p>See [the study](measured/study.md) and <code>[x](y)</code>.</p><pre><span>f[0](1)</span></pre>"
+        "<script>a[0](1)</script><p>[one\npage](<em>other</em>.md)</p>"
+    )
+    assert check_site.raw_markdown(tmp_path) == [
+        "index.html: Markdown that was not translated: study](measured/study.md)",
+        "index.html: Markdown that was not translated: page](other.md)",
+    ]
+
+
 # Sentences that readers had to read twice.
 UNCLEAR = (
     "told by their name",

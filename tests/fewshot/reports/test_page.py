@@ -42,6 +42,15 @@ def test_the_page_needs_no_other_file_and_says_what_was_run(journal, tmp_path):
     }
 
 
+def test_tables_of_every_measure_fit_a_screen_of_1280_pixels(journal, tmp_path, browser):
+    page = browser.new_page(viewport={"width": 1280, "height": 800})
+    page.goto(write_report(journal, tmp_path / "report").as_uri())
+    boxes = page.evaluate("[...document.querySelectorAll('.wide')].map(box => [box.scrollWidth, box.clientWidth])")
+    page.close()
+    assert len(boxes) > 2
+    assert all(needed <= given for needed, given in boxes), boxes
+
+
 def test_a_run_that_has_only_begun_can_be_reported(journal, tmp_path):
     begun = Journal.create(tmp_path / "run", journal.plan)
     text = write_report(begun, tmp_path / "report").read_text()

@@ -22,7 +22,7 @@ FindBank: TypeAlias = Callable[[str], FeatureBank | None]
 STYLE = """
 :root { --ink: #1b1f24; --quiet: #59636e; --rule: #d1d9e0; --soft: #f6f8fa; --accent: #0072b2 }
 * { box-sizing: border-box }
-body { margin: 0 auto; max-width: 1180px; padding: 1.5rem 1rem 4rem; color: var(--ink); background: #fff;
+body { margin: 0 auto; max-width: 84rem; padding: 1.5rem 1rem 4rem; color: var(--ink); background: #fff;
   font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", sans-serif }
 h1 { font-size: 1.7rem; margin: 0 0 .2rem } h2 { font-size: 1.25rem; margin: 2.4rem 0 .6rem }
 h3 { font-size: 1rem; margin: 1.4rem 0 .4rem; overflow-wrap: anywhere }
@@ -32,6 +32,9 @@ p { max-width: 46rem; margin: .4rem 0 } .quiet { color: var(--quiet) }
 table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums }
 th, td { padding: .4rem .7rem; text-align: left; vertical-align: top; border-bottom: 1px solid var(--rule) }
 tbody tr:last-child > * { border-bottom: 0 } thead th { background: var(--soft); font-weight: 600 }
+/* Tables of many columns: smaller, so that they fit a screen of 1280 pixels; on a phone they scroll. */
+table:has(thead th:nth-child(8)) { font-size: .8rem }
+table:has(thead th:nth-child(8)) :is(th, td) { padding: .3rem .4rem }
 td { white-space: nowrap } tbody th { font-weight: 500; position: sticky; left: 0; background: #fff }
 thead th span { display: block; white-space: nowrap }
 tbody tr.group > th { background: var(--soft); font-weight: 600; white-space: nowrap }
