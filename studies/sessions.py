@@ -330,6 +330,7 @@ def page() -> Page:
             name = f"sofmattress{', hasty' if cell.person == 'hasty' else ''}"
             lines.append(_line(name, {REQUESTS: row}, *(float(np.median(row[of])) for of in ("stop", "all"))))
     counts = sorted({len(row["stop"]) for row in rows.values()})
+    n_cells = sum(len(OF_REQUESTS if name == REQUESTS else CELLS) for name in GROUPS["confirmation"])
     batches = [row for parts in found.values() for row in parts.get("batches", [])]
     said = list[str]()
     if rows:
@@ -361,7 +362,8 @@ def page() -> Page:
         ),
         shows=" ".join(said) or NOT_YET,
         limits=(
-            f"{verdict(required)}. Sessions per cell and bank: {' or '.join(map(str, counts)) or 'none'}. Decisions "
+            f"{verdict(required)}. Measured: {len(rows)} of {n_cells} cells of banks, with "
+            f"{' or '.join(map(str, counts)) or 'no'} sessions each, of {HALVES * SESSIONS}. Decisions "
             "are medians over banks of the medians of their sessions. Other banks were used to choose its numbers."
         ),
         made="A simulated person answers what `handful.Session` asks; see the docstring of `studies/sessions.py`.",

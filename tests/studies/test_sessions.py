@@ -74,4 +74,4 @@ def test_the_page_says_what_was_found(monkeypatch):
     text = sessions.page().text()
     assert "| 5 examples | 10 | 10 | 1.2 | 0.0 | 8 |" in text
     assert "after 8, 8, 8, 4 answers" in text
-    assert "Sessions per cell and bank: 2." in text
+    assert "Measured: 1 of 42 cells of banks, with 2 sessions each, of 24." in text
