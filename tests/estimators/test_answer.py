@@ -101,7 +101,7 @@ def _fitted(n_classes, shots):
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
-        (lambda: _fitted(1, 30), "with a single class; add"),
+        (lambda: _fitted(1, 30), "With a single class every item has its label"),
         (lambda: _fitted(6, 3), "at least 20 different examples in classes of two or more; add"),
         (lambda: BatchClassifier().fit(np.ones((30, 8)), np.arange(6).repeat(5)), "20 different examples"),
         (lambda: BatchClassifier.from_names({"a": np.eye(8)[0], "b": np.eye(8)[1]}), "names of classes alone; add"),
@@ -160,8 +160,10 @@ def test_features_that_cannot_tell_left_out_classes_reject_nothing(seed):
 def test_an_answer_without_rejected_items_says_how_many_may_be_unknown():
     found = _fitted(6, 5).infer(np.random.default_rng(1).normal(size=(12, 8)))
     none = np.zeros(12, dtype=bool)
-    wide, narrow = (replace(found, rejected=none, unknown_interval=(0.0, high)) for high in (0.4, 0.1))
-    assert "Up to 40% of the items may belong to none of the classes" in wide.summary()
+    wide, narrow = (replace(found, rejected=none, unknown=np.full(12, share)) for share in (0.4, 0.1))
+    assert (
+        "About 40% of the items may belong to none of the classes, and the batch does not tell which" in wide.summary()
+    )
     assert "may belong to none" not in narrow.summary()
     assert "may belong to none" not in replace(wide, unknown_reason="It cannot be judged.").summary()
 

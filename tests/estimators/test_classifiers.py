@@ -361,10 +361,14 @@ def test_sample_weights_are_refused_in_the_name_of_the_classifier():
             call(X, y, sample_weight=np.ones(len(X)))
 
 
-def test_a_prior_array_must_have_new_labels_too():
+def test_a_prior_array_may_leave_out_new_labels_which_have_the_mean_weight():
     X, y, batch = toy(0)
-    with pytest.raises(OptionError, match=r"each of the 6 classes, .* new labels of given too, got shape \(5,\)"):
-        BatchClassifier().fit(X, y).infer(batch, prior=np.ones(5), given={0: "fly"}, new_classes=["fly"])
+    classifier = BatchClassifier().fit(X, y)
+    told = {"given": {0: "fly"}, "new_classes": ["fly"]}
+    without = classifier.infer(batch, prior=np.full(5, 3.0), **told)
+    np.testing.assert_allclose(without.probabilities, classifier.infer(batch, **told).probabilities)
+    with pytest.raises(OptionError, match=r"each of the 6 classes, .* got shape \(4,\)"):
+        classifier.infer(batch, prior=np.ones(4), **told)
 
 
 def test_tuples_are_labels_and_groups():

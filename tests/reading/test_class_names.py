@@ -194,7 +194,7 @@ def test_similar_names_are_reported_with_counts_and_not_merged(tmp_path):
     assert [(one.names, one.counts) for one in report.similar] == [(("Fox", "fox"), (1, 2))]
     assert "'Fox' (1) and 'fox' (2)" in str(report)
     with pytest.warns(SimilarNamesWarning, match="'Wolf'"):
-        BatchClassifier().fit(X, [1, 1, 2, 2]).fit(X, ["a", "b", "c", "wolf"]).add_classes(X[:1], ["Wolf"])
+        BatchClassifier().fit(X, [1, 1, 2, 2]).fit(X, ["a", "b", "c", "wolf"]).add_classes(X[:1] + 1, ["Wolf"])
     np.savez(tmp_path / "c.npz", features=X, labels=labels)
     np.save(tmp_path / "b.npy", X[:2])
     found = classify(tmp_path / "c.npz", tmp_path / "b.npy")

@@ -92,7 +92,9 @@ def load_catalogue(path: str | os.PathLike[str]) -> Catalogue:
     try:
         tensors, metadata = read_tensors(os.fspath(path))
     except FileFormatError as error:
-        if is_catalogue(path) or not os.path.exists(path):
+        # Without an ending it may be a damaged catalogue, and the error says what is wrong with it.
+        may_be_one = is_catalogue(path) or (os.path.isfile(path) and not os.path.splitext(path)[1])
+        if may_be_one or not os.path.exists(path):
             raise
         raise FileFormatError(
             f"{path} is no file of a catalogue ({', '.join(ENDINGS)}); make one of labelled examples: handful "

@@ -238,6 +238,8 @@ class Catalogue:
     def equal_classes(self) -> list[tuple[int, int]]:
         """Classes with the same examples as an earlier class: their positions, and that of the first one."""
         points, codes = self.labelled_points
+        if not len(points):  # names of classes alone
+            return []
         copy_of, _ = find_copies(points)
         if (codes[copy_of] == codes).all():  # no example occurs in two classes
             return []
