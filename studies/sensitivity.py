@@ -102,7 +102,6 @@ NUMBERS = {
     "model.MOST_AT_A_TIME": Number("items that are labelled at a time", "work", "unused"),
     "model.MOST_KEPT": Number("scores of counted items that are kept for a second look", "work", "unused"),
     "model.LOWEST": Number("exponents are not smaller", "rounding"),
-    "model.NO_CLASS": Number("fixed label of an item of no class", "code", "unused"),
     "names.USUAL_SLOPE": Number("slope from names to examples", "measured: 0.5 on clinc150", "unused"),
     "names.NAME_WEIGHTS": Number("weights of a name that are tried", "work", "unused"),
     "names.USUAL_NAME_WEIGHT": Number("weight of a name if examples cannot tell", "convention", "unused"),

@@ -215,6 +215,8 @@ def test_ci_fails_with_any_part_shows_all_and_ends_with_the_line_of_pytest(tmp_p
     shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci")
     for name, code in {"install": 0, "chromium": 0, "light": int(fails == "light")}.items():
         (tmp_path / ".ci" / name).write_text(f"exit {code}\n")
+    (tmp_path / "tools" / "page").mkdir(parents=True)
+    (tmp_path / "tools" / "page" / "check").write_text("exit 0\n")
     for name, text in {"make": MAKE, "python3": "#!/bin/sh\n"}.items():
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o755)
