@@ -96,11 +96,21 @@ NUMBERS = {
     "linear.PULL": Number("examples that an item counts in a moved mean", "tuned"),
     "linear.BELIEVED": Number("share of the gain of a moved mean that is applied", "tuned"),
     "links.LINKS": Number("links that an item keeps", "work"),
+    "links.FEW_CLASSES": Number(
+        "nats by which two items called none of these share a class more likely", "tuned", "unused"
+    ),
     "links.MOST_ANCHORS": Number("items that all others are linked with", "work", "unused"),
     "model.MOST_DECIDING": Number("items of a large batch that decide", "work", "unused"),
     "model.MOST_COUNTED": Number("items of a large batch that are counted", "work", "unused"),
     "model.MOST_AT_A_TIME": Number("items that are labelled at a time", "work", "unused"),
     "model.MOST_KEPT": Number("scores of counted items that are kept for a second look", "work", "unused"),
+    "model.MOST_GATHERED": Number("rejected items that are gathered into groups", "work", "unused"),
+    "model.RULED_OUT": Number(
+        "nats by which a class without a name that a person gave rules out others", "convention", "unused"
+    ),
+    "model.UNNAMED": Number("nats by which a class without a name is less likely", "tuned", "unused"),
+    "model.UNNAMED_ELSEWHERE": Number("the same in a batch from elsewhere", "tuned", "unused"),
+    "model.UNNAMED_FIRST": Number("the same when the distance is estimated", "tuned", "unused"),
     "model.LOWEST": Number("exponents are not smaller", "rounding"),
     "names.USUAL_SLOPE": Number("slope from names to examples", "measured: 0.5 on clinc150", "unused"),
     "names.NAME_WEIGHTS": Number("weights of a name that are tried", "work", "unused"),
@@ -133,7 +143,11 @@ NUMBERS = {
     "unknown.NEAR_CHANCE": Number("chance of a batch with such items", "tuned", "chance"),
     "unknown.MOST_GROUPS": Number("groups that count as evidence at most", "tuned"),
     "unknown.REJECTED": Number("chance above which an item is rejected", "convention", "chance"),
-    "unknown.REJECTED_KNOWN": Number("share of known items rejected where a person labelled some", "tuned", "unused"),
+    "unknown.MOST_KNOWN_REJECTED": Number(
+        "share of known items that may be rejected where a share is told", "tuned", "unused"
+    ),
+    "unknown.SMALLEST": Number("a sum of weights that is divided by is at least this", "rounding", "unused"),
+    "unknown.WRONG_LABEL": Number("chance that a label of a person is wrong", "tuned", "unused"),
 }
 CELLS = {name: GROUPS["tuning"][name] for name in (*HOME, *ELSEWHERE)} | {
     "clinc150-1": Cell(partial(bank, folder="clinc150-minilm", shots=1))
