@@ -61,6 +61,7 @@ STUDIES = {
         ("studies/open_batches.py --page",),
         "open_batches",
     ),
+    "statements": _study("statements", *GROUPS),
     "camera_traps": Study(
         ("studies/camera_traps.py DATA/images/caltech24.zip",), ("studies/camera_traps.py --render",)
     ),
