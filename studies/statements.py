@@ -297,8 +297,8 @@ def table() -> str:
     return "\n".join(lines)
 
 
-def harms() -> Iterator[str]:
-    """Say on which bank a true statement, alone or in a pair, does more harm than it may."""
+def harms() -> Iterator[Row]:
+    """Return where a true statement, alone or in a pair, does more harm on a bank than it may."""
     for group in GROUPS:
         for part in ("closed", "two missing"):
             for name in names_of(part):
@@ -307,13 +307,44 @@ def harms() -> Iterator[str]:
                 told = any(share in name.split(" + ") for share in SHARES)
                 most = MOST_REJECTED_BY_SHARE if told else MOST_REJECTED
                 for bank, (labels, known, unknown) in by_bank(group, part, name).items():
-                    where = f"{name} ({short(bank)}, {part})"
-                    if labels is not None and labels < -MOST_LOWERED:
-                        yield f"{where}: labels {labels:+.1f}"
-                    if known is not None and known > most:
-                        yield f"{where}: known rejected {known:+.1f}"
-                    if unknown is not None and unknown < -MOST_HIDDEN:
-                        yield f"{where}: unknown found {unknown:+.1f}"
+                    found = {
+                        "labels": labels if labels is not None and labels < -MOST_LOWERED else None,
+                        "known rejected": known if known is not None and known > most else None,
+                        "unknown found": unknown if unknown is not None and unknown < -MOST_HIDDEN else None,
+                    }
+                    for what, points in found.items():
+                        if points is not None:
+                            said = "pair" if " + " in name else "alone"
+                            where = {"group": group, "bank": short(bank), "batch": part, "statement": name}
+                            yield {"said": said, "what": what, "points": points, **where}
+
+
+def n_cells(said: str) -> int:
+    """Return how many statements were measured, counted once for each bank and kind of batch."""
+    return sum(
+        len(by_bank(group, part, name))
+        for group in GROUPS
+        for part in ("closed", "two missing")
+        for name in names_of(part)
+        if not name.startswith("false") and (" + " in name) == (said == "pair")
+    )
+
+
+def in_words(found: Sequence[Row]) -> str:
+    """Say how often there was more harm than there may be, and the worst of each kind."""
+    sentences = []
+    for said, called in (("alone", "Alone"), ("pair", "In pairs")):
+        mine = [row for row in found if row["said"] == said]
+        worst = []
+        for what in ("labels", "known rejected", "unknown found"):
+            of_kind = [row for row in mine if row["what"] == what]
+            if of_kind:
+                one = max(of_kind, key=lambda row: abs(row["points"]))
+                worst.append(
+                    f"{what} {len(of_kind)} times, at worst {one['points']:+.1f} ({one['statement']}, {one['bank']})"
+                )
+        sentences.append(f"{called}, {len(mine)} of {n_cells(said)} did more harm than they may: {'; '.join(worst)}.")
+    return " ".join(sentences)
 
 
 def rows() -> list[Row]:
@@ -349,17 +380,10 @@ def figure() -> Any:
 def page() -> Page:
     """Return the page."""
     found = list(harms())
-    pairs = sum(" + " in name for name in names_of("two missing"))
     shows = (
-        f"{len([name for name in names_of('two missing') if not name.startswith('false') and ' + ' not in name])} true "
-        f"statements and {pairs} pairs were said about batches of nine banks. "
-        + (
-            f"{len(found)} times one did more harm on a bank than it may: {'; '.join(found)}."
-            if found
-            else "None did more harm on any bank than it may."
-        )
-        + " It may lower labels by one point, reject 5 points more of the known items (10 with a share that is told) "
-        "and find 3 points less of the unknown ones. A false statement costs what its row says."
+        "A true statement may lower labels by one point on a bank, reject 5 points more of the known items (10 if a "
+        f"share is told) and find 3 points less of the unknown ones. {in_words(found)} A false statement costs what its "
+        "row says."
     )
     return Page(
         name="statements",
@@ -381,6 +405,7 @@ def page() -> Page:
             "python studies/statements.py --render",
         ),
         rows=rows(),
+        more={"harms": found},
     )
 
 
