@@ -382,8 +382,8 @@ def page() -> Page:
     found = list(harms())
     shows = (
         "A true statement may lower labels by one point on a bank, reject 5 points more of the known items (10 if a "
-        f"share is told) and find 3 points less of the unknown ones. {in_words(found)} A false statement costs what its "
-        "row says."
+        f"share is told) and find 3 points less of the unknown ones. {in_words(found)} A false statement costs what "
+        "its row says."
     )
     return Page(
         name="statements",
