@@ -1,8 +1,8 @@
 """Photograph a review: python tools/draw_tour.py. Writes tour_1.png to tour_3.png to docs/images.
 
 `handful demo` writes the catalogue, one sentence of each of 150 intents (CLINC150), and the batch: of 20, the tenth
-from the worst, before any answer. The commands are run as the README gives them; ten questions are then answered by the
-truth. Prints how many labels are right before and after them, and what the page says of each answer. Chromium
+from the worst, before any answer. The commands are run as the README gives them; ten questions and sheets are then
+answered by the truth. Prints how many labels are right before and after them, and what the page says of each answer. Chromium
 takes the pictures, through Playwright.
 """
 
@@ -32,7 +32,7 @@ BUILD = "handful catalogue build tour/catalogue.npz --out tour/intents.handful"
 REVIEW = "handful review tour/intents.handful tour/batch.npz"
 # What the demo wrote about the same batch.
 BEFORE = "tour/labels.csv"
-AFTER = "tour/batch.labels.csv"
+AFTER = "batch.labels.csv"
 ANSWERS, COLOURS = 10, 64
 SIZE: ViewportSize = {"width": 1280, "height": 720}
 # A busy machine takes its time.
