@@ -2,8 +2,8 @@
 
 `handful demo` writes the catalogue, one sentence of each of 150 intents (CLINC150), and the batch: of 20, the tenth
 from the worst, before any answer. The commands are run as the README gives them; ten questions and sheets are then
-answered by the truth. Prints how many labels are right before and after them, and what the page says of each answer. Chromium
-takes the pictures, through Playwright.
+answered by the truth. Prints how many labels are right before and after them, and what the page says of each answer.
+Chromium takes the pictures, through Playwright.
 """
 
 from __future__ import annotations
