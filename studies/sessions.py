@@ -322,8 +322,8 @@ def page() -> Page:
         here = {name: row for (name, one), row in rows.items() if one == cell}
         if here:
             stops = [n for row in here.values() for n in row["stop"]]
-            alls = [n for row in here.values() for n in row["all"]]
-            shown[str(cell)] = {"until it says stop": stops, "until all is seen": alls}
+            seen = [n for row in here.values() for n in row["all"]]
+            shown[str(cell)] = {"until it says stop": stops, "until all is seen": seen}
             lines.append(_line(str(cell), here, over_banks(rows, cell, "stop"), over_banks(rows, cell, "all")))
     for cell in OF_REQUESTS:
         if (row := rows.get((REQUESTS, cell))) is not None:

@@ -51,8 +51,8 @@ def here(tmp_path, monkeypatch):
             "v.csv has no column 'embedding' for the features, and none that begins with it",
         ),
         (
-            "classify --catalogue v.csv --batch v.csv --labels lable --out l.csv",
-            "no column 'lable' (did you mean 'label'?) for the labels",
+            "classify --catalogue v.csv --batch v.csv --labels labels1 --out l.csv",
+            "no column 'labels1' (did you mean 'label'?) for the labels",
         ),
     ],
 )
