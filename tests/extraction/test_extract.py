@@ -1,3 +1,4 @@
+import errno
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from handful.errors import ExtractionError, OptionError
 from handful.extraction.decode import decode_image
 from handful.extraction.extract import extract, skipped_items
 from handful.extraction.items import list_items
+from handful.reading import contents
 from handful.runs.executors import in_process
 from tests.items_at_hand import image_bytes, image_folder, small_backbone
 
@@ -157,9 +159,18 @@ def test_a_bank_needs_at_least_one_readable_item(tmp_path):
         extract(list_items(folder), small_backbone(), tmp_path / "bank")
 
 
-def test_a_disk_that_fails_is_not_mistaken_for_a_corrupt_image(tmp_path, items):
+def test_an_image_that_is_gone_is_skipped_and_listed(tmp_path, items):
     (tmp_path / "images" / "class1" / "00.png").unlink()
-    with pytest.raises(FileNotFoundError):
+    bank = extract(items, small_backbone(), tmp_path / "bank")
+    assert [item.name for item in skipped_items(bank)] == ["class1/00.png"]
+
+
+def test_a_disk_that_fails_is_not_mistaken_for_a_corrupt_image(tmp_path, items, monkeypatch):
+    def fails(*_):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(contents, "_limited", fails)
+    with pytest.raises(OSError, match="Input/output error"):
         extract(items, small_backbone(), tmp_path / "bank")
 
 

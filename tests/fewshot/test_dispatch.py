@@ -14,7 +14,8 @@ from tests.tasks_at_hand import random_task
 
 def test_an_unknown_method_is_refused_with_the_known_ones():
     with pytest.raises(
-        UnknownNameError, match="no method is called 'padle'; choose from batch_classifier, paddle, soft_kmeans"
+        UnknownNameError,
+        match=r"no method is called 'padle' \(did you mean 'paddle'\?\); choose from batch_classifier, paddle",
     ):
         fewshot.solve("padle", random_task(0))
 

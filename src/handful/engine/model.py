@@ -857,7 +857,7 @@ def label_batch(points: Floats, reference: Reference, context: Context | None = 
     >>> head = fit_head(centres[codes] + rng.normal(size=(150, 16)), codes, 30)
     >>> truth = np.repeat([2, 11, 17], 8)
     >>> answer = label_batch(centres[truth] + rng.normal(size=(24, 16)), Reference(head))
-    >>> bool((answer.probabilities.argmax(1) == truth).mean() > 0.9), np.flatnonzero(answer.presence > 0.5).tolist()
+    >>> bool((answer.probabilities.argmax(1) == truth).mean() > 0.9), np.flatnonzero(answer.presence > 0.9).tolist()
     (True, [2, 11, 17])
     """
     return next(label_batches([(points, context or Context())], reference))

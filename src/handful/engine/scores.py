@@ -154,10 +154,13 @@ def factor_of_labelled(nats: Floats, codes: npt.NDArray[np.integer]) -> float:
     return math.exp(minimize_scalar(loss, bounds=(-2, 2), method="bounded").x)
 
 
-def label_scores(nats: Floats, context: Context | None = None, n_examples: float = 1.0) -> JointAnswer:
+def label_scores(
+    nats: Floats, context: Context | None = None, n_examples: float = 1.0, *, several: bool = False
+) -> JointAnswer:
     """Label one batch jointly by `S_nk` [item, class]; -inf is no label of the item.
 
-    Classes count as if they had `n_examples` each.
+    Classes count as if they had `n_examples` each. With `several` classes per item, the chances of an item are shares,
+    and say nothing about the presence of a class.
 
     Examples
     --------
@@ -167,7 +170,7 @@ def label_scores(nats: Floats, context: Context | None = None, n_examples: float
     >>> truth, logits = np.repeat([3, 58], 20), rng.normal(size=(40, 100))
     >>> logits[np.arange(40), truth] += 2.5
     >>> answer = label_scores(in_nats(logits, unit_of(logits)))
-    >>> np.flatnonzero(answer.presence > 0.5).tolist(), bool((answer.probabilities.argmax(1) == truth).mean() > 0.9)
+    >>> np.flatnonzero(answer.presence > 0.9).tolist(), bool((answer.probabilities.argmax(1) == truth).mean() > 0.9)
     ([3, 58], True)
     """
     context = context or Context()
@@ -193,7 +196,10 @@ def label_scores(nats: Floats, context: Context | None = None, n_examples: float
     own = (1 - alone) * joint + alone * posterior.of_columns(columns)
     q = posterior.with_columns((1 - alone) * others + alone, columns, own)
     labels = ItemLabels(q, softmax(scores, axis=1).max(1), log_absence(posterior, others), np.full(len(scores), np.nan))
-    summary = summarize(samples, shots, labels.totals(), float(len(scores)))
+    totals = labels.totals()
+    if several:
+        totals = totals._replace(largest=np.zeros_like(totals.largest))
+    summary = summarize(samples, shots, totals, float(len(scores)))
     return JointAnswer.of(labels, labels.named(len(tilts)), summary, prior_weight)
 
 
@@ -227,7 +233,7 @@ def label_several(nats: Floats, best: Floats, context: Context | None = None) ->
     context = context or Context()
     # Each class is scored against the rest, so its errors are shared less than those of classes of which one is right.
     # With one example instead of five, classes that share their items are not found.
-    answer, (scores, _) = label_scores(nats, context, n_examples=5.0), restricted(nats, context)
+    answer, (scores, _) = label_scores(nats, context, n_examples=5.0, several=True), restricted(nats, context)
     presence = raised_presence(np.asarray(answer.presence, np.float64), softmax(scores, axis=1).sum(0))
     chances = several_probabilities(nats.astype(np.float64) + best[:, None], presence, np.isfinite(scores))
     return replace(
