@@ -78,7 +78,7 @@ class Catalogue:
     record : Record
         Where the examples came from, what made their vectors, and how a few of them look.
     n_unnamed : int
-        The last so many classes have no name: a person said of their examples that they are none of the others.
+        Number of classes without a name, which come last: a person said that their examples are none of the others.
 
     Examples
     --------
