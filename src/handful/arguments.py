@@ -23,7 +23,8 @@ from handful.errors import HandfulError, OptionError
 # The largest int64.
 LARGEST_WHOLE = 2**63 - 1
 # Names that an error lists at most, and those that it lists of more.
-MOST_NAMED, FEW_NAMED = 6, 3
+MOST_NAMED = 6
+FEW_NAMED = 3
 WORDS = {int: "a whole number", float: "a finite number", bool: "True or False", str: "text"}
 
 

@@ -77,7 +77,9 @@ class _Archive(Mapping[str, np.ndarray]):
     """Arrays by name; entries that are not arrays are left out."""
 
     def __init__(self, archive: zipfile.ZipFile, budget: Budget, trust_pickle: bool) -> None:
-        self._archive, self._budget, self._trusted = archive, budget, trust_pickle
+        self._archive = archive
+        self._budget = budget
+        self._trusted = trust_pickle
         entries = [entry for entry in archive.infolist() if entry.filename.endswith(".npy")]
         self._entries = {entry.filename.removesuffix(".npy"): entry for entry in entries}
 

@@ -319,7 +319,8 @@ def _checked_labels(labels: np.ndarray, n_rows: int, n_classes: int) -> Int[np.n
         )
     if n_rows == 0:
         raise BankError("a bank needs at least one row")
-    low, high = int(labels.min()), int(labels.max())
+    low = int(labels.min())
+    high = int(labels.max())
     if low < 0 or high >= n_classes:
         raise BankError(
             f"labels must lie in 0 … {n_classes - 1}, one number for each of the {n_classes} class names, "
@@ -340,7 +341,8 @@ def _checked_splits(splits: Mapping[str, Sequence[int]], n_classes: int) -> Mapp
 
 def _in_single_precision(array: np.ndarray) -> Float[np.ndarray, "row dim"]:
     """Convert, unless single precision would turn finite numbers into infinity or zero."""
-    least, most = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
+    least = float(np.finfo(np.float32).tiny)
+    most = float(np.finfo(np.float32).max)
     largest = float(np.abs(array).max(initial=0))
     if most < largest < np.inf or 0 < largest < least:
         raise BankError(

@@ -26,7 +26,8 @@ from handful.machine.outputs import explain_refusal, flush_to_disk
 from handful.machine.untrusted import read_json
 from handful.shapes import Float, Int
 
-FORMAT, FORMAT_VERSION = "handful feature bank", 1
+FORMAT = "handful feature bank"
+FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
 FEATURE_TYPES = ("float16", "float32")
 LABEL_TYPE = "int32"
@@ -162,7 +163,8 @@ def _open_array(folder: Path, role: str, entry: Mapping[str, Any], axes: int, dt
     if (folder / name).resolve().parent != folder.resolve():
         raise BankError(f"{folder / name} is a link that leaves the folder; put the file itself there")
     array = open_npy(folder / name)
-    shape, dtype = entry.get("shape"), entry.get("dtype")
+    shape = entry.get("shape")
+    dtype = entry.get("dtype")
     if list(array.shape) != shape or array.ndim != axes:
         raise BankError(
             f"{folder / name} has shape {list(array.shape)}, its manifest says {shape}; make the bank again"

@@ -227,7 +227,8 @@ def merge(path: PathLike, labels: Sequence[Any], into: Any) -> Catalogue:
 
 
 def _relabelled(before: Catalogue, labels: Sequence[Any], new: Any, *, merging: bool) -> Catalogue:
-    old, wanted = [_class(before, label) for label in labels], _labels_like(before, [new])[0]
+    old = [_class(before, label) for label in labels]
+    wanted = _labels_like(before, [new])[0]
     classes = before.classes.tolist()
     if not merging and wanted in classes:
         raise LabelError(f"{new!r} is a class already; merge the two, or choose another name")
@@ -250,7 +251,8 @@ def relative_to(catalogue: PathLike, file: PathLike) -> str:
 
 def _with_few_previews(catalogue: Catalogue) -> Catalogue:
     """Keep texts and pictures of the first few examples of each class that have one."""
-    record, examples = catalogue.record, catalogue.examples
+    record = catalogue.record
+    examples = catalogue.examples
     rows = np.flatnonzero(np.isin(examples.positions, list(record.previews)))
     kept = examples.positions[rows[shown_rows(examples.labels[rows])]].tolist() if len(rows) else []
     few = Record(**{**vars(record), "previews": {at: record.previews[at] for at in kept}})

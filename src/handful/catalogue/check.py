@@ -102,9 +102,12 @@ def _equal(catalogue: Catalogue) -> Iterator[Finding]:
 
 def _copies(catalogue: Catalogue) -> Iterator[Finding]:
     """Examples of equal content, or of equal vectors."""
-    examples, sources = catalogue.examples, catalogue.record.sources
-    positions, labels = examples.positions.tolist(), examples.labels.tolist()
-    first, group = dict[Any, int](), dict[int, list[int]]()
+    examples = catalogue.examples
+    sources = catalogue.record.sources
+    positions = examples.positions.tolist()
+    labels = examples.labels.tolist()
+    first = dict[Any, int]()
+    group = dict[int, list[int]]()
     for row, at in enumerate(positions):
         content = sources[at].content if at in sources else ""
         keys = [(examples.points[row] + 0.0).tobytes(), *([content] if content else [])]
@@ -114,7 +117,8 @@ def _copies(catalogue: Catalogue) -> Iterator[Finding]:
     for rows in group.values():
         if len(rows) < 2:
             continue
-        at, classes = tuple(positions[row] for row in rows), tuple(dict.fromkeys(labels[row] for row in rows))
+        at = tuple(positions[row] for row in rows)
+        classes = tuple(dict.fromkeys(labels[row] for row in rows))
         numbers = f"{', '.join(map(str, at[:-1]))} and {at[-1]}"
         if len(classes) > 1:
             named = ", ".join(map(str, classes))
@@ -127,7 +131,8 @@ def _copies(catalogue: Catalogue) -> Iterator[Finding]:
 
 
 def _few(catalogue: Catalogue, fewest: int) -> Iterator[Finding]:
-    positions, labels = catalogue.examples.positions, catalogue.examples.labels
+    positions = catalogue.examples.positions
+    labels = catalogue.examples.labels
     for label, shots in zip(catalogue.classes.tolist(), catalogue.shots.tolist(), strict=True):
         if shots < fewest:
             own = [at for at, one in zip(positions.tolist(), labels.tolist(), strict=True) if one == label]
@@ -136,13 +141,15 @@ def _few(catalogue: Catalogue, fewest: int) -> Iterator[Finding]:
 
 def _sources(catalogue: Catalogue, folder: Path) -> Iterator[Finding]:
     """Examples whose files are gone, and those of which nobody knows where they came from."""
-    positions, sources = catalogue.examples.positions.tolist(), catalogue.record.sources
+    positions = catalogue.examples.positions.tolist()
+    sources = catalogue.record.sources
     unknown = [at for at in positions if at not in sources or not (sources[at].file or sources[at].item)]
     if unknown:
         yield Finding(
             "source", f"{counted(len(unknown), 'example')} of {len(positions):,} without a source.", tuple(unknown)
         )
-    there, lost = dict[str, tuple[bool, bool]](), dict[str, list[int]]()
+    there = dict[str, tuple[bool, bool]]()
+    lost = dict[str, list[int]]()
     for at in positions:
         source = sources.get(at)
         if source is None or not source.file:

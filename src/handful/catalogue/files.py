@@ -29,7 +29,8 @@ from handful.machine.outputs import linked_file
 from handful.machine.safetensors_format import read_tensors, write_tensors
 from handful.machine.untrusted import parse_json
 
-FORMAT, FORMAT_VERSION = "handful catalogue", 7
+FORMAT = "handful catalogue"
+FORMAT_VERSION = 7
 # Endings by which a catalogue is told from a table.
 ENDINGS = (".handful", ".safetensors")
 HEAD_TENSORS = ("weights", "offsets", "means", "mass")
@@ -118,7 +119,8 @@ def is_catalogue(path: Any) -> bool:
 
 def parts_of(catalogue: Catalogue) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]:
     """Return the tensors of a catalogue, and everything else as values of JSON."""
-    examples, head = catalogue.examples, catalogue.head
+    examples = catalogue.examples
+    head = catalogue.head
     tensors = {
         "means": catalogue.means,
         "shots": catalogue.shots,
@@ -146,8 +148,12 @@ def parts_of(catalogue: Catalogue) -> tuple[dict[str, npt.NDArray[Any]], dict[st
 def catalogue_of(tensors: Mapping[str, npt.NDArray[Any]], about: Mapping[str, Any]) -> Catalogue:
     """Undo `parts_of`; a ValueError says what does not fit together."""
     classes = decode_labels(about["classes"])
-    means, shots, origin = tensors["means"], tensors["shots"], tensors["origin"]
-    points, codes, positions = tensors["points"], tensors["codes"], tensors["positions"]
+    means = tensors["means"]
+    shots = tensors["shots"]
+    origin = tensors["origin"]
+    points = tensors["points"]
+    codes = tensors["codes"]
+    positions = tensors["positions"]
     if means.ndim != 2 or codes.dtype != np.int64 or positions.dtype != np.int64:
         raise ValueError("means are not a table, or codes and positions are not whole numbers")
     n_classes, dim = means.shape
@@ -247,7 +253,8 @@ def _names_of(tensors: Mapping[str, npt.NDArray[Any]], classes: Any, means: npt.
     """Read the names of classes, if there are any; a ValueError says what does not fit."""
     if "names.points" not in tensors:
         return None
-    points, codes = tensors["names.points"], tensors["names.codes"]
+    points = tensors["names.points"]
+    codes = tensors["names.codes"]
     if codes.dtype != np.int64 or codes.ndim != 1 or points.shape != (len(codes), means.shape[1]) or len(codes) == 0:
         raise ValueError("vectors and classes of names do not fit together")
     increasing = np.array_equal(codes, np.unique(codes))
@@ -269,7 +276,8 @@ def _head_of(
         if tensor.shape != shape or tensor.dtype != means.dtype or not bool(np.isfinite(tensor).all()):
             raise ValueError(f"{name} of the head are not finite numbers of the shape and type of the means")
     found = LeftOutExamples(*(tensors[f"left_out.{name}"] for name in LeftOutExamples._fields))
-    rows, rival = found.rows, found.rival
+    rows = found.rows
+    rival = found.rival
     if any(column.shape != rows.shape for column in found) or rows.ndim != 1:
         raise ValueError("the columns about left-out examples have different lengths")
     if rows.dtype != np.int64 or rival.dtype != np.int64:

@@ -50,7 +50,8 @@ from handful.shapes import Float, Int
 # Numbers that the kept examples may have.
 KEPT_NUMBERS = 2**23
 # Rows of a bank that are read at once, and numbers that a block of examples may have while it is summed.
-BLOCK_ROWS, SUMMED_NUMBERS = 16_384, 2**24
+BLOCK_ROWS = 16_384
+SUMMED_NUMBERS = 2**24
 # Rows that are transformed at a time: a cache holds them.
 POINTS_AT_A_TIME = 1_024
 
@@ -193,7 +194,8 @@ class Catalogue:
 
     def points(self, features: Float[np.ndarray, "item dim"]) -> Float[np.ndarray, "item dim"]:
         """Return transformed rows, about the origin of the examples if there are any."""
-        rows, origin = self._rows(features), np.zeros_like(self.origin) if self.only_names else self.origin
+        rows = self._rows(features)
+        origin = np.zeros_like(self.origin) if self.only_names else self.origin
         points = np.empty_like(rows, order="C")
         for at in range(0, len(rows), POINTS_AT_A_TIME):
             some = slice(at, at + POINTS_AT_A_TIME)
@@ -222,10 +224,12 @@ class Catalogue:
     @cached_property
     def head(self) -> LinearHead:
         """Linear scores: trained on all examples, or of class means if not all of them are kept."""
-        names, (points, codes) = self._named_points(), self.labelled_points
+        names = self._named_points()
+        (points, codes) = self.labelled_points
         if names is not None and self.only_names:
             return LinearHead.of_names(names.points)
-        means, shots = self.means, self.shots
+        means = self.means
+        shots = self.shots
         if len(codes) < int(self.shots.sum(dtype=np.float64)):
             means, shots = (means, shots) if names is None else names.blended(means, shots)
             return LinearHead.of_means(means, shots, points, codes)
@@ -315,7 +319,8 @@ class Catalogue:
     def with_fitted(self, head: LinearHead, unknown_model: UnknownModel | None) -> Catalogue:
         """Return the same catalogue with what was fitted to it before, for instance read from a file."""
         same = replace(self)
-        vars(same)["head"], vars(same)["unknown_model"] = head, unknown_model
+        vars(same)["head"] = head
+        vars(same)["unknown_model"] = unknown_model
         return same
 
     def with_record(self, record: Record) -> Catalogue:
@@ -335,7 +340,8 @@ class Catalogue:
         much has changed, or the head is not of that kind, all of it is fitted. If the examples are answers about items
         of a batch, `for_a_batch`, what was learned about items of no class stays, and nobody waits for a whole fit.
         """
-        n_known, whole = len(before.examples.labels), len(self.examples.labels) == int(self.shots.sum(dtype=np.float64))
+        n_known = len(before.examples.labels)
+        whole = len(self.examples.labels) == int(self.shots.sum(dtype=np.float64))
         same = np.array_equal(self.examples.positions[:n_known], before.examples.positions)
         if self.names is not None or not whole or not same or before.only_names:
             return self
@@ -424,7 +430,8 @@ class Catalogue:
         means = _sums_by_class(points, codes, len(classes)) / np.bincount(codes)[:, None]
         added = ClassNames(classes, transform_rows(self.transform, means.astype(points.dtype)))
         new = classes[places_of(classes, self.classes) < 0]
-        shots, none = np.zeros(len(new), self.origin.dtype), np.zeros((len(new), self.dim), self.origin.dtype)
+        shots = np.zeros(len(new), self.origin.dtype)
+        none = np.zeros((len(new), self.dim), self.origin.dtype)
         return replace(
             self,
             class_means=self.class_means.plus(ClassMeans(new, shots, none)),
@@ -452,7 +459,8 @@ class Catalogue:
         unknown = np.setdiff1d(positions, self.examples.positions[leaving])
         if len(unknown):
             raise LabelError(f"the catalogue has no example {unknown[0]}; check the number")
-        whole, points = self.class_means, self.examples.points[leaving] - self.origin
+        whole = self.class_means
+        points = self.examples.points[leaving] - self.origin
         codes = places_of(self.examples.labels[leaving], whole.classes)
         shots = whole.shots - np.bincount(codes, minlength=len(whole.classes)).astype(whole.shots.dtype)
         sums = whole.means * whole.shots[:, None] - _sums_by_class(points, codes, len(whole.classes))
@@ -468,7 +476,8 @@ class Catalogue:
 
         What was fitted is kept where no two classes become one.
         """
-        whole, (classes, codes) = self.class_means, distinct(labels)
+        whole = self.class_means
+        (classes, codes) = distinct(labels)
         shots = np.bincount(codes, whole.shots, len(classes)).astype(whole.shots.dtype)
         means = _sums_by_class(whole.means * whole.shots[:, None], codes, len(classes))
         names = self.names
@@ -484,7 +493,8 @@ class Catalogue:
         )
         if len(classes) < len(labels) or "head" not in vars(self):
             return changed
-        order, head = np.argsort(codes), self.head
+        order = np.argsort(codes)
+        head = self.head
         tables = {name: getattr(head, name)[order] for name in ("weights", "offsets", "means", "mass")}
         left_out = head.left_out._replace(rival=codes[head.left_out.rival])
         return replace(changed, class_means=replace(whole.rows(order), classes=classes)).with_fitted(
@@ -528,7 +538,8 @@ class Catalogue:
     def _summed(self, points: Float[np.ndarray, "row dim"], labels: npt.NDArray[Any]) -> ClassMeans:
         """Return number and mean of the examples of each class, about the origin."""
         classes, codes = distinct(labels)
-        sums, shots = np.zeros((len(classes), self.dim), points.dtype), np.bincount(codes).astype(points.dtype)
+        sums = np.zeros((len(classes), self.dim), points.dtype)
+        shots = np.bincount(codes).astype(points.dtype)
         size = max(1, SUMMED_NUMBERS // self.dim)
         for start in range(0, len(points), size):
             rows = slice(start, start + size)

@@ -14,7 +14,9 @@ from handful.catalogue.fitted import Catalogue
 from handful.machine.outputs import written_whole
 
 # Findings of each kind on the page, and examples beside a finding and beside each class of it.
-MOST_FINDINGS, MOST_EXAMPLES, OF_CLASS = 200, 6, 3
+MOST_FINDINGS = 200
+MOST_EXAMPLES = 6
+OF_CLASS = 3
 MOST_LETTERS = 300
 STYLE = """
 :root { --ink: #1b1f24; --quiet: #59636e; --rule: #d1d9e0; --paper: #fff; --accent: #0072b2; --good: #1a7f4b }
@@ -87,7 +89,8 @@ def about(catalogue: Catalogue) -> str:
     >>> about(Catalogue.of(np.eye(2), np.array(["ant", "bee"])))
     '2 classes, 2 examples of 2 features each.'
     """
-    record, n_examples = catalogue.record, int(catalogue.shots.sum())
+    record = catalogue.record
+    n_examples = int(catalogue.shots.sum())
     made_by = f", made by {record.backbone.partition(', weights ')[0]}" if record.backbone else ""
     return (
         f"{counted(catalogue.n_classes, 'class')}, {counted(n_examples, 'example')} of {catalogue.dim:,} features each"
@@ -115,7 +118,8 @@ def _article(catalogue: Catalogue, finding: Finding, own: dict[int, object], of_
 
 def _figure(catalogue: Catalogue, at: int, label: object) -> str:
     """Show an example, with its number and, if it is what the finding is about, its label and source."""
-    preview, source = catalogue.record.previews.get(at), catalogue.record.sources.get(at)
+    preview = catalogue.record.previews.get(at)
+    source = catalogue.record.sources.get(at)
     where = "" if source is None or label is None else str(source._replace(date="", file=""))
     about = f"<b>{at}</b>{'' if label is None else f' {escape(str(label))}'}{f'<br>{escape(where)}' if where else ''}"
     caption = f"<figcaption>{about}</figcaption>"

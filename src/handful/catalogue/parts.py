@@ -41,8 +41,10 @@ class ClassMeans(_Table):
         if len(self.classes) == 0:
             return more
         places = places_of(more.classes, self.classes)
-        known, own = places >= 0, places[places >= 0]
-        shots, means = more.shots.copy(), more.means.copy()
+        known = places >= 0
+        own = places[places >= 0]
+        shots = more.shots.copy()
+        means = more.means.copy()
         shots[known] += self.shots[own]
         sums = means[known] * more.shots[known, None] + self.means[own] * self.shots[own, None]
         means[known] = sums / np.maximum(shots[known], 1)[:, None]

@@ -130,7 +130,8 @@ def shown_rows(labels: npt.NDArray[Any]) -> list[int]:
         return list(range(len(labels)))
     classes, codes = np.unique(labels, return_inverse=True)
     most = max(1, MOST_SHOWN // len(classes))
-    seen, rows = np.zeros(len(classes), np.int64), list[int]()
+    seen = np.zeros(len(classes), np.int64)
+    rows = list[int]()
     for row, code in enumerate(codes.tolist()):
         if seen[code] < most:
             rows.append(row)
@@ -154,7 +155,8 @@ def record_parts(record: Record, positions: Sequence[int]) -> tuple[dict[str, np
     kept = record.of(positions)
     columns = {name: [getattr(kept.sources.get(at), name, "") for at in positions] for name in Source._fields}
     others = {name: [values.get(at) for at in positions] for name, values in kept.columns.items()}
-    tensors, about = dict[str, npt.NDArray[Any]](), {"backbone": record.backbone, "kind": record.kind}
+    tensors = dict[str, npt.NDArray[Any]]()
+    about = {"backbone": record.backbone, "kind": record.kind}
     names = None if record.feature_names is None else list(record.feature_names)
     coded: dict[str, dict[str, list[Any]]] = {"sources": {}, "columns": {}}
     for group, table in (("sources", columns), ("columns", others)):
@@ -177,7 +179,9 @@ def record_of(
     tensors: Mapping[str, npt.NDArray[Any]], about: Mapping[str, Any], positions: Sequence[int], dim: int
 ) -> Record:
     """Undo `record_parts`; a ValueError says what does not fit together."""
-    backbone, kind, names = about["backbone"], about["kind"], about["feature_names"]
+    backbone = about["backbone"]
+    kind = about["kind"]
+    names = about["feature_names"]
     if not isinstance(backbone, str) or kind not in get_args(Kind):
         raise ValueError(f"examples of kind {kind!r}, made by {backbone!r}")
     if names is not None and (len(names) != dim or not all(isinstance(name, str) for name in names)):

@@ -115,8 +115,11 @@ def report_on(
     known: ClassMeans, examples: Examples, left_out: LeftOutExamples, similar: list[SimilarNames]
 ) -> CatalogueReport:
     """Say what was found about the examples that were left out."""
-    names, shots = known.classes.tolist(), known.shots
-    rows, right, rival = left_out.rows, left_out.right, left_out.rival
+    names = known.classes.tolist()
+    shots = known.shots
+    rows = left_out.rows
+    right = left_out.right
+    rival = left_out.rival
     own = places_of(examples.labels[rows], known.classes)
     suspects = [
         Suspect(int(examples.positions[rows[i]]), names[own[i]], names[rival[i]], float(1 - right[i]))
@@ -125,7 +128,8 @@ def report_on(
     ]
     pairs = sorted(((n / of, j, k) for j, k, n, of in confused_pairs(left_out, own)), reverse=True)
     confusions = [Confusion(names[j], names[k], share) for share, j, k in pairs if share >= CONFUSED_SHARE]
-    single, only_named = known.classes[shots == 1].tolist(), known.classes[shots == 0].tolist()
+    single = known.classes[shots == 1].tolist()
+    only_named = known.classes[shots == 0].tolist()
     return CatalogueReport(len(names), int(shots.sum()), single, only_named, confusions, suspects, similar, len(rows))
 
 

@@ -27,13 +27,16 @@ from handful.runs import Progress, in_process
 from handful.shapes import Float, Int
 
 # Items that the fingerprint of a batch is made from, and digits of the hash of an item's content.
-MOST_HASHED, HASH_DIGITS = 4096, 16
+MOST_HASHED = 4096
+HASH_DIGITS = 16
 
 
 # What missing numbers can be filled with.
 MEAN = "mean"
 # Kinds of files of which a copy can hold the answers.
-COPIED = (CELLS, SPECTRA) = (".h5ad", ".mgf")
+CELLS = ".h5ad"
+SPECTRA = ".mgf"
+COPIED = (CELLS, SPECTRA)
 # Default backbones, if neither the caller nor a bank names one: both come inside packages and download nothing.
 USUAL_BACKBONES: dict[Kind, str] = {"image": "efficientnet-lite0", "text": "minilm"}
 EXTRAS: dict[Kind, str] = {"image": "images", "text": "text"}
@@ -211,7 +214,8 @@ class Batch:
         if in_folders:
             _check_folders(table, named)
         # Images in folders have no such column.
-        rows, names = table.rows, table.item_names(None if in_folders else id_column)
+        rows = table.rows
+        names = table.item_names(None if in_folders else id_column)
         table = with_folders(table, named, table.names or names)
         _check_columns(table, named)
         groups = Groups.of({name: table.values(name) for name in group_by}, table.where) if group_by else None
@@ -219,7 +223,9 @@ class Batch:
         if table.vectors is None:
             items = list_items(table, labelled=False, id_column=id_column)
             return replace(cls.of_items(items), columns=beside, groups=groups)
-        texts, vectors, path = _texts(table), table.vectors, Path(table.where).absolute()
+        texts = _texts(table)
+        vectors = table.vectors
+        path = Path(table.where).absolute()
 
         def content(item: int) -> str:
             """Hash the text of an item; its vector, where it has none."""

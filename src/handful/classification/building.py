@@ -54,7 +54,10 @@ from handful.shapes import Float
 PathLike = str | os.PathLike[str]
 Listener = Callable[[Progress], None]
 # Columns of a table of labels; and of predictions: how sure the model was, and what a person said.
-ITEM, LABEL, CERTAINTY, PERSON = "item", "label", "certainty", "person"
+ITEM = "item"
+LABEL = "label"
+CERTAINTY = "certainty"
+PERSON = "person"
 # What a person says about items that belong to no class, or cannot be judged.
 NO_CLASS = (NONE, "bad item", "passed")
 # Session of examples that the model labelled.
@@ -79,12 +82,14 @@ class EmbeddedExamples:
 
     def sources(self, catalogue: PathLike, file: PathLike, **said: str) -> list[Source]:
         """Return where the examples came from."""
-        where, batch = relative_to(catalogue, file), self.batch
+        where = relative_to(catalogue, file)
+        batch = self.batch
         return [Source(name, where, batch.content(row), **said) for row, name in enumerate(batch.names)]
 
     def previews(self) -> dict[int, str | bytes]:
         """Return texts or small pictures of some rows, or of all if they are few."""
-        contents, rows = self.batch.contents, shown_rows(self.bank.labels)
+        contents = self.batch.contents
+        rows = shown_rows(self.bank.labels)
         if contents is None:
             return {}
         if isinstance(contents, tuple):
@@ -162,7 +167,8 @@ def embedded_examples(
     path: Path, *, on_progress: Listener | None = None, **reading: Unpack[Reading]
 ) -> EmbeddedExamples:
     """Read labelled examples, and embed images and sentences."""
-    table, labels = _read(path, reading), reading.get("labels")
+    table = _read(path, reading)
+    labels = reading.get("labels")
     if table.vectors is None:
         items = list_items(table, labels=labels, id_column=reading.get("id_column"))
         beside = Columns()
@@ -223,7 +229,8 @@ def add_to_catalogue(
     Added
         The catalogue, and how many examples were added.
     """
-    there, file = load_catalogue(catalogue), Path(said)
+    there = load_catalogue(catalogue)
+    file = Path(said)
     backbone = there.record.backbone.partition(", weights ")[0]
     about = Path(file if batch is None else batch)
     if backbone and _read(about, reading).vectors is None:
@@ -278,7 +285,8 @@ def _corrected(file: Path) -> Said:
 def _in_table(file: Path, by_model: float | None) -> Said:
     """Labels of a table with the columns item and label; of predictions, those of a person, or of the model."""
     table = read(file, text=ITEM)
-    items, labels = table.values(ITEM), table.values(find_column(table.columns, None, (LABEL,), "labels", table.where))
+    items = table.values(ITEM)
+    labels = table.values(find_column(table.columns, None, (LABEL,), "labels", table.where))
     predicted = CERTAINTY in table.columns
     if predicted and by_model is None:
         if PERSON not in table.columns:
@@ -300,7 +308,8 @@ def _in_table(file: Path, by_model: float | None) -> Said:
         places: dict[str, list[int]] = {}
         for place, name in enumerate(batch.names):
             places.setdefault(name, []).append(place)
-        found, lost = dict[int, str](), list[Skipped]()
+        found = dict[int, str]()
+        lost = list[Skipped]()
         for at, (item, row, label) in enumerate(zip(items, rows, labels, strict=True)):
             if is_missing(label):
                 continue

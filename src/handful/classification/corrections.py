@@ -26,7 +26,8 @@ from handful.machine.untrusted import read_json
 from handful.reading.class_names import plain_label
 from handful.reading.table import Skipped
 
-FORMAT, VERSION = "handful_corrections", 3
+FORMAT = "handful_corrections"
+VERSION = 3
 
 
 class GivenLabel(NamedTuple):
@@ -63,10 +64,12 @@ class Corrections:
         """
         if not self.labels:
             return {}, ()
-        of_content, names = dict[str, list[int]](), set(batch.names)
+        of_content = dict[str, list[int]]()
+        names = set(batch.names)
         for position in range(len(batch.rows)):
             of_content.setdefault(batch.content(position), []).append(position)
-        found, lost = dict[int, list[GivenLabel]](), list[Skipped]()
+        found = dict[int, list[GivenLabel]]()
+        lost = list[Skipped]()
         for one in self.labels:
             equal = of_content.get(one.content, [])
             for value, values in ((one.item, batch.names), (one.row, batch.rows)):
@@ -99,7 +102,8 @@ class Corrections:
 
 def given_to_rows(labels: Mapping[int, Any], batch: Batch) -> dict[int, GivenLabel]:
     """Return the labels given to rows of this batch, by the positions of the items."""
-    position_of, found = {row: position for position, row in enumerate(batch.rows)}, dict[int, GivenLabel]()
+    position_of = {row: position for position, row in enumerate(batch.rows)}
+    found = dict[int, GivenLabel]()
     for row, label in labels.items():
         if row not in position_of:
             raise LabelError(f"a label was given for row {row!r}, but the batch has no such row, counted from 0")
@@ -113,7 +117,8 @@ def labels_of(
     found: Mapping[int, GivenLabel], classes: Sequence[str], new_classes: Sequence[str]
 ) -> dict[int, str | None]:
     """Return the label of each item, None for none of the classes; refuse those that are neither classes nor new."""
-    known, labels = {*classes, *new_classes}, dict[int, str | None]()
+    known = {*classes, *new_classes}
+    labels = dict[int, str | None]()
     for position, one in found.items():
         if one.label is None or (one.new is None and one.label == NONE not in known):
             labels[position] = None  # an export of Label Studio has it as a choice like any other

@@ -125,7 +125,8 @@ def group_table_path(path: str | os.PathLike[str]) -> Path:
 # Predictions written at once.
 ROWS_AT_ONCE = 65_536
 # Rows of a sheet and characters of a cell, by the format of spreadsheets.
-MOST_SHEET_ROWS, LONGEST_CELL = 2**20, 32_767
+MOST_SHEET_ROWS = 2**20
+LONGEST_CELL = 32_767
 
 
 def asked_columns(group_by: str | Sequence[str]) -> tuple[str, ...]:
@@ -180,7 +181,8 @@ def write_predictions(classified: Classified, path: str | os.PathLike[str]) -> N
     >>> (folder / "labels.groups.csv").read_text().splitlines()[0]
     'site,items,unknown_items,joint_weight,class,expected_count,presence'
     """
-    final, batch = Path(path), classified.batch
+    final = Path(path)
+    batch = classified.batch
     refuse_outputs(classified, predictions=final)
     if final.suffix.lower() in COPIED:
         check_ending(final, batch.source)
@@ -269,7 +271,8 @@ def _csv_file(path: Path, types: Mapping[str, Any]) -> Iterator[Callable[[Mappin
 @contextmanager
 def _spreadsheet(path: Path, types: Mapping[str, Any]) -> Iterator[Callable[[Mapping[str, Sequence[Any]]], None]]:
     openpyxl = import_extra("openpyxl", "xlsx")
-    cells, n_rows = import_extra("openpyxl.cell", "xlsx"), 0
+    cells = import_extra("openpyxl.cell", "xlsx")
+    n_rows = 0
     book = openpyxl.Workbook(write_only=True)
     sheet = book.create_sheet("labels")
     sheet.freeze_panes = "A2"

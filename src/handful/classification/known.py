@@ -163,7 +163,8 @@ def coarse_column(catalogue: Table, labels: str | None, column: str) -> dict[str
     for name, coarse in rows:
         if is_missing(name, catalogue.no_label) or is_missing(coarse, ("",)):
             continue
-        own, above = str(plain_label(name)), str(plain_label(coarse))
+        own = str(plain_label(name))
+        above = str(plain_label(coarse))
         if found.setdefault(own, above) != above:
             raise OptionError(
                 f"examples of {own!r} have two values in the column {column!r}, {found[own]!r} and {above!r}; give "
@@ -253,7 +254,8 @@ def _given_labels(
     known: KnownFiles, batch: Batch, classes: Sequence[str]
 ) -> tuple[dict[int, str | None], tuple[Skipped, ...]]:
     """Return the labels that a person gave, by positions of items, and those that were not applied."""
-    given, new = known.get("given"), known.get("new_classes")
+    given = known.get("given")
+    new = known.get("new_classes")
     new_classes = [] if new is None else list(map(str, new_class_names(new)))
     if given is None:
         if new_classes:

@@ -245,14 +245,16 @@ def embed(task: Task, work: PathLike, *, on_progress: Listener | None = None) ->
         for side, items in (("catalogue", task.examples), ("batch", task.batch.items))
         if isinstance(items, Items)
     }
-    table, examples = task.inputs.catalogue, task.examples
+    table = task.inputs.catalogue
+    examples = task.examples
     skipped = table.skipped if isinstance(table, Table) else ()
     if isinstance(examples, Items):
         skipped = Batch.of_items(examples).embedded(banks["catalogue"])[0].skipped
         assert isinstance(table, Table)
         warn_of_skipped(table.where, skipped_items(banks["catalogue"]), len(examples))
         examples = banks["catalogue"].without_empty_classes()
-    batch, rows = task.batch, cast(Sequence[int], range(len(task.batch.rows)))
+    batch = task.batch
+    rows = cast(Sequence[int], range(len(task.batch.rows)))
     if "batch" in banks:
         batch, rows = task.batch.embedded(banks["batch"])
     bank = examples if isinstance(examples, FeatureBank) else None
@@ -397,16 +399,20 @@ def _embedding(side: str, listener: Listener | None) -> Listener | None:
 
 def _shown(fitted: Fitted, answer: Answer | None) -> Shown | None:
     """Return the examples if they can be shown; with an answer, an item has the one of its label nearest to it."""
-    items, bank = fitted.task.examples, fitted.examples
+    items = fitted.task.examples
+    bank = fitted.examples
     if isinstance(items, Items) and bank is not None:
         there = Batch.of_items(items).embedded(bank)[0]
         assert there.contents is not None
         shown = Shown(there.contents, there.names, np.array(bank.class_names)[bank.labels])
-        codes, positions = bank.labels, np.arange(bank.n_rows)
+        codes = bank.labels
+        positions = np.arange(bank.n_rows)
     elif isinstance(items, Catalogue) and items.record.previews and fitted.catalogue is not None:
-        shown, examples = _of_record(items), fitted.catalogue.examples
+        shown = _of_record(items)
+        examples = fitted.catalogue.examples
         seen = np.isin(examples.positions, list(items.record.previews))
-        codes, positions = np.where(seen, examples.labels, -1), examples.positions
+        codes = np.where(seen, examples.labels, -1)
+        positions = examples.positions
     else:
         return None
     nearest = {}
@@ -423,7 +429,9 @@ def _shown(fitted: Fitted, answer: Answer | None) -> Shown | None:
 
 def _of_record(catalogue: Catalogue) -> Shown:
     """Return the texts or small pictures of the examples, in the order of their positions; some may be empty."""
-    record, every, nothing = catalogue.record, range(catalogue.n_examples), Source()
+    record = catalogue.record
+    every = range(catalogue.n_examples)
+    nothing = Source()
     own = zip(catalogue.examples.positions.tolist(), catalogue.examples.labels.tolist(), strict=True)
     label = {at: str(name) for at, name in own if at in record.previews}
     if record.kind == "text":

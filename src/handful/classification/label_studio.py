@@ -43,7 +43,8 @@ def write_label_studio(classified: Classified, path: str | os.PathLike[str]) -> 
     ('woof', {'choices': ['dog']})
     """
     refuse_outputs(classified, tasks=Path(path))
-    batch, found = classified.batch, replace(classified, unknown_label=NONE).predictions()
+    batch = classified.batch
+    found = replace(classified, unknown_label=NONE).predictions()
     texts = batch.contents if isinstance(batch.contents, tuple) else None
     shown = "item" if batch.contents is None else "image" if texts is None else "text"
     columns = {name: values for name, values in batch.columns.values().items() if name not in (shown, "row", "item")}
@@ -65,7 +66,8 @@ def write_label_studio(classified: Classified, path: str | os.PathLike[str]) -> 
                 version=f"handful {__version__}",
             )
         )
-    final, shown_as = Path(path), interface(shown, tuple(dict.fromkeys((*classified.class_names, NONE))))
+    final = Path(path)
+    shown_as = interface(shown, tuple(dict.fromkeys((*classified.class_names, NONE))))
     write_tasks(tasks, final)
     with written_whole(final.with_suffix(".xml")) as place_of_interface:
         place_of_interface.write_text(shown_as + "\n", encoding="utf-8")

@@ -241,7 +241,8 @@ class Classified:
     @property
     def how(self) -> str:
         """How the items were labelled, and with what, in words."""
-        n_items, n_classes = len(self.batch.rows), counted(len(self.class_names), "class")
+        n_items = len(self.batch.rows)
+        n_classes = counted(len(self.class_names), "class")
         made_by = f"; features of {self.backbone.partition(', weights ')[0]}" if self.backbone else ""
         if self.backbone == BY_SCORES:
             with_what = f" by the scores of {n_classes}"
@@ -275,7 +276,8 @@ class Classified:
     @property
     def unknown_summary(self) -> str:
         """How many items are unknown, or why that was not judged, in one sentence; empty if none are."""
-        answer, n = self.answer, int(self.answer.rejected.sum())
+        answer = self.answer
+        n = int(self.answer.rejected.sum())
         summary = ""
         if n:
             look = "1 item looks" if n == 1 else f"{n:,} items look"
@@ -345,7 +347,8 @@ class Classified:
         `items` are positions in the batch; by default all.
         """
         positions = np.arange(len(self.batch.rows)) if items is None else np.asarray(items, dtype=np.int64)
-        answer, chosen = self.answer, positions.tolist()
+        answer = self.answer
+        chosen = positions.tolist()
         names = [*self.class_names, None]  # where there is no second class its position is -1
         labels, others = ([names[k] for k in column] for column in answer.codes[positions].T.tolist())
         certain, less_certain = answer.certainties[positions].T.tolist()
@@ -353,8 +356,10 @@ class Classified:
         rejected = np.flatnonzero(answer.rejected[positions]).tolist()
         without_class = answer.rejected if self.unknown_label is not None else answer.none_of_these
         for i in np.flatnonzero(without_class[positions]).tolist():
-            others[i], less_certain[i] = labels[i], certain[i]
-            labels[i], certain[i] = self.unknown_label, float(answer.unknown[positions[i]])
+            others[i] = labels[i]
+            less_certain[i] = certain[i]
+            labels[i] = self.unknown_label
+            certain[i] = float(answer.unknown[positions[i]])
         ours = {
             "row": [self.batch.rows[i] for i in chosen],
             "item": [self.batch.names[i] for i in chosen],

@@ -159,7 +159,8 @@ def _filled_tables(catalogue: Table, batch: Table) -> dict[str, Any]:
     """Return the tables of which numbers were missing, filled."""
     assert catalogue.vectors is not None
     assert batch.vectors is not None
-    own, items = catalogue.vectors, batch.vectors
+    own = catalogue.vectors
+    items = batch.vectors
     if own.shape[1] != items.shape[1]:
         return {}  # refused later, as for vectors without gaps
     both = _filled(own, items, [f"number {k + 1} of the vectors" for k in range(own.shape[1])], catalogue.where)

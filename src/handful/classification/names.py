@@ -86,7 +86,8 @@ def read_names(path: Path, *, beside: bool = False, **reading: Unpack[Reading]) 
     >>> named.labels, named.texts
     (('book_flight', 'BookHotel', 'weather'), (('book flight',), ('book hotel',), ('will it rain', 'how hot is it')))
     """
-    labels, kind = reading.get("labels"), path.name.lower().removesuffix(".gz").rpartition(".")[2]
+    labels = reading.get("labels")
+    kind = path.name.lower().removesuffix(".gz").rpartition(".")[2]
     if kind in ("txt", "json") and labels is not None and not beside:
         raise OptionError(f"{path} has no columns, so it has no column {labels!r}; leave it out")
     if kind == "txt":
@@ -133,7 +134,8 @@ def with_names(
     A name belongs to the class of the same label, or else of the same words. All others are new classes.
     """
     vectors, codes = named.embedded(network)
-    every, by_words = list(class_names), {spoken(name).lower(): k for k, name in enumerate(class_names)}
+    every = list(class_names)
+    by_words = {spoken(name).lower(): k for k, name in enumerate(class_names)}
     positions = []
     for label in named.labels:
         position = every.index(label) if label in every else by_words.get(spoken(label).lower(), len(every))

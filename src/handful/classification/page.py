@@ -69,7 +69,8 @@ def write_page(classified: Classified, path: str | os.PathLike[str], *, title: s
 
 def page_top(classified: Classified, title: str, *, live: bool = False) -> str:
     """Say what the batch is and what looks wrong with it; a `live` page has labels that change."""
-    answer, groups = classified.answer, counted(classified.n_groups, "group")
+    answer = classified.answer
+    groups = counted(classified.n_groups, "group")
     head = f": {groups if classified.group_by else counted(len(classified.present()), 'class') + ' present'}"
     by = f" {groups} by {' and '.join(classified.group_by)}." if classified.group_by else ""
     unknown = "" if live else classified.unknown_summary
@@ -143,9 +144,12 @@ def by_doubt(classified: Classified) -> Int[np.ndarray, "group"]:
 
 def _overview(classified: Classified, groups: Sequence[int]) -> str:
     """Show one row per group; the name of a group shows its items."""
-    answer, doubtful, unknown = classified.answer, classified.doubtful_items, classified.rejected_items
+    answer = classified.answer
+    doubtful = classified.doubtful_items
+    unknown = classified.rejected_items
     sizes = answer.sizes
-    rows, warned = [], any(answer.diagnostics)
+    rows = []
+    warned = any(answer.diagnostics)
     for group in groups:
         name = f"<button data-group='{group}'>{escape(classified.name(group))}</button>"
         present = classified.present(group)

@@ -22,7 +22,8 @@ from handful.shapes import Int
 SMALL = 128
 MOST_LETTERS = 600
 # Examples of a class that some item has as its label or runner-up, and of any other class.
-OF_CLASS, OF_OTHERS = 6, 1
+OF_CLASS = 6
+OF_OTHERS = 1
 # Examples on a page; each picture takes about 4 kB.
 MOST_EXAMPLES = 1200
 
@@ -75,7 +76,8 @@ def rounded(numbers: np.ndarray, digits: int = 4) -> list[float]:
 
 
 # Items on a page, the least certain ones and those like none of the classes first; and items that have a picture.
-MOST_ON_PAGE, MOST_PICTURES = 20_000, 5_000
+MOST_ON_PAGE = 20_000
+MOST_PICTURES = 5_000
 # Pixels of the longer side of a picture, for up to that many pictures: a page of 5,000 takes about 20 MB.
 SIZES = ((300, 240), (1500, 160), (MOST_PICTURES, 104))
 # Examples on the map.
@@ -83,7 +85,8 @@ MOST_ON_MAP = 1_000
 # Items to look at first.
 N_QUESTIONS = 10
 # A class is listed if its chance of being present is at least this, or if it is expected to hold this many items.
-LEAST_CHANCE, LEAST_COUNT = 0.05, 0.5
+LEAST_CHANCE = 0.05
+LEAST_COUNT = 0.5
 # Characters that end a script, or a line of one, are written as escapes.
 ESCAPES = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"}
 
@@ -112,7 +115,8 @@ def page_data(classified: Classified, title: str) -> dict[str, Any]:
         first = [position[one.item] for one in best_questions(classified, N_QUESTIONS) if one.item in position]
         data["first"] += [item for item in first if item not in data["first"]]
         for at, (explanation, numbers) in explanations(classified, position).items():
-            data["why"][at], near[at] = numbers, explanation.nearest
+            data["why"][at] = numbers
+            near[at] = explanation.nearest
     at_row = dict[int, int]()
     if classified.shown is not None:
         shown = classified.shown
@@ -134,7 +138,8 @@ def items_on_page(classified: Classified) -> Int[np.ndarray, "some"]:
 
 def item_data(classified: Classified, on_page: Int[np.ndarray, "some"], title: str) -> dict[str, Any]:
     """Return what the items are, which no label changes."""
-    batch, items = classified.batch, on_page.tolist()
+    batch = classified.batch
+    items = on_page.tolist()
     texts = batch.contents if isinstance(batch.contents, tuple) else None
     group_of = classified.answer.group_of
     return {
@@ -203,7 +208,8 @@ def label_data(classified: Classified, on_page: Int[np.ndarray, "some"]) -> dict
 
 def best_questions(classified: Classified, n: int) -> list[Question]:
     """Return the questions about all groups that are worth most; of many groups, about those with most doubt."""
-    batches, answer = classified.batches, classified.answer
+    batches = classified.batches
+    answer = classified.answer
     if batches is None:
         return []
     found = [
@@ -220,7 +226,8 @@ def explanations(classified: Classified, position: Mapping[int, int]) -> dict[in
     `position` has the items that may be explained, as positions in the batch. Of many groups, those with most doubt are
     explained, `MOST_EXPLAINED` items in all.
     """
-    batches, answer = classified.batches, classified.answer
+    batches = classified.batches
+    answer = classified.answer
     codes = {name: k for k, name in enumerate(classified.class_names)}
     why: dict[int, tuple[Explanation, list[Any]]] = {}
     if batches is None:
@@ -298,7 +305,8 @@ def _of_batch(classified: Classified) -> dict[str, Any]:
 
 def _of_groups(classified: Classified) -> dict[str, Any]:
     """Return the same for many batches; a proposal belongs to one of them, and the whole table has counts only."""
-    answer, of_groups = classified.answer, range(classified.n_groups)
+    answer = classified.answer
+    of_groups = range(classified.n_groups)
     counts = answer.expected_counts.sum(0)
     return {
         "present": [[k, count, None] for k, count, _ in _present(counts, (counts >= LEAST_COUNT).astype(float))],

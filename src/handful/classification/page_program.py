@@ -12,7 +12,8 @@ from importlib import resources
 
 IMPORT = re.compile(r'^import \{[^}]*\} from "\./(\w+\.js)";\n', re.MULTILINE)
 EXPORT = re.compile(r"^export (?=(?:async )?function|const|let)", re.MULTILINE)
-REPORT, REVIEW = "report.js", "review.js"
+REPORT = "report.js"
+REVIEW = "review.js"
 
 
 def page_program(start: str) -> str:

@@ -171,7 +171,8 @@ def write_scores(classified: Classified, scores: str | os.PathLike[str], out: st
     >>> json.loads((folder / "better.json").read_text())["predictions"][0]["prediction"]
     'cow'
     """
-    source, final = Path(scores), Path(out)
+    source = Path(scores)
+    final = Path(out)
     if not writes_back(source, final):
         write_predictions(classified, final)
         return

@@ -130,7 +130,8 @@ class Task:
 
     def given_to(self, rows: Sequence[int]) -> tuple[dict[int, str | None], list[Skipped]]:
         """Return the labels given to the items at these positions, and what was not applied to others."""
-        batch, position = self.batch, {item: at for at, item in enumerate(rows)}
+        batch = self.batch
+        position = {item: at for at, item in enumerate(rows)}
         lost = [item for item in self.given if item not in position]
         return (
             {position[item]: label for item, label in self.given.items() if item in position},
@@ -196,7 +197,8 @@ def check(
 
     With `stream`, the batch is streamed, whatever its size.
     """
-    id_column, backbone = inputs.reading.get("id_column"), inputs.reading.get("backbone")
+    id_column = inputs.reading.get("id_column")
+    backbone = inputs.reading.get("backbone")
     by = () if group_by is None else asked_columns(group_by)
     classifier = None
     if method is not None:
@@ -204,7 +206,8 @@ def check(
         classifier = _method(method, {**known, **others})
     paths = {**inputs.paths, **paths_read(known, backbone=backbone)}
     beside = {*by, *columns_named(known), inputs.labels, id_column}
-    missing, features = inputs.reading.get("missing"), inputs.reading.get("features")
+    missing = inputs.reading.get("missing")
+    features = inputs.reading.get("features")
     inputs = replace(inputs, **scaled(inputs.catalogue, inputs.batch, beside, missing, features))
     batch = Batch.of(_rows_to_label(inputs), group_by=by, columns=columns_named(known), id_column=id_column)
     known = with_corrections(_by_catalogue(known, inputs, batch))
@@ -249,7 +252,8 @@ def _rows_to_label(inputs: Inputs) -> Table:
 
 def _by_catalogue(known: KnownFiles, inputs: Inputs, batch: Batch) -> KnownFiles:
     """Replace what columns of the catalogue stand for: coarse classes, and candidates by precursor."""
-    table, known = inputs.catalogue, known.copy()
+    table = inputs.catalogue
+    known = known.copy()
     if isinstance(table, Catalogue):
         table = _table_of(table)
     if (tolerance := known.get("precursor")) is not None:
@@ -274,7 +278,9 @@ def _engine_terms(
     known: KnownFiles, batch: Batch, classes: Sequence[str]
 ) -> tuple[BatchContexts, Mapping[int, str | None], tuple[Skipped, ...]]:
     """Read and check what is known; return it for the engine, the labels of a person, and those not applied."""
-    impossible, n_items, groups = without_candidates(known), len(batch.rows), batch.groups
+    impossible = without_candidates(known)
+    n_items = len(batch.rows)
+    groups = batch.groups
     if impossible:
         known = cast(KnownFiles, {**known, "candidates": [names or None for names in known["candidates"]]})
     about, not_applied = read_known(known, batch, classes)
@@ -305,7 +311,9 @@ def without_candidates(known: KnownFiles) -> list[int]:
 
 def _streams(task: Task, asked: bool) -> bool:
     """Whether the batch is streamed; refuse what only batches in memory can have."""
-    examples, n_items, n_classes = task.examples, len(task.batch.rows), len(task.contexts.classes)
+    examples = task.examples
+    n_items = len(task.batch.rows)
+    n_classes = len(task.contexts.classes)
     n_examples = 0 if examples is None or isinstance(examples, Catalogue) else len(examples.labels)
     dim = task.network.dim if task.batch.points is None else task.batch.points.shape[1]
     size = dense_bytes(n_items, n_classes, n_examples, dim)
@@ -347,8 +355,10 @@ def recorded_backbones(inputs: Inputs, examples: Examples, batch: Batch) -> tupl
 
 def _backbone(inputs: Inputs, examples: Examples, batch: Batch) -> Any:
     """Return the backbone for the items, or None if there are none; refuse two sides that do not fit together."""
-    asked, device = inputs.reading.get("backbone"), inputs.reading.get("device", "cpu")
-    recorded, items = recorded_backbones(inputs, examples, batch), batch.items
+    asked = inputs.reading.get("backbone")
+    device = inputs.reading.get("device", "cpu")
+    recorded = recorded_backbones(inputs, examples, batch)
+    items = batch.items
     of_texts = inputs.names is not None and inputs.names.texts is not None
     kinds = {one.kind for one in (examples, items) if isinstance(one, Items)}
     # With neither side a bank, both are embedded with the usual backbone.

@@ -23,8 +23,10 @@ def with_segments(table: Table, path: Path) -> Table:
 
     If the table has times of its own, they must be those of the lines.
     """
-    columns, positions = read_rttm(path), table.rows
-    lines, n_rows = len(columns["file"]), table.n_rows + len(table.skipped)
+    columns = read_rttm(path)
+    positions = table.rows
+    lines = len(columns["file"])
+    n_rows = table.n_rows + len(table.skipped)
     if lines != n_rows:
         raise FileFormatError(
             f"{path} has {lines:,} segments, {table.where} has {n_rows:,} vectors; each segment must have its vector, "
@@ -59,8 +61,10 @@ def write_voices(classified: Classified, out: Path) -> None:
     """
     units = None if classified.batches is None else classified.batches.contexts.sequence_of
     groups = classified.answer.group_of
-    word, numbers = classified.unknown_label or UNKNOWN, dict[tuple[Any, ...], int]()
-    table, names = replace(classified, unknown_label=word).predictions(), list[str]()
+    word = classified.unknown_label or UNKNOWN
+    numbers = dict[tuple[Any, ...], int]()
+    table = replace(classified, unknown_label=word).predictions()
+    names = list[str]()
     keys = {name: table[name] for name in classified.group_by}
     taken = {"_".join(name.split()) for name in classified.class_names}
     free = (number for number in range(1, len(taken) + len(table["row"]) + 2) if f"{word}_{number}" not in taken)

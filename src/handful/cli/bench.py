@@ -37,7 +37,10 @@ PAPER_NAMES = (
     "best_weight_against_n_query",
 )
 # Where a plan comes from.
-TOML, PAPER, GRID, RUN = "toml", "paper", "grid", "run"
+TOML = "toml"
+PAPER = "paper"
+GRID = "grid"
+RUN = "run"
 # Options that make a grid.
 OF_A_GRID = (
     *("--shots", "--support-bank", "--k-eff", "--n-query", "--n-classes", "--query", "--concentration"),
@@ -149,7 +152,8 @@ def status(run: Annotated[Path, typer.Argument(help="Folder of a run.")]) -> Non
         data(column.title)
         for result in column.results:
             state = states[result.cell.content_hash]
-            wanted, accuracy = state.cell.n_tasks, result.estimate().percent
+            wanted = state.cell.n_tasks
+            accuracy = result.estimate().percent
             seconds = result.estimate("cpu_seconds").mean
             said = f"{accuracy.text(unit=' %'):>12}  {seconds:.2g} CPU s per task" if accuracy.n else ""
             failed = f", {state.failed} failed" if state.failed else ""
@@ -234,7 +238,8 @@ def _asked(source: str, given: Mapping[str, Any]) -> tuple[dict[str, str], Banks
     from handful.fewshot.benchmark.journal import Journal
     from handful.fewshot.benchmark.plan import bound_plan, grid, read_plan
 
-    places, entries = dict(map(named_place, given.get("bank", ()))), list[dict[str, Any]]()
+    places = dict(map(named_place, given.get("bank", ())))
+    entries = list[dict[str, Any]]()
     named = set(places)
     if source == TOML:
         entries, in_file = read_plan(given["plan"])
@@ -269,7 +274,8 @@ def _grid_entry(given: Mapping[str, Any], places: dict[str, str]) -> dict[str, A
     varied = {key: entry.pop(key, 5) for key in ("shots", "k_eff")}
     if support := entry.get("support_bank"):
         name, place = named_place(support)
-        entry["support_bank"], places[name] = name, place
+        entry["support_bank"] = name
+        places[name] = place
     return {**entry, **varied, "method": given["method"], "options": options}
 
 

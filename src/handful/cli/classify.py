@@ -19,7 +19,8 @@ NOT_BY_SCORES = (
     *("--tasks", "--method", "--unknown", "--expect-unknown", "--device", "--on", "--trust-pickle", "--skip-bad"),
 )
 ONLY_BY_SCORES = ("--sites", "--annotate", "--pictures")
-IN_GROUPS, NOT_IN_GROUPS = "with --group-by every group is labelled here, in memory", ("--on",)
+IN_GROUPS = "with --group-by every group is labelled here, in memory"
+NOT_IN_GROUPS = ("--on",)
 
 
 class ClassifyCommand(TyperCommand):
@@ -104,12 +105,16 @@ def classify_command(
     from handful.machine.outputs import refuse_overwriting
     from handful.runs.progress import bars
 
-    known, group_by = known_of(options), options["group_by"] or None
+    known = known_of(options)
+    group_by = options["group_by"] or None
     catalogue, names, batch, scores, sites = (
         options[name] for name in ("catalogue", "names", "batch", "scores", "sites")
     )
-    annotate, report, tasks = options["annotate"], options["report"], options["tasks"]
-    given_from, run = scores if scores is not None else batch, out.parent / f"{out.name}.run"
+    annotate = options["annotate"]
+    report = options["report"]
+    tasks = options["tasks"]
+    given_from = scores if scores is not None else batch
+    run = out.parent / f"{out.name}.run"
     what = "predictions, one row per item"
     if scores is not None:
         if catalogue is not None or batch is not None or names is not None:

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from handful.banks import FeatureBank
 
 # Examples of each class, classes of a batch, items of a batch, and batches.
-SHOTS, INSIDE, ITEMS, BATCHES = 1, 5, 75, 20
+SHOTS = 1
+INSIDE = 5
+ITEMS = 75
+BATCHES = 20
 # Sentences of each class that are in no batch: a catalogue can have this many examples.
 MOST_SHOTS = 5
 # Sentences in the terminal; the page has them all.
@@ -109,7 +112,8 @@ def demo(
     if out.exists():
         raise OptionError(f"{out} already exists; remove it, or name another folder with --out")
     with bars("labelling"):
-        bank, sentences = load_clinc150(), np.array(load_clinc150_sentences())
+        bank = load_clinc150()
+        sentences = np.array(load_clinc150_sentences())
         catalogue, batches = drawn(bank)
         names = np.array(bank.class_names)[bank.labels]
         classifier = BatchClassifier().fit(bank.take(catalogue), names[catalogue])

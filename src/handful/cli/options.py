@@ -308,7 +308,8 @@ def with_options(*names: str, of: type = Options) -> Callable[[Command], Command
     """Give a command these options beside its own, as a class has them; it takes them as keyword arguments."""
 
     def add(command: Command) -> Command:
-        own, hints = inspect.signature(command), get_type_hints(command, include_extras=True)
+        own = inspect.signature(command)
+        hints = get_type_hints(command, include_extras=True)
         shared = {name: hint for name, hint in get_type_hints(of, include_extras=True).items() if name in names}
         parameters = [one for one in own.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
         parameters += [

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from handful.classification.labelled import Classified
 
 # Classes of a batch, groups, and classes of each group that are printed; files have all of them.
-MOST_CLASSES, MOST_GROUPS, MOST_CLASSES_OF_A_GROUP = 50, 20, 6
+MOST_CLASSES = 50
+MOST_GROUPS = 20
+MOST_CLASSES_OF_A_GROUP = 6
 # Skipped items named one by one.
 MOST_SKIPPED = 20
 DOUBTFUL = "in doubt, because another class or none is nearly as likely"
@@ -63,7 +65,9 @@ def print_batch(found: Classified, files: Sequence[tuple[Path, str]]) -> None:
 
 def _classes(found: Classified) -> tuple[str, Table]:
     """Return the classes present: their number in words, and name, items and expected items of each."""
-    present, counts, answer = found.present(), found.label_counts(), found.answer
+    present = found.present()
+    counts = found.label_counts()
+    answer = found.answer
     told = not np.isnan(answer.presence).any()
     chance_column = [("chance", "right")] if told else []
     classes = _table(("items", "right"), ("expected", "right"), *chance_column, ("class", "left"))
@@ -71,7 +75,8 @@ def _classes(found: Classified) -> tuple[str, Table]:
         chance = [f"{answer.presence[k]:.3f}"] if told else []
         classes.add_row(f"{counts[k]:,}", f"{answer.expected_counts[k]:,.1f}", *chance, _plain(found.common_names[k]))
     # All other items, so that the numbers add up.
-    more, others = present[MOST_CLASSES:], set(np.flatnonzero(counts[:-1]).tolist()) - set(present)
+    more = present[MOST_CLASSES:]
+    others = set(np.flatnonzero(counts[:-1]).tolist()) - set(present)
     for codes, what in ((more, f"{len(more):,} more"), (others, f"not present for certain: {len(others):,} more")):
         if codes:
             classes.add_row(f"{counts[list(codes)].sum():,}", "", *([""] if told else []), _plain(f"and {what}", "dim"))
@@ -85,9 +90,11 @@ def _classes(found: Classified) -> tuple[str, Table]:
 
 def _groups(found: Classified) -> tuple[str, Table]:
     """Return the groups: their number in words, and name, items and classes of each."""
-    columns, answer = ", ".join(found.group_by), found.answer
+    columns = ", ".join(found.group_by)
+    answer = found.answer
     groups = _table((columns, "left"), ("items", "right"), ("classes present, with expected items", "left"))
-    sizes, unknown = answer.sizes, found.rejected_items
+    sizes = answer.sizes
+    unknown = found.rejected_items
     for place in range(min(found.n_groups, MOST_GROUPS)):
         named = [f"{found.common_names[k]} {answer.expected_counts[place][k]:,.1f}" for k in found.present(place)]
         if len(named) > MOST_CLASSES_OF_A_GROUP:
@@ -104,12 +111,14 @@ def _groups(found: Classified) -> tuple[str, Table]:
 def print_bank(bank: FeatureBank, place: Path) -> None:
     """Print what a new bank holds, where it is, and its content hash."""
     sizes = bank.class_sizes
-    fewest, most = int(sizes.min()), int(sizes.max())
+    fewest = int(sizes.min())
+    most = int(sizes.max())
     each = f"{fewest:,}" if fewest == most else f"{fewest:,} to {most:,}"
     backbone = bank.provenance.backbone.partition(", weights ")[0]
     written = _table()
     written.add_row(_plain(str(place), "bold"), _plain(f"bank, content hash {bank.recorded_hash}", "dim"))
-    classes, made_by = counted(bank.n_classes, "class"), f", features of {backbone}" if backbone else ""
+    classes = counted(bank.n_classes, "class")
+    made_by = f", features of {backbone}" if backbone else ""
     show(
         _plain(f"{counted(bank.n_rows, 'vector')} of {bank.dim:,} numbers, {classes} with {each} each{made_by}"),
         _plain("Written:"),

@@ -30,8 +30,11 @@ def carry_out(
     from handful.fewshot.benchmark.journal import PLAN_FILE, Journal
     from handful.machine.outputs import refuse_overwriting
 
-    out, on, workers = Path(given["out"]), given.get("on", HERE), given.get("workers", 1)
-    resume, mix_versions = given.get("resume", False), given.get("mix_versions", False)
+    out = Path(given["out"])
+    on = given.get("on", HERE)
+    workers = given.get("workers", 1)
+    resume = given.get("resume", False)
+    mix_versions = given.get("mix_versions", False)
     if not resume:
         refuse(context, ("--mix-versions",), "a new run has no rows of other versions")
     executor = executor_at(on, workers, {"--workers": workers != 1}, join=False)
@@ -39,7 +42,8 @@ def carry_out(
     if in_files and on != HERE:
         raise OptionError(f"a cluster needs methods in a package; leave out --on, or install {', '.join(in_files)}")
     refuse_overwriting(_read(given, in_files), {"run": out})
-    begun, there = False, (out / PLAN_FILE).exists()
+    begun = False
+    there = (out / PLAN_FILE).exists()
     try:
         places, banks, cells = ask()
         absolute = {name: str(Path(place).absolute()) for name, place in places.items()}

@@ -101,7 +101,8 @@ def train_command(
 
     refuse_overwriting({"items": items, "validation images": validation, "lists": lists}, {"run": out})
 
-    given, settings = given_values(context), dict[str, Any]()
+    given = given_values(context)
+    settings = dict[str, Any]()
     for name in (field.name for field in fields(Recipe) if field.name in given):
         settings[name] = tuple(given[name]) if isinstance(given[name], list) else given[name]
     recipe = Recipe(**settings)

@@ -68,7 +68,9 @@ def tune(
     from handful.fewshot.benchmark.plan import bound_plan
     from handful.fewshot.reports.tuning import choices, choices_markdown, tuning_plan, write_tuned_plan
 
-    own, bank, tasks = resume and not method, of_tasks["bank"], of_tasks["tasks"]
+    own = resume and not method
+    bank = of_tasks["bank"]
+    tasks = of_tasks["tasks"]
     if own:
         refuse(context, OF_A_TUNING, "--resume without --method continues the tuning as it is")
     elif not method or not bank:

@@ -60,7 +60,9 @@ RIVALS = 64
 NEAR_SLOPE = 20.0
 # N·K·d up to which an example is compared with all classes (20 s for one head, on one core), and up to which all folds
 # are left out and not one of them; and numbers of the examples up to which a head is trained.
-FULL_WORK, FOLDED_WORK, MOST_NUMBERS = 2**33, 2**30, 2**23
+FULL_WORK = 2**33
+FOLDED_WORK = 2**30
+MOST_NUMBERS = 2**23
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +120,8 @@ class LinearHead:
     @classmethod
     def of_names(cls, names: Floats) -> LinearHead:
         """W = t - mean of t, b = 0: a catalogue of names alone, whose scale the items have to tell."""
-        weights, offsets = names - names.mean(0), np.zeros_like(names[:, 0])
+        weights = names - names.mean(0)
+        offsets = np.zeros_like(names[:, 0])
         return cls._calibrated(weights, offsets, names, np.ones_like(offsets), None, Calibration.without_examples(1.0))
 
     @classmethod
@@ -174,7 +177,9 @@ def fit_head(
     reporter
         What is told how many fits are done: one without each part of the examples, and one with all.
     """
-    rows, right, dim = HeadRows(points, codes, n_classes), np.ones_like(points[:, 0]), points.shape[1]
+    rows = HeadRows(points, codes, n_classes)
+    right = np.ones_like(points[:, 0])
+    dim = points.shape[1]
     n_rows = len(points) + (0 if names is None else len(names.codes))
     if n_rows * dim > MOST_NUMBERS:
         shots = rows.shots
@@ -192,7 +197,8 @@ def fit_head(
     train = _trainer(n_classes, math.sqrt(square_norm or 1.0), near)
     if names is not None:
         rows = _with_names(rows, names, train)
-    calibration, left_out = Calibration.without_examples(USUAL_TEMPERATURE), _left_out(rows, FOLDS if folded else 1)
+    calibration = Calibration.without_examples(USUAL_TEMPERATURE)
+    left_out = _left_out(rows, FOLDS if folded else 1)
     n_fits = len(left_out) + 1
     report = None if reporter is None else reporter.stage("fit the catalogue", n_fits, unit="fits")
     if report is not None:
@@ -259,7 +265,9 @@ def update_head(
     much = 4 * (len(points) - before.n_fitted) > before.n_fitted or 4 * len(some) > n_classes
     if much and not however_many:
         return None
-    t, length, dim = before.temperature, math.sqrt(square_norm or 1.0), points.shape[1]
+    t = before.temperature
+    length = math.sqrt(square_norm or 1.0)
+    dim = points.shape[1]
     number = np.full(n_classes, -1)
     number[classes] = np.arange(len(classes))
     log_mass = np.log(before.mass)
@@ -275,9 +283,11 @@ def update_head(
     right = _weights(examples, codes, n_classes, np.ones_like(points[:, 0]))
     mass = np.bincount(codes, right, n_classes).astype(points.dtype)
     means = class_sums(points, codes, n_classes, right) / mass[:, None]
-    weights, offsets = np.zeros((n_classes, dim), points.dtype), np.full(n_classes, fold.offsets.mean(), points.dtype)
+    weights = np.zeros((n_classes, dim), points.dtype)
+    offsets = np.full(n_classes, fold.offsets.mean(), points.dtype)
     centre = points.mean(0)
-    weights[classes], offsets[classes] = fold.weights * length, fold.offsets + fold.weights @ centre
+    weights[classes] = fold.weights * length
+    offsets[classes] = fold.offsets + fold.weights @ centre
     weights, offsets = logistic_some((points - centre) / length, codes, (weights, offsets), some, INVERSE_RIDGE, right)
     weights = weights / length
     offsets = offsets - weights @ centre
@@ -321,7 +331,8 @@ def _trainer(n_classes: int, length: float, near: bool) -> Train:
 
 def _with_names(rows: HeadRows, names: NameVectors, train: Train) -> HeadRows:
     """Add names, with the weight under which left-out examples are most likely."""
-    everywhere, named = bool((rows.shots > 0).all()), replace(rows, names=names)
+    everywhere = bool((rows.shots > 0).all())
+    named = replace(rows, names=names)
     ones = np.ones_like(rows.points[:, 0])
     means = class_sums(rows.points, rows.codes, rows.n_classes, ones) / np.maximum(rows.shots, 1)[:, None]
     if not names.are_informative(means, rows.shots):

@@ -94,7 +94,8 @@ class Calibration(NamedTuple):
     @classmethod
     def without_examples(cls, temperature: float) -> Calibration:
         """Nothing can be left out."""
-        no_row, no_number = np.zeros(0, np.int64), np.zeros(0)
+        no_row = np.zeros(0, np.int64)
+        no_number = np.zeros(0)
         examples = LeftOutExamples(no_row, no_number, no_number, no_row, no_number, no_number, no_number)
         return cls(examples, temperature, 0.0, None)
 
@@ -109,11 +110,13 @@ class Calibration(NamedTuple):
     def at(cls, fold: Fold, temperature: float, wrong_share: float, confidence: float | None) -> Calibration:
         """Judge the examples of a fold by a T and an ε that are known."""
         scores = (fold.points @ fold.weights.T + fold.offsets - fold.log_shots).astype(np.float64) / temperature
-        rows, n_classes = np.arange(len(fold.own)), scores.shape[1]
+        rows = np.arange(len(fold.own))
+        n_classes = scores.shape[1]
         scores -= np.logaddexp.reduce(scores, axis=1)[:, None]
         own = scores[rows, fold.own]
         scores[rows, fold.own] = -np.inf
-        rival, p = scores.argmax(1), np.exp(own)
+        rival = scores.argmax(1)
+        p = np.exp(own)
         right = (1 - wrong_share) * p / ((1 - wrong_share) * p + wrong_share / n_classes)
         unknown = np.full_like(p, np.nan)
         examples = LeftOutExamples(fold.rows, right, p, rival, scores[rows, rival] - own, unknown, unknown)
@@ -124,11 +127,14 @@ class Calibration(NamedTuple):
         """T and ε maximise the likelihood; `weights` are those of the examples."""
         likelihoods, wrong = log_likelihood(margins, weights, n_classes)
         best = int(likelihoods.argmax())
-        share, temperature = float(wrong[best]), float(TEMPERATURES[best])
-        p, lead = np.exp(-margins.behind[best]), margins.lead / temperature
+        share = float(wrong[best])
+        temperature = float(TEMPERATURES[best])
+        p = np.exp(-margins.behind[best])
+        lead = margins.lead / temperature
         top = np.exp(np.maximum(lead, 0) - margins.behind[best])
         right = (1 - share) * p / ((1 - share) * p + share / n_classes)
-        o, unknown = np.argsort(rows), np.full_like(p, np.nan)
+        o = np.argsort(rows)
+        unknown = np.full_like(p, np.nan)
         examples = LeftOutExamples(rows[o], right[o], p[o], margins.rival[o], lead[o], unknown, unknown)
         return cls(examples, temperature, share, float(np.average(top, weights=weights)))
 
@@ -152,7 +158,8 @@ def log_likelihood(
 ) -> tuple[Floats, Floats]:
     """Return at each temperature the mean log-likelihood and ε: the `share`, or that which maximises it."""
     w = weights.astype(np.float64) / weights.sum(dtype=np.float64)
-    p, wrong = np.exp(-margins.behind), np.full((len(margins.behind), 1), 0.05 if share is None else share)
+    p = np.exp(-margins.behind)
+    wrong = np.full((len(margins.behind), 1), 0.05 if share is None else share)
     for _ in range(15 if share is None else 0):
         right = (1 - wrong) * p / ((1 - wrong) * p + wrong / n_classes)
         wrong = np.clip((1 - right) @ w, 1e-4, 0.5)[:, None]

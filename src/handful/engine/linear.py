@@ -55,7 +55,8 @@ SHARE_OF_EXCESS = 0.7
 # δ, what is tried; at 1 the space stays as it is.
 SHRINKAGES = (1.0, 0.9, 0.8, 0.6)
 # a, what an item of a class counts, in examples, and the share of the gain in nats that is believed.
-PULL, BELIEVED = 2.0, 0.5
+PULL = 2.0
+BELIEVED = 0.5
 
 
 def logistic(
@@ -157,10 +158,13 @@ def logistic_some(
     >>> (points @ weights.T + offsets).argmax(1).tolist(), weights[0].tolist()
     ([0, 0, 1, 1], [3.0, 0.0])
     """
-    rows, begin = np.column_stack([points, _ones(points)]), np.column_stack(start).astype(points.dtype)
-    n_classes, number = len(begin), np.full(len(begin), -1)
+    rows = np.column_stack([points, _ones(points)])
+    begin = np.column_stack(start).astype(points.dtype)
+    n_classes = len(begin)
+    number = np.full(len(begin), -1)
     number[some] = np.arange(len(some))
-    kept, own = begin[number < 0], number[codes]
+    kept = begin[number < 0]
+    own = number[codes]
     ridge = np.full(rows.shape[1], 1 / inverse_ridge, rows.dtype)
     ridge[-1] = 0
     others = np.full(len(rows), -np.inf, rows.dtype)  # log-sum-exp of the classes that stay
@@ -172,7 +176,8 @@ def logistic_some(
         gradient = weights * ridge
         loss = 0.5 * float(np.vdot(weights, gradient))
         for block in parts:
-            logits, share = rows[block] @ weights.T, each[block]
+            logits = rows[block] @ weights.T
+            share = each[block]
             trained = np.flatnonzero(own[block] >= 0)
             mine = own[block][trained]
             top = np.maximum(logits.max(1), others[block])
@@ -199,7 +204,9 @@ def nearest_classes(means: Floats, most: int) -> Ints:
     >>> nearest_classes(np.array([[0.0], [1.0], [3.0]]), 2).tolist()
     [[0, 1], [1, 0], [2, 1]]
     """
-    most, halves, nearest = min(most, len(means)), 0.5 * (means**2).sum(1), []
+    most = min(most, len(means))
+    halves = 0.5 * (means**2).sum(1)
+    nearest = []
     for block in blocks(len(means), len(means)):
         farness = halves - means[block] @ means.T
         rows = np.arange(len(farness))
@@ -236,7 +243,9 @@ def _minimised(
         gradient = away * ridge
         loss = 0.5 * float(np.vdot(away, gradient))
         for some, classes, own in groups:
-            block, share, index = rows[some], each[some], np.arange(len(own))
+            block = rows[some]
+            share = each[some]
+            index = np.arange(len(own))
             logits = block @ weights[classes].T
             logits -= logits.max(1, keepdims=True)
             behind = -logits[index, own]
@@ -269,7 +278,8 @@ def _descend(
         if float(np.linalg.norm(gradient)) <= enough:
             break
         direction = _newton(gradient, steps)
-        slope, step = float(np.vdot(gradient, direction)), 1.0
+        slope = float(np.vdot(gradient, direction))
+        step = 1.0
         for _ in range(20):
             there = here - step * direction
             new_loss, new_gradient = value(there)
@@ -279,17 +289,22 @@ def _descend(
             step /= 2
         else:
             break
-        moved, turned = there - here, new_gradient - gradient
+        moved = there - here
+        turned = new_gradient - gradient
         bend = float(np.vdot(moved, turned))
         if bend > rounding * float(np.vdot(turned, turned)):
             steps = [*steps, (moved, turned, 1 / bend)][-10:]
-        here, loss, gradient = there, new_loss, new_gradient
+        here = there
+        loss = new_loss
+        gradient = new_gradient
     return here
 
 
 def _newton(gradient: Floats, steps: list[tuple[Floats, Floats, float]]) -> Floats:
     """Return the inverse Hessian times the gradient, as far as the steps remember it (the two-loop recursion)."""
-    direction, factors, part = gradient.copy(), [], np.empty_like(gradient)
+    direction = gradient.copy()
+    factors = []
+    part = np.empty_like(gradient)
     for moved, turned, inverse in reversed(steps):
         factors.append(inverse * float(np.vdot(moved, direction)))
         direction -= np.multiply(turned, factors[-1], out=part)
@@ -334,7 +349,10 @@ def fit_class_means(means: Floats, shots: Floats, points: Floats, codes: Ints) -
     kept = np.flatnonzero(shots[codes] > copies)
     some = min(len(kept), max(1, 2**24 // len(means)))  # this many scores are enough
     kept = kept[np.linspace(0, len(kept) - 1, some).round().astype(np.int64)]
-    x, own, copies, s = points[kept], codes[kept], copies[kept], shots[codes[kept]]
+    x = points[kept]
+    own = codes[kept]
+    copies = copies[kept]
+    s = shots[codes[kept]]
     away = (x - means[own]) * np.sqrt(s / (s - 1))[:, None]
     spread = float((away**2).sum(1).mean()) if len(kept) >= 10 else None
     if len(kept) < FEWEST_LEFT_OUT or len(means) == 1:
@@ -348,19 +366,25 @@ def fit_class_means(means: Floats, shots: Floats, points: Floats, codes: Ints) -
     # By class: what lies off a mean in one direction is made up for by others of the class.
     odd = (means**2).sum(1).argsort(kind="stable").argsort()[own] % 2
     halves = [np.flatnonzero(odd == 1), np.flatnonzero(odd == 0)]
-    order, weights = np.concatenate(halves), 1 / s[np.concatenate(halves)]
+    order = np.concatenate(halves)
+    weights = 1 / s[np.concatenate(halves)]
     axes = [_axes(away[half]) for half in halves[::-1]]
 
     def tried(shrinkage: float) -> tuple[Margins, float]:
         """Return the margins of the examples, and V."""
-        parts, total = [], 0.0
+        parts = []
+        total = 0.0
         for half, of_others in zip(halves, axes, strict=True):
             turn = _turn(of_others, shrinkage)
-            there, z, alone = means @ turn, x[half] @ turn, without[half] @ turn
+            there = means @ turn
+            z = x[half] @ turn
+            alone = without[half] @ turn
             squares = ((away[half] @ turn) ** 2).sum(1)
             total += float(squares.sum())
-            v, slope = float(squares.mean()), default_slope(there)
-            to_all, to_own = head_of_means(there, shots, v, slope), head_of_means(alone, rest[half], v, slope)
+            v = float(squares.mean())
+            slope = default_slope(there)
+            to_all = head_of_means(there, shots, v, slope)
+            to_own = head_of_means(alone, rest[half], v, slope)
             own_logits = (z * to_own[0]).sum(1) + to_own[1]
             for block in blocks(len(half), len(means)):
                 logits = z[block] @ to_all[0].T + to_all[1]
@@ -372,7 +396,8 @@ def fit_class_means(means: Floats, shots: Floats, points: Floats, codes: Ints) -
     # How many labels are wrong does not depend on the space.
     wrong = Calibration.of(trials[0][0], kept[order], weights, len(means)).wrong_share
     best = int(np.argmax([log_likelihood(margins, weights, len(means), wrong)[0].max() for margins, _ in trials]))
-    (margins, v), shrinkage = trials[best], SHRINKAGES[best]
+    (margins, v) = trials[best]
+    shrinkage = SHRINKAGES[best]
     turn = _turn(_axes(away), shrinkage)
     there = means @ turn
     turned, offsets = head_of_means(there, shots, v, default_slope(there))
@@ -404,7 +429,8 @@ def _turn(axes: tuple[Floats, Floats], shrinkage: float) -> Floats:
 
 def class_slopes(weights: Floats, means: Floats) -> Floats:
     """κ of each class, from the head's weights and the class means, [class, dim] each."""
-    tilted, centred = weights - weights.mean(0), means - means.mean(0)
+    tilted = weights - weights.mean(0)
+    centred = means - means.mean(0)
     return np.asarray((tilted * centred).sum(1) / np.maximum((centred**2).sum(1), np.finfo(np.float32).tiny))
 
 
@@ -441,14 +467,20 @@ class MovedMeans(NamedTuple):
         >>> bool(np.allclose(moved.gains(points, all_first)[:, 1], 0))  # the second class has no items, and stays
         True
         """
-        near, squares = points @ self.means.swapaxes(-1, -2), (self.means**2).sum(-1)
+        near = points @ self.means.swapaxes(-1, -2)
+        squares = (self.means**2).sum(-1)
         sums = self.shots[..., None] * self.means + self.sums
-        dot, length = points @ sums.swapaxes(-1, -2), (sums**2).sum(-1)[..., None, :]
-        mass, noise = (self.shots + self.mass)[..., None, :], (self.shots + self.squares)[..., None, :]
+        dot = points @ sums.swapaxes(-1, -2)
+        length = (sums**2).sum(-1)[..., None, :]
+        mass = (self.shots + self.mass)[..., None, :]
+        noise = (self.shots + self.squares)[..., None, :]
         if responsibilities is not None:
-            pull, own = PULL * responsibilities, np.einsum("...d,...d->...", points, points)[..., None]
+            pull = PULL * responsibilities
+            own = np.einsum("...d,...d->...", points, points)[..., None]
             length = length - 2 * pull * dot + pull**2 * own
-            dot, mass, noise = dot - pull * own, mass - pull, noise - pull**2
+            dot = dot - pull * own
+            mass = mass - pull
+            noise = noise - pull**2
         gained = dot / mass - length / mass**2 / 2 - (near - (squares / 2)[..., None, :])
         half = np.asarray(self.spread)[..., None, None].astype(gained.dtype) / 2
         gained -= half * ((1 / self.shots)[..., None, :] - noise / mass**2)

@@ -84,20 +84,25 @@ class Anchors(NamedTuple):
         >>> anchors.link(points[:1] + 0.01, np.array([-1])).sizes.round().tolist()
         [5.0]
         """
-        away, is_anchor, each = points - self.centre, anchor_of >= 0, np.arange(len(anchor_of))
+        away = points - self.centre
+        is_anchor = anchor_of >= 0
+        each = np.arange(len(anchor_of))
         lengths = _lengths(away)
         # Cosines times the length of the item, which does not change the order. Its own link is the strongest.
         along = away @ self.directions.swapaxes(-1, -2)
         along[..., each[is_anchor], anchor_of[is_anchor]] = np.inf
-        strongest, n_anchors = _strongest(along, min(LINKS + 1, along.shape[-1])), along.shape[-1]
+        strongest = _strongest(along, min(LINKS + 1, along.shape[-1]))
+        n_anchors = along.shape[-1]
         cosines = along.take(strongest + _firsts(along)) / lengths[..., None]
-        weights, own = expit(self.odds(cosines)), np.zeros_like(lengths)
+        weights = expit(self.odds(cosines))
+        own = np.zeros_like(lengths)
         if not is_anchor.all():  # an item that is no anchor has its own link beside ten others
             if strongest.shape[-1] > LINKS:
                 weights *= is_anchor[:, None] | (np.arange(LINKS + 1) != cosines.argmin(-1)[..., None])
             own += ~is_anchor
         total = weights.sum(-1) + own
-        weights, own = weights / total[..., None], own / total
+        weights = weights / total[..., None]
+        own = own / total
         # |Σ_m w_nm z_m|², from lengths and cosines of pairs.
         numbers = strongest + _firsts(self.cosines[..., :1, :]).reshape(*self.lengths.shape[:-1], 1, 1)
         reach = weights * self.lengths.take(numbers)
@@ -193,7 +198,8 @@ def new_groups(
             continue
         inside = points[members]
         members = members[((inside - inside.mean(0)) ** 2).sum(1).argsort(kind="stable")]
-        same, n = expit(log_odds[np.ix_(members, members)].astype(np.float64)), len(members)
+        same = expit(log_odds[np.ix_(members, members)].astype(np.float64))
+        n = len(members)
         cohesion = float((same.sum() - np.trace(same)) / (n * (n - 1)))
         worth = float(chances[members].sum()) * cohesion
         groups.append(NewGroup(members, cohesion, worth, int(scores[members].mean(0).argmax())))
@@ -224,7 +230,8 @@ def groups_of_answers(anchors: Anchors, points: Floats) -> Ints:
 
 def _pair_log_odds(odds: Floats) -> Floats:
     """Log-odds that two items of a batch share a class, [...]: the most likely ones; the likelihood is concave."""
-    more, each = np.expm1(np.minimum(odds, 30)), np.arange(odds.shape[-1])
+    more = np.expm1(np.minimum(odds, 30))
+    each = np.arange(odds.shape[-1])
     more[..., each, each] = 0  # every pair is there twice, and no item with itself
     more = more.reshape(*odds.shape[:-2], -1)
     chance = np.full(odds.shape[:-2], 0.1)
@@ -233,8 +240,10 @@ def _pair_log_odds(odds: Floats) -> Floats:
         curvature = (ratio[..., None, :] @ ratio[..., None])[..., 0, 0]
         step = ratio.sum(-1, dtype=np.float64) / np.maximum(curvature, np.finfo(more.dtype).tiny)
         # At most half of the way to either end, so that no step leaves the interval.
-        least, most = np.maximum(chance / 2, 1e-4), np.minimum((1 + chance) / 2, 0.9)
-        before, chance = chance, np.minimum(np.maximum(chance + step, least), most)
+        least = np.maximum(chance / 2, 1e-4)
+        most = np.minimum((1 + chance) / 2, 0.9)
+        before = chance
+        chance = np.minimum(np.maximum(chance + step, least), most)
         if (np.abs(chance - before) <= 1e-5 * chance).all():
             break
     return np.asarray(logit(chance))
@@ -245,7 +254,8 @@ def _agglomerated(log_odds: Floats) -> list[npt.NDArray[np.intp]]:
     between = log_odds.astype(np.float64)
     np.fill_diagonal(between, -np.inf)
     n_items = len(between)
-    sizes, members = np.ones(n_items), [[item] for item in range(n_items)]
+    sizes = np.ones(n_items)
+    members = [[item] for item in range(n_items)]
     partner = between.argmax(1) if n_items else np.empty(0, np.int64)
     best = between[np.arange(n_items), partner]
     while n_items > 1:
@@ -255,8 +265,10 @@ def _agglomerated(log_odds: Floats) -> list[npt.NDArray[np.intp]]:
             break
         row = (sizes[a] * between[a] + sizes[b] * between[b]) / (sizes[a] + sizes[b])
         row[a] = row[b] = -np.inf
-        between[a], between[:, a] = row, row
-        between[b], between[:, b] = -np.inf, -np.inf
+        between[a] = row
+        between[:, a] = row
+        between[b] = -np.inf
+        between[:, b] = -np.inf
         sizes[a] += sizes[b]
         members[a] += members[b]
         members[b] = []
@@ -265,9 +277,11 @@ def _agglomerated(log_odds: Floats) -> list[npt.NDArray[np.intp]]:
         partner[again] = between[again].argmax(1)
         best[again] = between[again, partner[again]]
         nearer = row > best
-        best[nearer], partner[nearer] = row[nearer], a
+        best[nearer] = row[nearer]
+        partner[nearer] = a
         partner[a] = row.argmax()
-        best[a], best[b] = row[partner[a]], -np.inf
+        best[a] = row[partner[a]]
+        best[b] = -np.inf
     return [np.array(group) for group in members if group]
 
 

@@ -52,7 +52,9 @@ Ints = npt.NDArray[np.integer]
 Bools = npt.NDArray[np.bool_]
 
 # Items of a large batch that decide, that are counted, and that are labelled at a time.
-MOST_DECIDING, MOST_COUNTED, MOST_AT_A_TIME = 2**10, 2**13, 2**12
+MOST_DECIDING = 2**10
+MOST_COUNTED = 2**13
+MOST_AT_A_TIME = 2**12
 # Rejected items of a batch that are gathered into groups.
 MOST_GATHERED = 2**11
 # Scores of counted items that are kept for a second look.
@@ -180,7 +182,9 @@ class BatchItems:
     @cached_property
     def scores(self) -> Floats:
         """`S_nk`; -inf where an item cannot have the class. The only product of items and classes."""
-        head, context, shape = self.reference.head, self.context, self.points.shape
+        head = self.reference.head
+        context = self.context
+        shape = self.points.shape
         scores = (self.points.reshape(-1, shape[-1]) @ head.weights.T).reshape(*shape[:-1], -1)
         scores += head.offsets
         if context.log_shares is not None:
@@ -213,7 +217,8 @@ class BatchItems:
     @cached_property
     def spread(self) -> PerBatch:
         """V; of a catalogue that cannot tell it, half the mean squared distance of an item from its nearest mean."""
-        head, points = self.reference.head, self.points
+        head = self.reference.head
+        points = self.points
         if head.spread is not None:
             return np.full(points.shape[:-2], head.spread)
         nearest = ((head.means**2).sum(1) - 2 * points @ head.means.T).min(-1)
@@ -222,7 +227,8 @@ class BatchItems:
     @cached_property
     def typicality(self) -> Floats:
         """Chance of each item to have a class, by its own distance and score, whatever the batch is like."""
-        head, model = self.reference.head, self.reference.unknown_model
+        head = self.reference.head
+        model = self.reference.unknown_model
         if model is None or np.ptp(head.mass) == 0:
             return np.ones(self.points.shape[:-1])
         best = self.scores.argmax(-1)
@@ -244,7 +250,8 @@ class BatchItems:
     @cached_property
     def anchors(self) -> Anchors:
         """Items that all others are linked with."""
-        model, rows = self.reference.unknown_model, self.anchor_rows
+        model = self.reference.unknown_model
+        rows = self.anchor_rows
         assert model is not None
         some = slice(None) if len(rows) == self.points.shape[-2] else rows  # a copy of all would take longer
         return Anchors.of(self.points[..., some, :], self.reference.centre, model.pair_odds, self.copies[0][..., some])
@@ -315,7 +322,8 @@ class ItemLabels(NamedTuple):
 
     def named(self, n_named: int) -> NamedLabels:
         """Fold the classes without a name, which come last, into the chance to be unknown: `1 - (1 - u)(1 - Σ q)`."""
-        q, unknown = self.probabilities, self.unknown
+        q = self.probabilities
+        unknown = self.unknown
         if q.shape[-1] == n_named:
             return NamedLabels(q, unknown, np.full(unknown.shape, -1))
         of_unnamed = q[..., n_named:]
@@ -556,7 +564,8 @@ class Decision:
         """
         posterior = posterior or self.item_posterior(items, responsibilities)
         joint, others = joint_posterior(posterior, self.samples, self.n_classes)
-        unknown, joint_weight = np.full(items.points.shape[:-1], np.nan), 1 - self.samples.alone_weight[..., None]
+        unknown = np.full(items.points.shape[:-1], np.nan)
+        joint_weight = 1 - self.samples.alone_weight[..., None]
         if self.unknown_posterior is not None:
             evidence = self.unknown_evidence(items, joint, self.dots(items), linked)
             unknown = np.where(items.unlabelled, self.unknown_posterior.of_items(evidence), 0.0)
@@ -584,7 +593,9 @@ class Decision:
         That is `<z - c, c - d>`, with c the centre of the class means and d the offset; the score of the item's own
         classes; and the products of the item and the means of the candidate classes.
         """
-        columns, shares, centre = self.samples.columns, self._shares(joint), self.reference.centre
+        columns = self.samples.columns
+        shares = self._shares(joint)
+        centre = self.reference.centre
         scores = np.maximum(take_columns(items.scores, columns), items.top + LOWEST)
         tilts = take_columns(self.offset_tilt.offset_tilts, columns)[..., None, :].astype(shares.dtype)
         scores = (shares * (scores + tilts)).sum(-1)
@@ -596,20 +607,27 @@ class Decision:
         self, items: BatchItems, joint: Floats, dots: Floats, linked: tuple[Links, Floats] | None = None
     ) -> UnknownEvidence:
         """Compare the group of each item with the classes of the item; `linked` as in `label`."""
-        model, spread = self.reference.unknown_model, self.reference.head.spread or 0.0
+        model = self.reference.unknown_model
+        spread = self.reference.head.spread or 0.0
         assert model is not None
-        mine, lengths = self.linked_values(items, joint, dots), self.reference.lengths[self.samples.columns]
+        mine = self.linked_values(items, joint, dots)
+        lengths = self.reference.lengths[self.samples.columns]
         links, others = linked or (items.links, mine[..., items.anchor_rows, :])
         means = links.means(others, mine)
-        along, scores, dots = means[..., 0], means[..., 1], means[..., 2:]
+        along = means[..., 0]
+        scores = means[..., 1]
+        dots = means[..., 2:]
         # |Σ_m w_nm z_m - d|², and from there the squared distance from the class.
         away = links.squares + 2 * along + ((self.reference.centre - self.offset) ** 2).sum(-1)[..., None]
         away = away + (self._shares(joint) * (lengths[..., None, :] - 2 * dots)).sum(-1)
-        t, sizes = model.statistic(away + (spread - spread / links.sizes), scores), links.sizes
+        t = model.statistic(away + (spread - spread / links.sizes), scores)
+        sizes = links.sizes
         weights = 1 / sizes
         labelled = ~items.unlabelled
         if labelled.any():
-            t, sizes, weights = t.copy(), np.where(labelled, 1, sizes), np.where(labelled, 1, weights)
+            t = t.copy()
+            sizes = np.where(labelled, 1, sizes)
+            weights = np.where(labelled, 1, weights)
             t[labelled], weights[labelled] = self._left_out_statistic(items, labelled)
         return UnknownEvidence(t, sizes, weights, labelled, items.restriction)
 
@@ -619,10 +637,13 @@ class Decision:
         With m examples of the class, the mean without z is `μ - (z - μ)/(m - 1)`. The weight is 0 if that cannot be
         known, and for a class without a name.
         """
-        head, model, labels = self.reference.head, self.reference.unknown_model, items.context.fixed_labels
+        head = self.reference.head
+        model = self.reference.unknown_model
+        labels = items.context.fixed_labels
         assert model is not None
         assert labels is not None
-        codes, points = labels[labelled], items.points[labelled].astype(np.float64)
+        codes = labels[labelled]
+        points = items.points[labelled].astype(np.float64)
         others = head.mass[codes].astype(np.float64) - 1
         alone = (others < 0.5) | (codes >= self.reference.n_named)
         others = np.where(others < 0.5, 1, others)
@@ -634,14 +655,17 @@ class Decision:
 
     def distance_ratio(self, items: BatchItems, joint: Floats, dots: Floats) -> PerBatch:
         """Squared distance from its class that a quarter of the items keeps, by that of left-out examples, [...]."""
-        unlabelled, model = items.unlabelled, self.reference.unknown_model
+        unlabelled = items.unlabelled
+        model = self.reference.unknown_model
         if model is None:
             return np.ones(unlabelled.shape[:-1])
-        inside, lengths = self.inside(items), self.reference.lengths[self.samples.columns][..., None, :]
+        inside = self.inside(items)
+        lengths = self.reference.lengths[self.samples.columns][..., None, :]
         away = np.einsum("...d,...d->...", inside, inside) + (self._shares(joint) * (lengths - 2 * dots)).sum(-1)
         # Items that a person labelled come last, and are not counted.
         largest = np.finfo(away.dtype).max
-        away, last = np.sort(np.where(unlabelled, away, largest), axis=-1), unlabelled.sum(-1, keepdims=True) - 1
+        away = np.sort(np.where(unlabelled, away, largest), axis=-1)
+        last = unlabelled.sum(-1, keepdims=True) - 1
         at = 0.25 * np.maximum(last, 0)  # unknown items are rarely among the nearest quarter
         lower, upper = (np.take_along_axis(away, end.astype(np.intp), -1) for end in (np.floor(at), np.ceil(at)))
         quarter = np.where(last < 0, model.quarter, lower + (at - np.floor(at)) * (upper - lower))[..., 0]
@@ -664,8 +688,12 @@ def decide(items: BatchItems) -> tuple[Decision, Floats]:
 
 def _decided(items: BatchItems) -> tuple[Decision, Floats, ItemPosterior]:
     """Return also the chance of each class when an item is labelled alone."""
-    reference, head, model = items.reference, items.reference.head, items.reference.unknown_model
-    at, weights, unknown = _tilted(items, np.ones(items.points.shape[:-1])), items.unlabelled.astype(np.float64), None
+    reference = items.reference
+    head = items.reference.head
+    model = items.reference.unknown_model
+    at = _tilted(items, np.ones(items.points.shape[:-1]))
+    weights = items.unlabelled.astype(np.float64)
+    unknown = None
     if reference.n_unnamed:
         at = _with_unnamed(at, items)
     posterior = at.item_posterior(items, None)
@@ -691,12 +719,15 @@ def _decided(items: BatchItems) -> tuple[Decision, Floats, ItemPosterior]:
             at = replace(at, offset_tilt=again.offset_tilt, tilts=tilts, prior_weight=again.prior_weight)
             posterior = at.item_posterior(items, None)
             weights *= items.unlabelled  # what a person labelled is an example already
-    columns, move_weight = at.samples.columns, 1 - at.samples.alone_weight
+    columns = at.samples.columns
+    move_weight = 1 - at.samples.alone_weight
     if not move_weight.any() and unknown is None:  # nothing moves, and nothing would change
         return at, np.zeros_like(joint), posterior
     moves = weights[..., None] * at.samples.valid[..., None, :] * (move_weight > 0)[..., None, None]
     responsibilities = joint * moves.astype(joint.dtype)
-    means, shots, slopes = head.means[columns], head.mass[columns], reference.slopes[columns]
+    means = head.means[columns]
+    shots = head.mass[columns]
+    slopes = reference.slopes[columns]
     moved = MovedMeans.of(at.inside(items), responsibilities, slopes, means, shots, items.spread)
     at = replace(at, moved_means=moved, moved_columns=columns, move_weight=move_weight)
     posterior = at.item_posterior(items, responsibilities)
@@ -773,7 +804,8 @@ class DecidedBatch:
         if self.linked is None:
             return self.decision.label(items, responsibilities)
         anchored, anchors, values = self.linked
-        anchor_of, mine = np.full(len(rows), -1), slice(*np.searchsorted(anchored, (rows.start, rows.stop)).tolist())
+        anchor_of = np.full(len(rows), -1)
+        mine = slice(*np.searchsorted(anchored, (rows.start, rows.stop)).tolist())
         anchor_of[anchored[mine] - rows.start] = np.arange(mine.start, mine.stop)
         return self.decision.label(items, responsibilities, linked=(anchors.link(items.points, anchor_of), values))
 
@@ -797,7 +829,8 @@ def with_sizes(decision: Decision, items: BatchItems) -> Decision:
     >>> bool(np.abs(counted.samples.states[0][:5] - 0.1 * 0.9 ** np.arange(5)).max() < 0.03)
     True
     """
-    head, size = decision.reference.head, rows_at_a_time(len(decision.tilts))
+    head = decision.reference.head
+    size = rows_at_a_time(len(decision.tilts))
     bare = replace(decision, moved_means=None, move_weight=0.0)
 
     def posteriors() -> Iterator[ItemPosterior]:
@@ -870,19 +903,23 @@ def label_batches(
 
     They are read until their scores have more than `numbers` numbers, then labelled, and so on.
     """
-    read, n_classes, n_items = list[tuple[Floats, Context]](), len(reference.head.weights), 0
+    read = list[tuple[Floats, Context]]()
+    n_classes = len(reference.head.weights)
+    n_items = 0
     for batch in batches:
         read.append(batch)
         n_items += len(batch[0])
         if n_items * n_classes > numbers:
             yield from _in_stacks(read, reference)
-            read, n_items = [], 0
+            read = []
+            n_items = 0
     yield from _in_stacks(read, reference)
 
 
 def _in_stacks(batches: Sequence[tuple[Floats, Context]], reference: Reference) -> list[JointAnswer]:
     """Label batches of any sizes, in stacks whose scores fit a cache."""
-    sizes, answers = np.array([len(points) for points, _ in batches], int), dict[int, JointAnswer]()
+    sizes = np.array([len(points) for points, _ in batches], int)
+    answers = dict[int, JointAnswer]()
     for size in np.unique(sizes).tolist():
         numbers = np.flatnonzero(sizes == size).tolist()
         most = max(1, 2**20 // (size * len(reference.head.weights)))
@@ -894,10 +931,12 @@ def _in_stacks(batches: Sequence[tuple[Floats, Context]], reference: Reference) 
 def _labelled(batches: Sequence[tuple[Floats, Context]], reference: Reference) -> list[JointAnswer]:
     """Label batches of one size."""
     points, context = batches[0]
-    n_items, n_classes = len(points), len(reference.head.weights)
+    n_items = len(points)
+    n_classes = len(reference.head.weights)
     if len(deciding_rows(n_items, n_classes)) == n_items:
         if len(batches) > 1:
-            points, context = np.stack([one for one, _ in batches]), Context.stacked([one for _, one in batches])
+            points = np.stack([one for one, _ in batches])
+            context = Context.stacked([one for _, one in batches])
         stack = BatchItems(points, reference, context)
         decision, responsibilities, posterior = _decided(stack)
         return _answers(decision, [decision.label(stack, responsibilities, posterior)], stack)
@@ -908,7 +947,8 @@ def _labelled(batches: Sequence[tuple[Floats, Context]], reference: Reference) -
         return BatchItems(points[rows], reference, context.rows(rows))
 
     labelled = np.flatnonzero(np.zeros(0) if context.fixed_labels is None else context.fixed_labels != -1)
-    decided, size = DecidedBatch.of(n_items, n_classes, items_at, labelled), rows_at_a_time(n_classes)
+    decided = DecidedBatch.of(n_items, n_classes, items_at, labelled)
+    size = rows_at_a_time(n_classes)
     starts = range(0, n_items, size)
     blocks = [decided.label(items_at(slice(at, at + size)), range(at, min(at + size, n_items))) for at in starts]
     return _answers(decided.decision, blocks, BatchItems(points, reference, context))
@@ -945,7 +985,10 @@ def _answers(decision: Decision, blocks: Sequence[ItemLabels], items: BatchItems
 
 def _tilted(items: BatchItems, weights: Floats) -> Decision:
     """Estimate offset and shares, and then what is known about the shares in advance; no class is sampled yet."""
-    likelihood, head, context, allowed = items.likelihood, items.reference.head, items.context, items.allowed
+    likelihood = items.likelihood
+    head = items.reference.head
+    context = items.context
+    allowed = items.allowed
     n_items = np.asarray(weights.sum(-1))
 
     def count(tilts: Floats, weights: Floats = weights) -> Floats:
@@ -962,11 +1005,13 @@ def _tilted(items: BatchItems, weights: Floats) -> Decision:
     offset_tilt = estimate_offset(
         count, typical_shares, n_items, centre, allowed, head.weights, head.means, head.mass, items.spread
     )
-    tilts, prior_weight = offset_tilt.tilts, np.ones_like(n_items)
+    tilts = offset_tilt.tilts
+    prior_weight = np.ones_like(n_items)
     if context.log_shares is not None:
         before = tilts
         prior = tilt_by_prior(context.log_shares, context.concentration, n_items, lambda extra: count(before + extra))
-        tilts, prior_weight = tilts + prior.tilts, prior.weight
+        tilts = tilts + prior.tilts
+        prior_weight = prior.weight
     offset_tilt = offset_tilt._replace(offset=offset_tilt.offset.astype(items.points.dtype))
     return Decision(items.reference, allowed.sum(-1), offset_tilt, tilts, prior_weight)
 

@@ -27,7 +27,8 @@ from handful.engine.linear import class_sums
 USUAL_SLOPE = 0.5
 # Weight of a name in examples: what is tried, in this order, until the next is less likely; and what is used if
 # examples cannot tell, or at least if a class has none.
-NAME_WEIGHTS, USUAL_NAME_WEIGHT = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0), 1.0
+NAME_WEIGHTS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
+USUAL_NAME_WEIGHT = 1.0
 
 # Trains on points, codes and weights, and returns W and b.
 Train = Callable[[Floats, Ints, Floats], tuple[Floats, Floats]]
@@ -86,11 +87,13 @@ class NameVectors:
     def _both(self, means: Floats, shots: Floats) -> tuple[Floats, Floats, Floats, Floats]:
         """Means and names of classes that have both, each about their centre, and the two centres."""
         both = shots[self.codes] > 0
-        m, t = means[self.codes[both]], self.points[both]
+        m = means[self.codes[both]]
+        t = self.points[both]
         if len(m) == 0:  # examples of some classes, names of others
             known = means[shots > 0]
             return m, t, known.mean(0) if len(known) else np.zeros_like(means[0]), self.points.mean(0)
-        centre, of_names = m.mean(0), t.mean(0)
+        centre = m.mean(0)
+        of_names = t.mean(0)
         return m - centre, t - of_names, centre, of_names
 
 
@@ -132,15 +135,14 @@ class HeadRows:
 
     def training_rows(self, kept: Bools, each: Floats) -> tuple[Floats, Ints, Floats]:
         """Return some of the examples, then the names that count: points, codes and weights."""
-        points, codes = self.points[kept], self.codes[kept]
+        points = self.points[kept]
+        codes = self.codes[kept]
         if self.names is None:
             return points, codes, each[kept]
         shots = np.bincount(codes, minlength=self.n_classes).astype(points.dtype)
         sums = class_sums(points, codes, self.n_classes, np.ones_like(each[kept]))
-        named, weights = (
-            self.names.aligned(sums / np.maximum(shots, 1)[:, None], shots),
-            self.of_names[self.names.codes],
-        )
+        named = self.names.aligned(sums / np.maximum(shots, 1)[:, None], shots)
+        weights = self.of_names[self.names.codes]
         used = weights > 0
         return (
             np.concatenate([points, named[used]]),
@@ -171,11 +173,13 @@ class HeadRows:
 
     def with_best_weight(self, train: Train, left_out: list[Bools]) -> HeadRows:
         """Return the same rows with the weight of names under which left-out examples are most likely."""
-        best, highest = self, -math.inf
+        best = self
+        highest = -math.inf
         for weight in NAME_WEIGHTS:
             tried = replace(self, name_weight=weight)
             value = tried.left_out_log_likelihood(train, left_out)
             if value <= highest:
                 break
-            best, highest = tried, value
+            best = tried
+            highest = value
         return best

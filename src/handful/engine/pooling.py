@@ -76,7 +76,8 @@ def pooled(counts: Floats, labels: Floats, base: Floats, pool_of: Ints, step_of:
         The pool of each batch, counted from zero, and its place in the order, if there is one; batches of a pool that
         have the same place say nothing about each other.
     """
-    n_pools, entries = int(pool_of.max()) + 1, labels.nonzero()
+    n_pools = int(pool_of.max()) + 1
+    entries = labels.nonzero()
     seen = _LabelCounts(entries[0], labels[entries], labels.sum(1), pool_of, n_pools)
     alone = seen.likelihood(base[entries])
     without = alone[alone.sum(1).argmax()]

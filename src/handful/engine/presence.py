@@ -42,9 +42,12 @@ STRAYS = 0.02
 # c: correlation of the errors of two items of a class that has one example, as odds.
 SHARED_ERROR = 0.2
 # α of even batches, that of uneven ones is 1, and the log-odds of an uneven batch before anything is seen.
-EVEN, UNEVEN_LOG_ODDS = 10, -1.0
+EVEN = 10
+UNEVEN_LOG_ODDS = -1.0
 # Chains, and their sweeps, of which the first third does not count; T, the temperature of the relaxation.
-CHAINS, SWEEPS, SOFTNESS = 8, 6, 0.5
+CHAINS = 8
+SWEEPS = 6
+SOFTNESS = 0.5
 # Frequency of the noise of a class: cycles when its expected count grows by a factor of e.
 FREQUENCY = 2.0
 
@@ -169,7 +172,8 @@ def sample_presence(
     # A class with a smaller expected count is absent but for strays; per 75 items of a large batch.
     enough = counts >= np.minimum(0.02 * max(n_items / 75, 1.0), most)
     columns = chosen_columns(enough)
-    own, valid = posterior.of_columns(columns), take_columns(enough, columns)
+    own = posterior.of_columns(columns)
+    valid = take_columns(enough, columns)
     order = posterior.scale.argsort(-1)  # sums of single precision are the same in whatever order the items came
     own = np.take_along_axis(own, order[..., None], -2)
     counts = own.sum(-2, dtype=np.float64)  # to the last digit: the largest one starts alone
@@ -178,14 +182,20 @@ def sample_presence(
     rows = (1 - STRAYS) * own + STRAYS / np.asarray(n_classes)[..., None, None]
     unknown = np.zeros_like(posterior.scale) if unknown is None else np.take_along_axis(unknown, order, -1)
     rows = rows + unknown[..., None]
-    lead, (n_items, width) = columns.shape[:-1], rows.shape[-2:]
-    rows, flat, start = rows.reshape(-1, n_items, width), valid.reshape(-1, width), (start * valid).reshape(-1, width)
+    lead = columns.shape[:-1]
+    (n_items, width) = rows.shape[-2:]
+    rows = rows.reshape(-1, n_items, width)
+    flat = valid.reshape(-1, width)
+    start = (start * valid).reshape(-1, width)
     noise, first = class_noise(own)
-    noise, first = noise.reshape(SWEEPS, -1, width, CHAINS), first.reshape(SWEEPS, -1, width)
+    noise = noise.reshape(SWEEPS, -1, width, CHAINS)
+    first = first.reshape(SWEEPS, -1, width)
     shared = error_correlation(shots)[columns].reshape(-1, width)
-    n_classes, unknown = np.broadcast_to(n_classes, lead).reshape(-1), unknown.reshape(-1, n_items)
+    n_classes = np.broadcast_to(n_classes, lead).reshape(-1)
+    unknown = unknown.reshape(-1, n_items)
     states = np.zeros((len(rows), CHAINS * (SWEEPS - SWEEPS // 3), width), np.float32)
-    presence, alone_weight = np.zeros(flat.shape), np.zeros(len(rows))
+    presence = np.zeros(flat.shape)
+    alone_weight = np.zeros(len(rows))
     # Batches with about as many columns go together.
     sizes = flat.sum(-1)
     powers = np.ceil(np.log2(sizes))
@@ -197,7 +207,8 @@ def sample_presence(
         few, uneven = chains.evidence(visited)
         few = few + (entr(chance) + entr(1 - chance)).sum(-1)
         states[some, :, :size] = visited / np.maximum(visited.sum(-1, keepdims=True), 1)
-        presence[some, :size], alone_weight[some] = chance, 1 - (1 - uneven) * expit(few)
+        presence[some, :size] = chance
+        alone_weight[some] = 1 - (1 - uneven) * expit(few)
     return PresenceSamples(
         columns, states.reshape(*lead, -1, width), presence.reshape(columns.shape), alone_weight.reshape(lead), valid
     )
@@ -217,7 +228,10 @@ def class_sizes(
     few[samples.columns] += (1 - STRAYS) * samples.states.mean(0)
     shares = np.full(len(few), 1 / n_classes)
     for _ in range(2):
-        before, counts, log_likelihood, n_items = shares, np.zeros(len(few)), np.zeros(2), 0
+        before = shares
+        counts = np.zeros(len(few))
+        log_likelihood = np.zeros(2)
+        n_items = 0
         both = np.stack([before, few]).T.astype(np.float32)
         for posterior in posteriors():
             likely = posterior.likelihood @ both * posterior.scale[:, None]
@@ -271,9 +285,11 @@ def presence_probability(
     """Chance that each class has an item, from `log_absence`; items of one class are wrong together."""
     shares = counts / np.maximum(counts.sum(-1, keepdims=True), np.finfo(np.float64).tiny)
     typical = np.exp(entr(shares).sum(-1))
-    shared, each = error_correlation(shots), np.maximum(np.stack([samples.n_present, typical], -1), 1)
+    shared = error_correlation(shots)
+    each = np.maximum(np.stack([samples.n_present, typical], -1), 1)
     temper = 1 / (1 + np.maximum(n_items / each - 1, 0)[..., None] * shared)
-    here, alone = np.zeros(counts.shape), samples.alone_weight[..., None]
+    here = np.zeros(counts.shape)
+    alone = samples.alone_weight[..., None]
     put_columns(here, samples.columns, samples.presence)
     few = 1 - (1 - here) * np.exp(temper[..., 0, :] * absent[..., 0, :])
     return np.asarray((1 - alone) * few - alone * np.expm1(temper[..., 1, :] * absent[..., 1, :]))
@@ -294,13 +310,16 @@ class _Chains:
         self.here[:, :size] = start[..., None]
         # Sums over the columns of states, and of states times what errors share.
         self.weights = np.zeros((len(rows), 2, size + 1))
-        self.weights[:, 0, :size], self.weights[:, 1, :size] = 1, shared
-        self.n_classes, self.ones = n_classes.reshape(-1, 1, 1).astype(np.float64), np.ones(self.n_items, np.float32)
+        self.weights[:, 0, :size] = 1
+        self.weights[:, 1, :size] = shared
+        self.n_classes = n_classes.reshape(-1, 1, 1).astype(np.float64)
+        self.ones = np.ones(self.n_items, np.float32)
 
     def sweep(self, noise: Floats, first: Floats, valid: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
         """Return the states of the sweeps that count, [batch, state, column], and the chances of the classes."""
         n_batches, width, _ = self.here.shape
-        size, first_counted = width - 1, SWEEPS // 3
+        size = width - 1
+        first_counted = SWEEPS // 3
         parts = np.stack([first, 1 - first], 1) * valid  # [sweep, turn, batch, column]
         sizes = (parts > 0).sum(-1)
         order = np.argsort(parts == 0, axis=-1, kind="stable")
@@ -308,11 +327,14 @@ class _Chains:
         order = np.where(np.arange(size) < sizes[..., None], order, size) + width * np.arange(n_batches)[:, None]
         drawn = np.zeros((SWEEPS, n_batches * width, CHAINS))
         drawn.reshape(SWEEPS, n_batches, width, CHAINS)[:, :, :size] = noise
-        presence, states = np.zeros((n_batches * width, CHAINS)), []
-        here, rows = self.here.reshape(-1, CHAINS), self.rows.reshape(-1, self.n_items)
+        presence = np.zeros((n_batches * width, CHAINS))
+        states = []
+        here = self.here.reshape(-1, CHAINS)
+        rows = self.rows.reshape(-1, self.n_items)
         for sweep, most in enumerate(sizes.max(-1).tolist()):
             for half in range(2):
-                turn, part = order[sweep, half, :, : most[half]], parts[sweep, half, :, : most[half]]
+                turn = order[sweep, half, :, : most[half]]
+                part = parts[sweep, half, :, : most[half]]
                 before = here[turn]
                 log_odds, evidence = self.log_odds(before, rows[turn])
                 here[turn] = before + part * (_sigmoid((log_odds + drawn[sweep, turn]) / SOFTNESS) - before)
@@ -349,15 +371,19 @@ class _Chains:
 
         An item of no class is as likely under all K classes as under few of them, and counts for none.
         """
-        rows, sums = self.rows[:, :-1], self.weights[..., :-1] @ states.swapaxes(1, 2)
-        total, (n_present, temper) = states.astype(np.float32) @ rows, (each[:, 0] for each in self._tempered(sums))
-        n_classes, here = self.n_classes[:, 0], sums[:, 0]
+        rows = self.rows[:, :-1]
+        sums = self.weights[..., :-1] @ states.swapaxes(1, 2)
+        total = states.astype(np.float32) @ rows
+        (n_present, temper) = (each[:, 0] for each in self._tempered(sums))
+        n_classes = self.n_classes[:, 0]
+        here = sums[:, 0]
         gain = (np.log(total) - np.log(1 / self.n_classes + self.unknown)).sum(-1) - self.n_items * np.log(n_present)
         sets = gammaln(n_classes + 1) - gammaln(n_present + 1) - gammaln(n_classes - n_present + 1)
         few = temper * gain - sets - np.log(n_present / n_classes)
         # Of a class, if it were present for certain; shares are Dirichlet with α = 1, against α = EVEN. Of two
         # whole numbers, Γ(n+a) Γ(b) / (Γ(a) Γ(n+b)) is 1 / Π_{a ≤ j < b} (1 + n/j).
-        counts, product = (1 / total) @ np.maximum(rows - self.unknown, 0).swapaxes(1, 2), np.ones_like(states)
+        counts = (1 / total) @ np.maximum(rows - self.unknown, 0).swapaxes(1, 2)
+        product = np.ones_like(states)
         for alpha in range(1, EVEN):
             product *= 1 + counts / np.float32(alpha)
         alphas = np.array([[[1]], [[EVEN]]]) * here

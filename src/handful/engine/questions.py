@@ -84,7 +84,8 @@ def questions_about(
     known = np.array(sorted(answered), np.intp)
     kept = np.union1d(np.argsort(-wrong, kind="stable")[:MOST_COMPARED], known)
     same = _same_class(_directions(points), q, kept)
-    errors, askable = wrong[kept], ~np.isin(kept, known)
+    errors = wrong[kept]
+    askable = ~np.isin(kept, known)
     covered = same[~askable].max(0, initial=0.0)
     # A gain only falls as more is asked, so an old one is a bound: most items need not be looked at again.
     bounds = np.where(askable, same @ errors, -1.0)

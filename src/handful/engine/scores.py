@@ -118,7 +118,8 @@ def unit_of(scores: Floats, excluded: Bools | None = None) -> float:
     most = min(5, scores.shape[1])  # as many as tools list
     ranked = np.where(np.isnan(scores) if excluded is None else np.isnan(scores) | excluded, -np.inf, scores)
     ranked = np.sort(np.partition(ranked, -most, axis=1)[:, -most:].astype(np.float64), axis=1)[:, ::-1]
-    gaps, n_listing = dict[int, float](), np.isfinite(ranked).sum(0)
+    gaps = dict[int, float]()
+    n_listing = np.isfinite(ranked).sum(0)
     for j in range(1, most):
         some = ranked[np.isfinite(ranked[:, j])]
         if len(some) and 2 * len(some) >= n_listing[min(j, 2)] and (some[:, j - 1] > some[:, j]).any():
@@ -145,7 +146,8 @@ def factor_of_labelled(nats: Floats, codes: npt.NDArray[np.integer]) -> float:
     Items whose class is not listed for them say nothing about c.
     """
     own = nats[np.arange(len(codes)), codes]
-    nats, codes = nats[np.isfinite(own)].astype(np.float64), codes[np.isfinite(own)]
+    nats = nats[np.isfinite(own)].astype(np.float64)
+    codes = codes[np.isfinite(own)]
 
     def loss(log_factor: float) -> float:
         chances = log_softmax(nats * math.exp(log_factor), axis=1)[np.arange(len(codes)), codes]
@@ -192,7 +194,8 @@ def label_scores(
     most = max(1 - max(float(samples.n_present), 1.0) / len(decided), 0.0)
     samples = samples._replace(alone_weight=1 - (1 - samples.alone_weight) * most)
     joint, others = joint_posterior(posterior, samples, n_classes)
-    columns, alone = samples.columns, samples.alone_weight
+    columns = samples.columns
+    alone = samples.alone_weight
     own = (1 - alone) * joint + alone * posterior.of_columns(columns)
     q = posterior.with_columns((1 - alone) * others + alone, columns, own)
     labels = ItemLabels(q, softmax(scores, axis=1).max(1), log_absence(posterior, others), np.full(len(scores), np.nan))
@@ -233,7 +236,8 @@ def label_several(nats: Floats, best: Floats, context: Context | None = None) ->
     context = context or Context()
     # Each class is scored against the rest, so its errors are shared less than those of classes of which one is right.
     # With one example instead of five, classes that share their items are not found.
-    answer, (scores, _) = label_scores(nats, context, n_examples=5.0, several=True), restricted(nats, context)
+    answer = label_scores(nats, context, n_examples=5.0, several=True)
+    (scores, _) = restricted(nats, context)
     presence = raised_presence(np.asarray(answer.presence, np.float64), softmax(scores, axis=1).sum(0))
     chances = several_probabilities(nats.astype(np.float64) + best[:, None], presence, np.isfinite(scores))
     return replace(

@@ -84,7 +84,9 @@ def estimate_offset(
     log_shots = log_shots - (allowed * log_shots).sum(-1, keepdims=True) / allowed.sum(-1, keepdims=True)
     log_shots = np.where(allowed, log_shots, 0.0)
     uneven = np.abs(log_shots).max(-1) > 1e-6
-    offset, offset_tilts, eta = np.zeros_like(centre), np.zeros(allowed.shape), np.zeros(allowed.shape[:-1])
+    offset = np.zeros_like(centre)
+    offset_tilts = np.zeros(allowed.shape)
+    eta = np.zeros(allowed.shape[:-1])
     for _ in range(6 if np.any(spread) or uneven.any() else 0):
         tilts = offset_tilts + eta[..., None] * log_shots
         shares = count(tilts) / n_items[..., None]
@@ -103,7 +105,8 @@ def estimate_offset(
 
 def _eta(eta: Floats, log_shots: Floats, allowed: npt.NDArray[np.bool_], shares: Floats) -> PerBatch:
     """Newton steps to the mode of η ~ N(0, 1) in [-0.5, 1.5]; the shares are as many draws as classes they occupy."""
-    draws, seen = np.exp(entr(shares).sum(-1)), (shares * log_shots).sum(-1)
+    draws = np.exp(entr(shares).sum(-1))
+    seen = (shares * log_shots).sum(-1)
     for _ in range(4):
         expected = np.where(allowed, np.exp(eta[..., None] * log_shots), 0.0)
         expected /= expected.sum(-1, keepdims=True)

@@ -61,9 +61,12 @@ COMMON = 0.1
 # Chance that nothing is unknown, before anything is seen.
 NOTHING_UNKNOWN = 0.5
 # Chance that a batch comes from elsewhere; the scale of κ if it does, and the deviation of log₄ w.
-ELSEWHERE, OTHER_SHIFT, OTHER_WIDTH = 0.7, 2.0, 0.8
+ELSEWHERE = 0.7
+OTHER_SHIFT = 2.0
+OTHER_WIDTH = 0.8
 # g of batches whose unknown items look nearly known, and the chance of such a batch.
-NEAR_LEVEL, NEAR_CHANCE = 0.3, 0.25
+NEAR_LEVEL = 0.3
+NEAR_CHANCE = 0.25
 # Evidence of more groups than this counts as that of this many: what is wrong with means and variances does not
 # average out over a large batch.
 MOST_GROUPS = 8.0
@@ -90,7 +93,8 @@ class UnknownModel(NamedTuple):
 
     def statistic(self, distances: Floats, scores: Floats) -> Floats:
         """`t`."""
-        (d, of_d), (s, of_s) = self.distance, self.score
+        (d, of_d) = self.distance
+        (s, of_s) = self.score
         return np.asarray((distances - d) / of_d - (scores - s) / of_s)
 
 
@@ -105,7 +109,8 @@ def fit_unknown_model(head: LinearHead, points: Floats, codes: Ints) -> UnknownM
     if examples is None:
         return None
     pair_odds = examples.pair_odds(head.means.mean(0, dtype=np.float64))
-    distance, score = examples.spread_of(examples.own_distance), examples.spread_of(examples.score)
+    distance = examples.spread_of(examples.own_distance)
+    score = examples.spread_of(examples.score)
     if pair_odds[1] <= 0 or distance[1] <= 0 or score[1] <= 0:
         return None
     quarter = max(float(np.quantile(examples.own_distance, 0.25)), COMMON * examples.spread)
@@ -116,7 +121,8 @@ def fit_unknown_model(head: LinearHead, points: Floats, codes: Ints) -> UnknownM
     wholes, of_whole = examples.wholes()
     if len(wholes.distances) < 2:
         return None
-    whole, single = bare.statistic(*wholes), float(examples.weights @ known**2)
+    whole = bare.statistic(*wholes)
+    single = float(examples.weights @ known**2)
     mean, deviation = examples.spread_of(unknown)
     slope = (mean - float(whole.mean())) / (1 - 1 / of_whole)
     if max(mean, mean - slope) <= 0:
@@ -182,14 +188,17 @@ class _Examples:
 
     @classmethod
     def of(cls, head: LinearHead, points: Floats, codes: Ints) -> _Examples | None:
-        left_out, spread = head.left_out, head.spread
+        left_out = head.left_out
+        spread = head.spread
         if not spread or len(left_out.rows) < FEWEST_LEFT_OUT or bool(np.isnan(left_out.score).any()):
             return None
         points = points.astype(np.float64)
         which, copies = find_copies(np.column_stack([codes, points]))
         first = np.unique(which)
-        at, right = np.full(len(codes), -1), np.ones(len(codes))
-        at[left_out.rows], right[left_out.rows] = np.arange(len(left_out.rows)), left_out.right
+        at = np.full(len(codes), -1)
+        right = np.ones(len(codes))
+        at[left_out.rows] = np.arange(len(left_out.rows))
+        right[left_out.rows] = left_out.right
         # In an order that does not depend on that of the examples.
         away = ((points[first] - points.mean(0)) ** 2).sum(1)
         order = np.lexsort((away, codes[first]))
@@ -197,12 +206,18 @@ class _Examples:
         many = copies[first]
         mass = head.mass[codes[first]].astype(np.float64)
         kept = (right[first] > 0.5) & (mass - many >= 0.5)
-        first, mass, many = first[kept], mass[kept], many[kept]
+        first = first[kept]
+        mass = mass[kept]
+        many = many[kept]
         tested = np.flatnonzero(at[first] >= 0)
         if len(tested) < FEWEST_LEFT_OUT:
             return None
-        own, x, at = codes[first[tested]], points[first[tested]], at[first[tested]]
-        mass, many, means = mass[tested], many[tested], head.means.astype(np.float64)
+        own = codes[first[tested]]
+        x = points[first[tested]]
+        at = at[first[tested]]
+        mass = mass[tested]
+        many = many[tested]
+        means = head.means.astype(np.float64)
         # Its own mean, without the example and its copies.
         without = (means[own] * mass[:, None] - x * many[:, None]) / (mass - many)[:, None]
         rival = left_out.rival[at]
@@ -243,7 +258,8 @@ class _Examples:
 
     def wholes(self) -> tuple[_Groups, float]:
         """Compare every class with the rivals of its examples; and return how many examples it has on the mean."""
-        n, ones = np.bincount(self.codes, minlength=self.n_classes).astype(np.float64), np.ones(len(self.codes))
+        n = np.bincount(self.codes, minlength=self.n_classes).astype(np.float64)
+        ones = np.ones(len(self.codes))
         centroids = class_sums(self.points, self.codes, self.n_classes, ones) / np.maximum(n, 1)[:, None]
         own = self.codes[self.tested]
         tested = np.bincount(own, minlength=self.n_classes)
@@ -265,10 +281,12 @@ class _Examples:
         # Of a large class, examples evenly over the order.
         thinner = np.minimum(32 / np.maximum(n_of, 1), 1)[self.codes]
         some = np.floor(self.rank * thinner) > np.floor((self.rank - 1) * thinner)
-        chosen, own = x[some], self.codes[some]
+        chosen = x[some]
+        own = self.codes[some]
         n_of = np.bincount(own, minlength=self.n_classes)
         pairs_of = n_of * (n_of - 1) / 2
-        same, weights = [np.empty(0)], [np.empty(0)]
+        same = [np.empty(0)]
+        weights = [np.empty(0)]
         for step in range(1, int(n_of.max())):
             paired = own[step:] == own[:-step]
             same.append((chosen[step:] * chosen[:-step]).sum(1)[paired])
@@ -277,7 +295,8 @@ class _Examples:
         order = ((self.points - centre) ** 2).sum(1).argsort(kind="stable")
         some = order[np.unique(np.linspace(0, len(order) - 1, min(len(order), 512)).round().astype(int))]
         apart = np.triu(self.codes[some][:, None] != self.codes[some])
-        alike, other = np.concatenate(same), (x[some] @ x[some].T)[apart]
+        alike = np.concatenate(same)
+        other = (x[some] @ x[some].T)[apart]
         if len(alike) == 0 or len(other) == 0:
             return 0.0, 0.0
         weight = np.concatenate(weights)
@@ -347,7 +366,8 @@ class UnknownPosterior:
         >>> int((UnknownPosterior.of(model, shifted).of_items(shifted) > REJECTED).sum())
         0
         """
-        lead, n_items = np.shape(evidence.t)[:-1], np.shape(evidence.t)[-1]
+        lead = np.shape(evidence.t)[:-1]
+        n_items = np.shape(evidence.t)[-1]
         t, n, w, r = (
             np.asarray(each, np.float64).reshape(-1, n_items)
             for each in (evidence.t, evidence.sizes, evidence.weights, evidence.restriction)
@@ -363,12 +383,16 @@ class UnknownPosterior:
 
     def of_items(self, evidence: UnknownEvidence) -> npt.NDArray[np.float64]:
         """Chance of each item to be unknown, by its own evidence, [..., item]."""
-        shape, n_items, shares = evidence.t.shape, evidence.t.shape[-1], _grid().shares
+        shape = evidence.t.shape
+        n_items = evidence.t.shape[-1]
+        shares = _grid().shares
         t, sizes, restriction = (
             each.reshape(-1, n_items) for each in (evidence.t, evidence.sizes, evidence.restriction)
         )
-        grid, unknown = self.grid.reshape(len(t), len(shares), -1), np.zeros(t.shape)
-        high, wide = max(1, 256 // n_items), 256  # densities that fit a cache
+        grid = self.grid.reshape(len(t), len(shares), -1)
+        unknown = np.zeros(t.shape)
+        high = max(1, 256 // n_items)
+        wide = 256  # densities that fit a cache
         for top in range(0, len(t), high):
             some = slice(top, top + high)
             sources, weights = _likely(grid[some])
@@ -408,7 +432,8 @@ def rejection_limit(unknown: Floats, unknown_share: Floats | None) -> Floats:
 
 def _prior(unknown_share: Floats) -> Floats:
     """Chance of each share, [batch, share], from a and b of each batch."""
-    a, b = unknown_share[:, 0, None], unknown_share[:, 1, None]
+    a = unknown_share[:, 0, None]
+    b = unknown_share[:, 1, None]
     shares = _grid().shares
     ends = np.linspace(0, 1, len(shares))
     beta = np.diff(betainc(np.maximum(a, np.finfo(np.float64).tiny), b, ends))
@@ -424,7 +449,9 @@ def known_probability(unknown: Floats) -> npt.NDArray[np.float64]:
 
 def single_known_probability(model: UnknownModel, t: Floats, restriction: Floats) -> Floats:
     """Chance that a single item has a class, at even odds and without shift, [..., item]."""
-    flat, shifts, shape = np.asarray(t).reshape(1, -1), _grid().shifts, _grid().log_prior.shape
+    flat = np.asarray(t).reshape(1, -1)
+    shifts = _grid().shifts
+    shape = _grid().log_prior.shape
     source = np.ravel_multi_index((np.searchsorted(shifts, 0.0), 0, shape[-1] - 1), shape)
     ratio = _unknown_ratio(model, flat, np.ones_like(flat), restriction.reshape(1, -1), np.array([source]))
     return np.asarray(1 / (1 + ratio)).reshape(np.shape(t))
@@ -443,11 +470,13 @@ class _Grid(NamedTuple):
 @cache
 def _grid() -> _Grid:
     # Items of another laboratory vary up to eight times as much: some are measured as the examples were, others not.
-    shifts, log_widths = np.linspace(-1, 7, 17), np.linspace(0, 1.5, 4)
+    shifts = np.linspace(-1, 7, 17)
+    log_widths = np.linspace(0, 1.5, 4)
     same = np.full((len(shifts), len(log_widths)), -np.inf)
     same[:, 0] = log_softmax(-0.5 * (shifts / 0.4) ** 2)
     # A Cauchy distribution: a batch may be very far.
-    of_shifts, of_widths = -np.log1p((shifts / OTHER_SHIFT) ** 2), -0.5 * (log_widths / OTHER_WIDTH) ** 2
+    of_shifts = -np.log1p((shifts / OTHER_SHIFT) ** 2)
+    of_widths = -0.5 * (log_widths / OTHER_WIDTH) ** 2
     other = log_softmax(of_shifts)[:, None] + log_softmax(of_widths)
     both = np.logaddexp(np.log(1 - ELSEWHERE) + same, np.log(ELSEWHERE) + other)
     log_prior = np.asarray(both[..., None] + np.log([NEAR_CHANCE, 1 - NEAR_CHANCE]))
@@ -503,9 +532,11 @@ def _unknown_ratio(
     """
     shifts, widths, factors, _, log_prior = _grid()
     shift, width, level = np.unravel_index(sources, log_prior.shape)
-    w, g = np.repeat(widths, len(factors)), np.tile(factors, len(widths))
+    w = np.repeat(widths, len(factors))
+    g = np.tile(factors, len(widths))
     m, known, unknown = ((base + extra / n)[..., None] for base, extra in (model.level, model.known, model.unknown))
-    v0, m = w * known, np.maximum(g * (m + model.farther * restriction[..., None]), 0.1)
+    v0 = w * known
+    m = np.maximum(g * (m + model.farther * restriction[..., None]), 0.1)
     # Unknown items that vary less than known ones would explain any batch: its middle is narrow.
     v1 = np.maximum(v0, w * g * unknown)
     parabola = (1 / v0 - 1 / v1) / 2, m / v1, np.log(v0 / v1) / 2 - m**2 / (2 * v1)
@@ -539,9 +570,14 @@ def _share_in_batch(grid: Floats, ratio: Floats, n: Floats, labelled: Bools) -> 
     The share has a normal distribution for each cell of the grid. A quantile is rounded outwards to 60ths: it is the
     number of ends below which lies less than the tail, counted in halves.
     """
-    shares, free, (sources, weights) = _grid().shares, ~labelled, _likely(grid)
-    inverse, mean, variance = 1 / ratio.take(sources, -1), np.zeros_like(weights), np.zeros_like(weights)
-    counted, unknown = (np.stack([free, n * free], 1) / free.shape[1]).astype(np.float32), np.zeros(free.shape)
+    shares = _grid().shares
+    free = ~labelled
+    (sources, weights) = _likely(grid)
+    inverse = 1 / ratio.take(sources, -1)
+    mean = np.zeros_like(weights)
+    variance = np.zeros_like(weights)
+    counted = (np.stack([free, n * free], 1) / free.shape[1]).astype(np.float32)
+    unknown = np.zeros(free.shape)
     for number in range(1, len(shares)):
         chance = _item_posterior(inverse, shares[number])
         unknown += (chance @ weights[:, number, :, None])[..., 0]
@@ -554,7 +590,8 @@ def _share_in_batch(grid: Floats, ratio: Floats, n: Floats, labelled: Bools) -> 
     firsts = sizes.cumsum() - sizes
     # Φ(x) is ½ + ½ tanh(y + 0.0692 y³) with y = 0.7988 x, to within 0.0002.
     steepness = np.float32(0.7988) / np.sqrt(np.maximum(variance / free.shape[1], np.float32(1e-12)))
-    tails, ends_below = np.array([[0.05], [0.95]]), np.zeros((2, len(grid)), int)
+    tails = np.array([[0.05], [0.95]])
+    ends_below = np.zeros((2, len(grid)), int)
     total = np.add.reduceat(weights, firsts)
     for width in (32, 16, 8, 4, 2, 1):
         end = ends_below + width - 1

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from handful.estimators.items import Items
 
 # A class is present if its chance of being present is at least this, and listed in tables from the other on.
-PRESENT, LEAST_LISTED = 0.5, 0.02
+PRESENT = 0.5
+LEAST_LISTED = 0.02
 # Numbers of a table that are sorted at a time.
 SORTED_NUMBERS = 2**22
 
@@ -187,7 +188,8 @@ class Answer:
     frame_of: FrameOf = new_frame  # makes a table of the kind of the rows given
 
     def __repr__(self) -> str:
-        items, classes = counted(len(self.codes), "item"), counted(len(self.classes), "class")
+        items = counted(len(self.codes), "item")
+        classes = counted(len(self.classes), "class")
         judged = f"{int(self.rejected.sum()):,} rejected" if self.unknown_reason is None else "unknown items not judged"
         doubtful = f"{counted(int(self.doubtful.sum()), 'item')} doubtful, {judged}"
         if self.groups is None:
@@ -305,7 +307,8 @@ class Answer:
     @property
     def sure_labels(self) -> npt.NDArray[Any]:
         """The finest level with a certainty of at least 0.9: label, coarse class, or None; None if rejected."""
-        labels, sure = self.labels.astype(object), self.certainty >= SURE
+        labels = self.labels.astype(object)
+        sure = self.certainty >= SURE
         if self.coarse is not None:
             coarse = ~sure & (self.coarse.certainty >= SURE)
             labels[coarse] = self.coarse.labels[coarse]
@@ -603,12 +606,16 @@ def best_two(
     >>> best_two(np.array([[0.1, 0.7, 0.2]]))
     (array([[1, 2]]), array([[0.7, 0.2]]))
     """
-    items, first = np.arange(len(table)), table.argmax(1)
-    best, second, next_best = table[items, first], np.full(len(table), -1), np.zeros(len(table), table.dtype)
+    items = np.arange(len(table))
+    first = table.argmax(1)
+    best = table[items, first]
+    second = np.full(len(table), -1)
+    next_best = np.zeros(len(table), table.dtype)
     if table.shape[1] > 1:
         table[items, first] = -1  # and back: a copy of a large table would take its memory twice
         second = table.argmax(1)
-        table[items, first], next_best = best, table[items, second]
+        next_best = table[items, second]
+        table[items, first] = best
     return np.column_stack([first, second]), np.column_stack([best, next_best])
 
 

@@ -69,7 +69,8 @@ class Batches:
     """
 
     def __init__(self, items: Items, contexts: BatchContexts) -> None:
-        self.items, self.contexts = items, contexts
+        self.items = items
+        self.contexts = contexts
         self.pooling: Pooling | None = None
         self.in_doubt: dict[int, JointAnswer] = {}
         self.rows_of = rows_by_group(contexts.group_of)
@@ -88,7 +89,8 @@ class Batches:
     @cached_property
     def most_certain(self) -> Float[np.ndarray, "item"]:
         """The largest certainty that the label of each item can have; 1 if it was given."""
-        head, given = self.items.head, self.contexts.given
+        head = self.items.head
+        given = self.contexts.given
         most = np.full(len(self.items), 1.0 if head is None else most_certain(head.mass))
         if given is not None:
             most[given != -1] = 1
@@ -119,15 +121,20 @@ class Batches:
         Of groups with most doubt, up to `most_in_doubt` items in all, the answers stay in `in_doubt`.
         """
         kept = list[_Kept]()
-        items, n_items, names = self.items, len(self.items), self.contexts.groups
+        items = self.items
+        n_items = len(self.items)
+        names = self.contexts.groups
         coarse = None if self.contexts.coarse is None else Coarse.of(self.contexts.coarse, n_items)
         table = np.empty((n_items, len(items.classes))) if keep else None
-        codes, certainties, of_groups = np.empty((n_items, 2), np.int64), np.empty((n_items, 2)), list[JointAnswer]()
+        codes = np.empty((n_items, 2), np.int64)
+        certainties = np.empty((n_items, 2))
+        of_groups = list[JointAnswer]()
         unknown = np.empty(n_items)
         rejected = np.empty(n_items, dtype=bool)
         none_of_these = np.empty(n_items, dtype=bool)
         for place, numbers, found in self.labelled():
-            rows, q = numbers if len(self.rows_of) > 1 else slice(None), found.probabilities.astype(np.float64)
+            rows = numbers if len(self.rows_of) > 1 else slice(None)
+            q = found.probabilities.astype(np.float64)
             if not items.several:
                 q /= q.sum(-1, keepdims=True)
             codes[rows], best = best_two(q)

@@ -131,7 +131,8 @@ def rows_of_names(names: Any, dim: int | None) -> tuple[Float[np.ndarray, "row d
         raise LabelError(f"names must map labels to vectors, as in {{'cat': vector}}, got {type(names).__name__}")
     if len(names) == 0:
         raise LabelError("names must have at least one class, got none")
-    rows, counts = [], []
+    rows = []
+    counts = []
     for label, given in names.items():
         vectors = np.asarray(vectors_of(given))
         if vectors.dtype.kind not in "fiu" or vectors.ndim not in (1, 2) or vectors.size == 0:

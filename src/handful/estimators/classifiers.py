@@ -131,12 +131,14 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         _ = catalogue.reference.unknown_model  # fitted here with the head, not with the first batch
         _warn_of_classes(catalogue, 3)
         self._catalogue = catalogue
-        codes, probabilities = np.empty(len(labels), np.int64), np.empty((0, len(self.classes_)))
+        codes = np.empty(len(labels), np.int64)
+        probabilities = np.empty((0, len(self.classes_)))
         codes[~marked] = places_of(labels[~marked], self.classes_)
         if marked.any():
             answer = Batches.of(CatalogueItems(catalogue, features[marked])).answer()
             _warn(answer, 3)
-            probabilities, codes[marked] = answer.probabilities, answer.codes[:, 0]
+            probabilities = answer.probabilities
+            codes[marked] = answer.codes[:, 0]
         self._transduction: Transduction | None = Transduction(codes, marked, probabilities)
         self._announced = frozenset()
         return self
@@ -306,7 +308,8 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         if groups is None:
             answer = self._answered(X, None, known, keep=False)
-            labels, rejected = answer.labels, answer.rejected
+            labels = answer.labels
+            rejected = answer.rejected
         else:
             items = self._items(X, known)
             codes, rejected, none_of_these = predict_codes(items, groups, checked(known))
@@ -384,7 +387,8 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         >>> print(f"{before:.0%} of the labels are right, and {after:.0%} after three answers")
         86% of the labels are right, and 100% after three answers
         """
-        n, batches = whole("n", n, least=1, error=OptionError), Batches.of(self._items(X, known), known=checked(known))
+        n = whole("n", n, least=1, error=OptionError)
+        batches = Batches.of(self._items(X, known), known=checked(known))
         return questions_of(batches, 0, batches.answer(), n)
 
     @takes(Known)
@@ -473,7 +477,8 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         object
             The classifier.
         """
-        catalogue, classifier = load_catalogue(path), cls()
+        catalogue = load_catalogue(path)
+        classifier = cls()
         classifier.n_features_in_ = catalogue.dim
         if catalogue.record.feature_names is not None:
             classifier.feature_names_in_ = np.array(catalogue.record.feature_names, dtype=object)
@@ -545,7 +550,8 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _became(self, catalogue: Catalogue) -> Self:
         """Replace the catalogue in one step; what `fit` found for its rows is no longer valid."""
-        self._catalogue, self._transduction = catalogue, None
+        self._catalogue = catalogue
+        self._transduction = None
         return self
 
     @classmethod

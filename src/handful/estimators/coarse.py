@@ -28,9 +28,11 @@ def coarse_names(coarse: Any, classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """
     if not isinstance(coarse, Mapping):
         raise OptionError(f"coarse must be a mapping from classes to coarse classes, got {type(coarse).__name__}")
-    names, known = classes.astype(object), set(classes.tolist())
+    names = classes.astype(object)
+    known = set(classes.tolist())
     for place, given in zip(class_places(list(coarse), classes), coarse.values(), strict=True):
-        own, name = names[place], plain_label(given)
+        own = names[place]
+        name = plain_label(given)
         if not np.isscalar(given) or is_missing(name):
             raise OptionError(f"the coarse class of {own!r} is {name!r:.80}; give it a name, or leave the class out")
         if name != own and name in known:
@@ -81,7 +83,8 @@ class Coarse:
     ) -> None:
         """Fill in the items of one batch; `unknown` and `most` as in `certainty_of`."""
         sums = class_sums(q.T, self.of_class, len(self.classes), np.ones(q.shape[1]))
-        self.codes[rows], self.certainty[rows] = sums.argmax(0), certainty_of(sums.max(0), unknown, most)
+        self.codes[rows] = sums.argmax(0)
+        self.certainty[rows] = certainty_of(sums.max(0), unknown, most)
 
     def rows(self, rows: Int[np.ndarray, "some"] | slice) -> Coarse:
         """Return that of some items."""

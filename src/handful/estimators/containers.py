@@ -207,5 +207,6 @@ def places_in(values: npt.NDArray[Any], argument: str) -> tuple[npt.NDArray[Any]
 
 def rows_by_group(group_of: Int[np.ndarray, "item"]) -> list[Int[np.ndarray, "some"]]:
     """Rows of each group; groups are counted from zero."""
-    order, sizes = np.argsort(group_of, kind="stable"), np.bincount(group_of)
+    order = np.argsort(group_of, kind="stable")
+    sizes = np.bincount(group_of)
     return np.split(order, np.cumsum(sizes)[:-1])

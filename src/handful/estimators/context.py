@@ -192,7 +192,9 @@ class BatchContexts:
         """
         if len(items) == len(self.group_of) and list(classes) == list(range(len(self.classes))):
             return self
-        same, rows, left = copy(self), np.asarray(items, np.int64), np.asarray(classes, np.int64)
+        same = copy(self)
+        rows = np.asarray(items, np.int64)
+        left = np.asarray(classes, np.int64)
         places, same.group_of = np.unique(self.group_of[rows], return_inverse=True)
         same.classes = self.classes[left]
         same.groups = None if self.groups is None else self.groups[places]
@@ -306,7 +308,8 @@ def _refuse_several_groups(
     first[sequence_of[::-1]] = group_of[::-1]
     elsewhere = np.flatnonzero(group_of != first[sequence_of])
     if len(elsewhere):
-        n, item = len(np.unique(sequence_of[elsewhere])), int(elsewhere[0])
+        n = len(np.unique(sequence_of[elsewhere]))
+        item = int(elsewhere[0])
         places = [groups.tolist()[place] for place in (first[sequence_of[item]], group_of[item])]
         also = "" if n == 1 else f", and {n - 1:,} more {'sequence spans' if n == 2 else 'sequences span'} groups"
         raise OptionError(

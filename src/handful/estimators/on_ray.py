@@ -85,10 +85,13 @@ class GroupLabeller:
         expect_unknown: Any = None,
         sequence: str | Sequence[str] | None = None,
     ) -> None:
-        self._classifier, self._sequence = _loaded(classifier), () if sequence is None else columns_of(sequence)
+        self._classifier = _loaded(classifier)
+        self._sequence = () if sequence is None else columns_of(sequence)
         self._known = checked({"prior": prior, "candidates": candidates, "expect_unknown": expect_unknown})
         self._group_by = columns_of(group_by)
-        self._features, self._keep_features, self._prefix = features, keep_features, prefix
+        self._features = features
+        self._keep_features = keep_features
+        self._prefix = prefix
 
     def __call__(self, table: Any) -> Any:
         """Label all groups of a `pyarrow.Table` that holds them whole (`batch_format="pyarrow"`)."""
@@ -107,11 +110,13 @@ class GroupLabeller:
         known = Known(**self._known)
         if self._sequence:
             known["sequence"] = _names(table, self._sequence)
-        labels, certainty = self._classifier.classes_[:0], np.zeros(0)
+        labels = self._classifier.classes_[:0]
+        certainty = np.zeros(0)
         if len(points):
             items = self._classifier._items(points, known)
             found = Batches.of(items, _names(table, self._group_by), known).answer(keep=False)
-            labels, certainty = found.labels, found.certainty
+            labels = found.labels
+            certainty = found.certainty
         unwanted = {BUCKET} if self._keep_features else {BUCKET, self._features}
         kept = table.drop_columns([name for name in table.column_names if name in unwanted])
         answers = (pa.array(labels.tolist()), pa.array(certainty.astype(np.float32)))
@@ -145,7 +150,8 @@ def labelled_dataset(
     workers : int, optional
         Processes that label, each with the classifier in memory; by default up to one per core of the cluster.
     """
-    ray, data = import_extra("ray", "ray"), import_extra("ray.data", "ray")
+    ray = import_extra("ray", "ray")
+    data = import_extra("ray.data", "ray")
     if buckets < 1:
         raise OptionError(f"buckets must be at least 1, got {buckets}")
     most = workers or max(1, int(ray.cluster_resources().get("CPU", 1)))

@@ -114,7 +114,8 @@ def siblings_of(pool: Any, order: Any, n_items: int, group_of: Int[np.ndarray, "
         return None
     n_groups = int(group_of.max()) + 1
     if pool is True:
-        names, pool_of = np.array([ALL]), np.zeros(n_groups, np.int64)
+        names = np.array([ALL])
+        pool_of = np.zeros(n_groups, np.int64)
     else:
         names, codes = column_of(pool, n_items, "pool")
         pool_of = _of_groups(codes, group_of, n_groups, "pool")

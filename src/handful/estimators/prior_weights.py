@@ -16,7 +16,9 @@ from handful.estimators.containers import values_of
 from handful.reading.class_names import plain_label
 from handful.shapes import Bool, Float, Int
 
-CLASS, WEIGHT, GROUP = "class", "weight", "group"
+CLASS = "class"
+WEIGHT = "weight"
+GROUP = "group"
 # What these arguments are called in messages.
 PRIOR = "prior or candidates"
 # What stands for several classes, and so cannot be one.

@@ -181,7 +181,8 @@ def infer_scores(
     contexts = BatchContexts(about, names, n_items, groups, codes, several=several)
     banned = _banned(contexts)
     relative, best = differences(values, kind, _model_weights(model_prior, names, kind), unlisted=unlisted)
-    unit, listed = unit_of(relative, banned), ~np.isnan(relative)
+    unit = unit_of(relative, banned)
+    listed = ~np.isnan(relative)
     if rows and codes is not None:
         own = in_nats(relative, unit)[rows]
         if banned is not None:
@@ -217,7 +218,8 @@ def _with_overturned(
         high &= ~np.broadcast_to(banned, values.shape)[np.arange(len(own)), own]
     if given is not None:
         high &= given < 0
-    lost, of_groups = high & (own != found.codes[:, 0]), []
+    lost = high & (own != found.codes[:, 0])
+    of_groups = []
     before = [found.diagnostics] if found.groups is None else found.diagnostics
     for rows, others in zip(found.rows_of, before, strict=True):
         items = np.flatnonzero(lost[rows])

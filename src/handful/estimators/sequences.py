@@ -26,7 +26,8 @@ def sequences_of(values: Any, n_items: int) -> tuple[list[Any], Int[np.ndarray, 
     gaps = gaps_in(found)
     names, of_others = places_in(found[~gaps], "sequence")
     sequence_of = np.empty(n_items, np.int64)
-    sequence_of[~gaps], sequence_of[gaps] = of_others, len(names) + np.arange(gaps.sum())
+    sequence_of[~gaps] = of_others
+    sequence_of[gaps] = len(names) + np.arange(gaps.sum())
     return [*names.tolist(), *found[gaps].tolist()], sequence_of
 
 

@@ -108,7 +108,8 @@ class FewClassSplit:
             )
         if self.n_present > len(classes):
             raise LabelError(f"n_present={self.n_present} is more than the {len(classes)} classes of y; lower it")
-        rng, firsts = check_random_state(self.random_state), np.cumsum(sizes) - sizes
+        rng = check_random_state(self.random_state)
+        firsts = np.cumsum(sizes) - sizes
         for _ in range(self.n_splits):
             mixed = rng.permutation(len(codes))
             by_class = mixed[np.argsort(codes[mixed], kind="stable")]

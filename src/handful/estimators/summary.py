@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from handful.estimators.answer import Answer
 
 # Entries of a list, and lines of a table.
-MOST_LISTED, MOST_LINES = 10, 20
+MOST_LISTED = 10
+MOST_LINES = 20
 # If a larger share of the items is expected to be unknown although none is rejected, a sentence says so. It is what is
 # expected before a batch is seen. Of batches of seven banks in which nothing was rejected, 3 of 44 with nothing unknown
 # were above it, and 12 of 27 with a half unknown.
@@ -60,7 +61,8 @@ def _groups(answer: Answer, groups: npt.NDArray[Any]) -> list[str]:
 def notes_on(answer: Answer) -> list[str]:
     """Return what there is to say about doubtful and unknown items of a batch, one sentence each."""
     lines = list[str]()
-    doubtful, rejected = np.flatnonzero(answer.doubtful), np.flatnonzero(answer.rejected)
+    doubtful = np.flatnonzero(answer.doubtful)
+    rejected = np.flatnonzero(answer.rejected)
     if len(doubtful):
         lines.append(f"{counted(len(doubtful), 'doubtful item')}: {listed_in_words(doubtful)}.")
     low, high = answer.unknown_interval

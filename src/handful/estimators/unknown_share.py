@@ -14,7 +14,8 @@ from handful.estimators.prior_weights import known_groups, n_groups
 from handful.shapes import Float
 
 # A share is known as well as from this many items. Those of earlier batches count as this many at most: batches differ.
-ITEMS_OF_SHARE, MOST_EARLIER = 10.0, 20.0
+ITEMS_OF_SHARE = 10.0
+MOST_EARLIER = 20.0
 # Between the ends of a central interval of 90 %, in standard deviations of a normal distribution.
 DEVIATIONS = 3.29
 
@@ -48,7 +49,8 @@ class UnknownShare(NamedTuple):
         if several == [0, 1]:
             return cls.of(True)
         if len(several) == 2 and all(map(_is_share, several)) and several[0] < several[1]:
-            mean, deviation = (several[0] + several[1]) / 2, (several[1] - several[0]) / DEVIATIONS
+            mean = (several[0] + several[1]) / 2
+            deviation = (several[1] - several[0]) / DEVIATIONS
             items = mean * (1 - mean) / deviation**2 - 1  # of which a Beta distribution has this deviation
             return cls(float(items * mean), float(items * (1 - mean)))
         raise OptionError(

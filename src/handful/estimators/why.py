@@ -112,7 +112,8 @@ class Explanation:
         return html.of_explanation(self)
 
     def __str__(self) -> str:
-        label, same = repr(self.label), self.alone == self.label
+        label = repr(self.label)
+        same = self.alone == self.label
         if self.rejected:
             sentences = [f"Item {self.item} looks like none of the classes ({self.unknown:.2f}); {label} fits it best."]
         else:
@@ -132,7 +133,8 @@ class Explanation:
 
 def questions_of(batches: Batches, place: int, found: Answer | JointAnswer, n: int) -> tuple[Question, ...]:
     """Return the first n questions about a group that was labelled; items whose labels are given are not asked."""
-    rows, items = batches.rows_of[place], batches.items
+    rows = batches.rows_of[place]
+    items = batches.items
     assert isinstance(items, CatalogueItems)
     points = items.points[rows] - items.catalogue.reference.centre
     known = batches.contexts.given
@@ -168,7 +170,9 @@ def explained(
     names = items.classes.tolist()
     alone = softmax(scores, axis=1)
     near = _nearest(items, items.points[rows], [*names, *[None] * items.catalogue.n_unnamed], n_nearest)
-    table, unknown, counts = found.probabilities, found.unknown, found.expected_counts
+    table = found.probabilities
+    unknown = found.unknown
+    counts = found.expected_counts
     certainties, alone_certainties = (
         certainty_of(p, unknown[chosen], batches.most_certain[rows]) for p in (table[chosen], alone)
     )
@@ -176,8 +180,10 @@ def explained(
     counted = np.ones(len(table)) if np.isclose(counts.sum(), len(table)) else 1 - np.nan_to_num(unknown)
     explanations = []
     for at, item in enumerate(chosen):
-        q, s = table[item], scores[at]
-        label, own = int(q.argmax()), int(alone[at].argmax())
+        q = table[item]
+        s = scores[at]
+        label = int(q.argmax())
+        own = int(alone[at].argmax())
         others = np.where(np.arange(len(q)) == label, 0, q)
         rival = own if own != label else int(others.argmax())
         against = label != rival and q[rival] > 0
@@ -210,7 +216,8 @@ def _nearest(
     items: CatalogueItems, points: Float[np.ndarray, "item dim"], names: list[Any], most: int
 ) -> list[tuple[NearExample, ...]]:
     """Return the nearest of the examples that the catalogue keeps."""
-    (examples, codes), positions = items.catalogue.labelled_points, items.catalogue.examples.positions
+    (examples, codes) = items.catalogue.labelled_points
+    positions = items.catalogue.examples.positions
     distances = cdist(points, examples)
     return [
         tuple(NearExample(int(positions[row]), names[codes[row]], float(of_item[row])) for row in nearest)

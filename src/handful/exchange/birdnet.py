@@ -21,7 +21,8 @@ from handful.machine.untrusted import finite, read_bytes, read_text
 from handful.reading.class_names import plain_label
 
 # Columns of an answer.
-LABEL, CERTAINTY = "handful label", "handful certainty"
+LABEL = "handful label"
+CERTAINTY = "handful certainty"
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,8 @@ OTHER_TYPES = {"blank": "blank", "empty": "blank", "human": "human", "person": "
 def read_camtrap(path: Path) -> dict[str, list[Any]]:
     """Return columns of media and their deployments, `file` first; `annotation` is the first species observed."""
     tables = tables_of(path)
-    deployments, media = read_rows(tables["deployments"]), read_rows(tables["media"])
+    deployments = read_rows(tables["deployments"])
+    media = read_rows(tables["media"])
     for name, rows, key in (("deployments", deployments, "deploymentID"), ("media", media, "filePath")):
         if not rows or key not in rows[0]:
             raise FileFormatError(f"{tables[name]} has no rows with {key!r}, as {KIND} has")
@@ -57,7 +58,8 @@ def write_camtrap(source: Path, answers: Mapping[int, ItemLabel], out: Path) -> 
     """Write the table of observations to `out`: rows that are there, then one for each medium that has an answer."""
     tables = tables_of(source)
     media = read_rows(tables["media"])
-    before, header = list[dict[str, str]](), list(OBSERVATION)
+    before = list[dict[str, str]]()
+    header = list(OBSERVATION)
     if "observations" in tables:
         before = read_rows(tables["observations"])
         header = _header(tables["observations"])
@@ -67,7 +69,8 @@ def write_camtrap(source: Path, answers: Mapping[int, ItemLabel], out: Path) -> 
     for number, answer in answers.items():
         medium = media[number]
         kind, species = observed(answer.label)
-        when, identifier = medium.get("timestamp", ""), medium.get("mediaID", "")
+        when = medium.get("timestamp", "")
+        identifier = medium.get("mediaID", "")
         values = (f"{OURS}{identifier}", medium.get("deploymentID", ""), identifier, when, when, "media", kind, species)
         about = ("machine", f"handful {__version__}", now, f"{answer.certainty:.4f}")
         rows.append(dict(zip(OBSERVATION, (*values, *about), strict=True)))
@@ -89,7 +92,8 @@ def observed(label: str) -> tuple[str, str]:
     if kind := next((OTHER_TYPES[name] for name in names_of(label) if name in OTHER_TYPES), None):
         return kind, ""
     if len(parts) == 7:
-        genus, species = parts[4].strip(), parts[5].strip()
+        genus = parts[4].strip()
+        species = parts[5].strip()
         higher = next((part for part in reversed(parts[1:5]) if part.strip()), parts[6])
         return "animal", f"{genus} {species}".capitalize() if genus and species else higher.capitalize()
     return "animal", label.split("_")[0]

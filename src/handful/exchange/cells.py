@@ -37,14 +37,16 @@ def write_labelled_cells(
     `rows` are the cells that were labelled; others have missing values in the new columns. The file appears complete or
     not at all.
     """
-    pd, elements = import_extra("pandas", "anndata"), import_extra("anndata.io", "anndata")
+    pd = import_extra("pandas", "anndata")
+    elements = import_extra("anndata.io", "anndata")
     class_names = [writable(name) for name in class_names]
     with written_whole(out) as copy:
         shutil.copyfile(source, copy)
         with opened_cells(source) as (read, before):
             n_cells = len(read(before["obs"]).index)
         with import_extra("h5py", "anndata").File(copy, "r+") as file:
-            obs, order = file["obs"], list(file["obs"].attrs["column-order"])
+            obs = file["obs"]
+            order = list(file["obs"].attrs["column-order"])
             for name, values in columns.items():
                 ours = f"{OURS}_{name}"
                 elements.write_elem(obs, ours, _column(pd, name, values, rows, n_cells, class_names))

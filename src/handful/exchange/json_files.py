@@ -26,7 +26,8 @@ class JsonFile:
     @classmethod
     def read(cls, path: Path, kind: str) -> JsonFile:
         """Read a file; `kind` says in a message what was expected."""
-        content, text = read_json(path, FileFormatError, kind), read_text(path, FileFormatError)
+        content = read_json(path, FileFormatError, kind)
+        text = read_text(path, FileFormatError)
         match = re.match(r"\s*[\[{]\r?\n([ \t]+)", text)
         blanks = match[1] if match else ""
         indent = None if not blanks else blanks if "\t" in blanks else len(blanks)

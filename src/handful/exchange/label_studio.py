@@ -19,9 +19,12 @@ from handful.reading.class_names import plain_label
 
 KIND = "an export of Label Studio"
 # Names in the labelling interface: the control that people use, and the object they look at.
-CONTROL, OBJECT = "label", "item"
+CONTROL = "label"
+OBJECT = "item"
 # Keys of the data by which a task is found again.
-ROW, ITEM, CONTENT = "row", "item", "handful_content"
+ROW = "row"
+ITEM = "item"
+CONTENT = "handful_content"
 # How Label Studio is asked for a file on its own disk.
 LOCAL_FILES = "/data/local-files/?d="
 # Elements that show an item, by the key of the data that holds it.
@@ -117,7 +120,9 @@ def annotated(tasks: Any, where: str) -> list[Annotated]:
         if not chosen:
             continue
         data = one["data"]
-        row, item, content = data.get(ROW), data.get(ITEM), data.get(CONTENT)
+        row = data.get(ROW)
+        item = data.get(ITEM)
+        content = data.get(CONTENT)
         if (
             not isinstance(row, int)
             or isinstance(row, bool)

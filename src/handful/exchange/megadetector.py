@@ -36,8 +36,12 @@ def read_megadetector(path: Path) -> ToolScores:
     categories = {key: plain_label(name) for key, name in categories.items()}
     if len(set(categories.values())) != len(categories):
         raise FileFormatError(f"{path} has two classes of the same name under 'classification_categories'; rename one")
-    used, skipped = list[tuple[int, int]](), list[Skipped]()
-    names, files, classes, scores = list[str](), list[str](), list[list[str]](), list[list[float]]()
+    used = list[tuple[int, int]]()
+    skipped = list[Skipped]()
+    names = list[str]()
+    files = list[str]()
+    classes = list[list[str]]()
+    scores = list[list[float]]()
     for row, image in enumerate(images):
         if not isinstance(image.get("file"), str):
             raise FileFormatError(f"image {row} of {path} must have a 'file', as {KIND} do; write the file again")

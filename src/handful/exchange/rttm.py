@@ -24,7 +24,9 @@ OTHER_TYPES = (
     *("SEGMENT", "NOSCORE", "NO_RT_METADATA", "LEXEME", "NON-LEX", "NON-SPEECH", "FILLER", "EDIT", "IP", "SU", "CB"),
     *("A/P", "SPKR-INFO"),
 )
-FEWEST_FIELDS, MOST_FIELDS, MISSING = 8, 10, "<NA>"
+FEWEST_FIELDS = 8
+MOST_FIELDS = 10
+MISSING = "<NA>"
 # Seconds beyond which a double cannot hold milliseconds, about 300 years.
 LATEST = 1e10
 

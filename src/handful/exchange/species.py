@@ -39,7 +39,8 @@ def read_candidates(
     header = _header(path, text)
     column = next((name for name in header if name in columns and name.lower() not in SPECIES_NAMES), None)
     if column is not None and (index := _index(header, SPECIES_NAMES)) is not None:
-        position, lists = header.index(column), dict[str, set[str]]()
+        position = header.index(column)
+        lists = dict[str, set[str]]()
         for row in _rows(path, text, len(header)):
             lists.setdefault(row[position], set()).update(names_of(row[index]))
         by_value = {value: [name for name in classes if names_of(name) & listed] for value, listed in lists.items()}
@@ -67,7 +68,8 @@ def read_weights(
     """
     text = _text(path)
     header = _header(path, text)
-    species, weight = _index(header, SPECIES_NAMES), _index(header, WEIGHT_NAMES)
+    species = _index(header, SPECIES_NAMES)
+    weight = _index(header, WEIGHT_NAMES)
     if species is None or weight is None:
         raise FileFormatError(f"{path} must have a column of species and one of weights, it has {some_of(header)}")
     group = header.index(column) if column in header and column else None
@@ -122,7 +124,8 @@ def taxa(classes: Sequence[str], level: str) -> dict[str, str]:
     """
     found = {}
     for name in classes:
-        parts, scientific = name.split(";"), _both_names(name)[0]
+        parts = name.split(";")
+        scientific = _both_names(name)[0]
         if len(parts) == 7:
             found[name] = parts[1 + TAXONOMY.index(level)].strip().lower()
         elif level == "genus" and " " in scientific:

@@ -27,7 +27,10 @@ def read_speciesnet(path: Path) -> ToolScores:
     """Read the classifications of every image that has some."""
     file = JsonFile.read(path, KIND)
     images = entries(file.content, "predictions", path, KIND)
-    used, names, classes, scores = list[int](), list[str](), list[list[str]](), list[list[float]]()
+    used = list[int]()
+    names = list[str]()
+    classes = list[list[str]]()
+    scores = list[list[float]]()
     skipped = list[Skipped]()
     for place, image in enumerate(images):
         where = f"image {place} of {path}"

@@ -144,7 +144,8 @@ class SentenceEmbedding:
 
     def __call__(self, sentences: Sequence[str]) -> np.ndarray:
         """[item] -> [item, dim]."""
-        batch, device = self.transform(list(sentences)), _device(self.module)
+        batch = self.transform(list(sentences))
+        device = _device(self.module)
         with torch.inference_mode():
             if isinstance(batch, Tensor):
                 return _array(self.module(batch.to(device)))

@@ -136,7 +136,8 @@ class Tower(nn.Module):
 
     def __init__(self, network: nn.Module, method: str) -> None:
         super().__init__()
-        self.network, self.method = network, method
+        self.network = network
+        self.method = method
 
     def forward(self, inputs: Tensor) -> Float[Tensor, "item dim"]:
         """Encode images or tokens, not normalised."""

@@ -88,11 +88,13 @@ def _in_eight_bits(image_module: Any, image: Any) -> Any:
     if not image.mode.startswith(("I", "F")):
         return image
     values = np.asarray(image)
-    low, high = 0.0, 65535.0
+    low = 0.0
+    high = 65535.0
     if image.format == "TIFF":
         if values.dtype == np.int32 and image.tag_v2.get(SAMPLE_FORMAT, (1,))[0] == 1:
             values = values.view(np.uint32)  # Pillow reads unsigned numbers as signed ones
-        low, high = float(values.min()), float(values.max())
+        low = float(values.min())
+        high = float(values.max())
     if not np.isfinite([low, high]).all():
         return Unreadable("some pixels are not finite numbers")
     if low == high:

@@ -165,7 +165,8 @@ def list_items(
     classes = _sorted_classes(set(map(writable, names_of_classes)))
     places = {name: k for k, name in enumerate(classes)}
     codes = np.array([places[writable(names_of_classes[row])] for row in chosen], dtype=np.int64)
-    names, contents = tuple(writable(names[row]) for row in chosen), source if everything else pick(source, chosen)
+    names = tuple(writable(names[row]) for row in chosen)
+    contents = source if everything else pick(source, chosen)
     data_hash, hashes = _hashes_of(names, codes, classes, contents)
     return Items(
         "text" if table.text else "image",
@@ -231,7 +232,8 @@ def _hashes_of(
     names: Sequence[str], codes: npt.NDArray[np.int64], classes: tuple[str, ...], source: Source
 ) -> tuple[str, tuple[str, ...]]:
     """Return the hash of all items with their names and labels, and that of the content of each."""
-    digest, hashes = hashlib.sha256(json.dumps(classes).encode() + b"\n"), list[str]()
+    digest = hashlib.sha256(json.dumps(classes).encode() + b"\n")
+    hashes = list[str]()
     for name, label, content in zip(names, codes.tolist(), source, strict=True):
         try:
             hashes.append(hashlib.sha256(_bytes(content)).hexdigest())

@@ -100,11 +100,14 @@ class MethodClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _answered(self, X: Any) -> Answer:
         """Label a batch; a warning names the line that called the method that called this one."""
         check_is_fitted(self)
-        name, query = self._transform(), checked_features(self, X, reset=False)
-        support, codes = torch.from_numpy(self._features), torch.from_numpy(self._codes)
+        name = self._transform()
+        query = checked_features(self, X, reset=False)
+        support = torch.from_numpy(self._features)
+        codes = torch.from_numpy(self._codes)
         task = TaskBatch.single(support, codes, torch.from_numpy(query).to(support), len(self.classes_))
         task = transform(name, task)
-        solution, frame = solve(self.method, task, **(self.options or {})), Frame(task)
+        solution = solve(self.method, task, **(self.options or {}))
+        frame = Frame(task)
         weights = solution.log_assignments[0].exp().double()
         weights /= weights.sum(-1, keepdim=True)
         nearest = half_squared_distances(frame.query, frame.support.mean())[0].argmin(-1)

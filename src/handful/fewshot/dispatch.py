@@ -75,6 +75,7 @@ def tasks_per_chunk(task: TaskBatch, support_arrays: int) -> int:
     A task has `|Q|² + (8|Q| + r|S|) K + (|Q| + K) d` numbers: Gram matrix, assignments in flight, r arrays of shape
     [support, class] that the method keeps, centred query and support sums.
     """
-    n_query, n_classes = task.query_slots, task.n_classes
+    n_query = task.query_slots
+    n_classes = task.n_classes
     rows = LIVE_ASSIGNMENTS * n_query + support_arrays * task.support_slots
     return max(1, CHUNK_NUMBERS // (n_query**2 + rows * n_classes + (n_query + n_classes) * task.dim))

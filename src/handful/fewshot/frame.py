@@ -125,7 +125,9 @@ class Frame:
         `u_nk`. Functions run on first use, on a new frame, so the points of this one need not be kept. With `unknown`,
         `u_nk` are given that query n has a class, and proportions are `Σ_n (1 - o_n) u_nk / Σ_n (1 - o_n)`.
         """
-        n_tasks, device, log_u = self.task.n_tasks, self.task.device, u.log()
+        n_tasks = self.task.n_tasks
+        device = self.task.device
+        log_u = u.log()
         if self.query_mask is not None:  # padding belongs to no class
             log_u = log_u.where(self.query_mask.unsqueeze(-1), -torch.inf)
         weights = u if isinstance(u, Tensor) else u.weights
@@ -245,7 +247,8 @@ def solve_each(solve_one: Callable[[OneTask, Any], OneAnswer], task: TaskBatch, 
         own = task.select(slice(t, t + 1))
         in_support = slice(None) if own.support_mask is None else own.support_mask[0].cpu()
         in_query = slice(None) if own.query_mask is None else own.query_mask[0].cpu()
-        support, query = own.support[0].double().cpu()[in_support], own.query[0].double().cpu()[in_query]
+        support = own.support[0].double().cpu()[in_support]
+        query = own.query[0].double().cpu()[in_query]
         labels = own.support_labels[0].cpu()[in_support]
         log_u, n_iter, converged = solve_one(OneTask(support, labels, query, task.n_classes), options)
         log_assignments[t, in_query] = log_u.to(task.query.dtype)

@@ -112,7 +112,8 @@ class TaskBatch:
                 f"n_classes {sorted({t.n_classes for t in tasks})} and dim {sorted({t.dim for t in tasks})}; "
                 "solve them in separate batches"
             )
-        n_support, n_query = max(t.support_slots for t in tasks), max(t.query_slots for t in tasks)
+        n_support = max(t.support_slots for t in tasks)
+        n_query = max(t.query_slots for t in tasks)
 
         def stacked(length: int, arrays: list[Tensor]) -> Tensor:
             """Add rows of zeros, and copy a support that tasks share."""

@@ -25,9 +25,11 @@ from handful.fewshot.task import Array, TaskBatch
 from handful.shapes import Float
 
 # Exponent and offset of PT-MAP's power transform, as its authors published them.
-POWER, POWER_OFFSET = 0.5, 1e-6
+POWER = 0.5
+POWER_OFFSET = 1e-6
 # A task whose longest vector is in this range is not rescaled.
-SMALLEST, LARGEST = 2.0**-12, 2.0**12
+SMALLEST = 2.0**-12
+LARGEST = 2.0**12
 # Room for temperatures and for sums over points and dimensions when features are raised to their fourth power.
 HEADROOM = 100
 # Numbers in the points and distances of the tasks whose scale is found together: 64 MB of float32.
@@ -204,11 +206,14 @@ def _near_one(task: TaskBatch) -> TaskBatch:
 
 
 def _at_found_scale(task: TaskBatch) -> tuple[Float[Tensor, "task support dim"], Float[Tensor, "task query dim"]]:
-    labels, mask = task.support_labels.expand(task.n_tasks, -1), task.support_mask
+    labels = task.support_labels.expand(task.n_tasks, -1)
+    mask = task.support_mask
     mask = None if mask is None else mask.expand(task.n_tasks, -1)
-    support, query = task.zeroed("support").expand(task.n_tasks, -1, -1), task.zeroed("query")
+    support = task.zeroed("support").expand(task.n_tasks, -1, -1)
+    query = task.zeroed("query")
     origin = labelled_moments(support, labels, mask, task.n_classes).mean().mean(-2, keepdim=True)
-    support, query = unit(support - origin), unit(query - origin)
+    support = unit(support - origin)
+    query = unit(query - origin)
     if mask is not None:
         support = support.where(mask.unsqueeze(-1), 0)
     if task.query_mask is not None:
@@ -238,7 +243,8 @@ def _query_range(task: TaskBatch) -> tuple[Float[Tensor, "task 1 dim"], Float[Te
     """Minimum and width per task and dimension; a width of zero becomes one."""
     query = task.query
     if task.query_mask is None:
-        low, high = query.amin(1, keepdim=True), query.amax(1, keepdim=True)
+        low = query.amin(1, keepdim=True)
+        high = query.amax(1, keepdim=True)
     else:
         real = task.query_mask.unsqueeze(-1)
         low = query.where(real, torch.inf).amin(1, keepdim=True)

@@ -96,7 +96,9 @@ def rows_at(url: str) -> RemoteRows:
     try:
         manifest = parse_json(read_ranges(f"{place}/{store.MANIFEST}", [(0, None)])[0].decode())
         entry = manifest["features"]
-        name, shape, dtype = entry["file"], list(entry["shape"]), entry["dtype"]
+        name = entry["file"]
+        shape = list(entry["shape"])
+        dtype = entry["dtype"]
         if manifest["format"] != store.FORMAT or not isinstance(name, str) or {"/", "\\"} & set(name) or name == "..":
             raise ValueError(f"it says {manifest['format']!r} and names the file {name!r}")
     except StorageError as error:
@@ -135,7 +137,8 @@ def read_input(rows: Any, *, role: str, scratch: Path) -> Input:
         return Input("the fitted catalogue", rows.content_hash, _no_bank)
     name = "the array of queries" if role == "queries" else "the pair (X, y) of the catalogue"
     if isinstance(rows, FeatureBank):
-        bank, name = rows, f"the bank of the {role}"
+        bank = rows
+        name = f"the bank of the {role}"
     elif isinstance(rows, str | os.PathLike):
         if role == "queries" and is_remote(rows) and not str(rows).endswith(".parquet"):
             there = rows_at(str(rows))

@@ -91,7 +91,8 @@ class DecidedRun:
     @cached_property
     def name(self) -> str:
         """Hash of it all: what shards add up to is kept under this name."""
-        at, head = self.decision, self.decision.reference.head
+        at = self.decision
+        head = self.decision.reference.head
         digest = hashlib.sha256(repr((at.samples.alone_weight, at.move_weight, at.distance)).encode())
         arrays = [head.weights, head.offsets, head.mass, at.tilts, at.offset, *at.samples[:3]]
         arrays += [self.batch.rows, self.batch.responsibilities]
@@ -154,7 +155,8 @@ class Work:
         rows = range(start, min(start + self.shard_rows, self.queries.n_rows))
         # Memory is allocated once: small results kept from every block would fragment the heap between the large
         # arrays of the next ones, and it would grow by one array per block.
-        labels, values = np.empty((len(rows), 2), np.int32), np.empty((len(rows), 2), np.float32)
+        labels = np.empty((len(rows), 2), np.int32)
+        values = np.empty((len(rows), 2), np.float32)
         unknown = np.empty(len(rows), np.float32)
         none_of_these = np.empty(len(rows), bool)
         parts = []
@@ -163,7 +165,8 @@ class Work:
             found, part = decided.label(self.points(np.asarray(rows[block])), rows[block])
             labels[block], values[block], unknown[block], none_of_these[block] = found
             parts.append(part)
-        (label, runner_up), (certainty, runner_up_certainty) = labels.T, values.T
+        (label, runner_up) = labels.T
+        (certainty, runner_up_certainty) = values.T
         columns = (np.asarray(rows), label, certainty, runner_up, runner_up_certainty, unknown, none_of_these)
         write_answers(self.folder, shard, dict(zip(COLUMNS, columns, strict=True)))
         made_of = self._labelled(shard, decided)

@@ -185,7 +185,8 @@ def _solved(
     reporter: Reporter,
 ) -> LargeSolution:
     """Decide, label all shards that are not labelled yet, and add up."""
-    report, n_rows = reporter.stage("decide", 1), work.queries.n_rows
+    report = reporter.stage("decide", 1)
+    n_rows = work.queries.n_rows
     decided = DecidedRun.of(catalogue.reference, n_rows, work.points, context, given)
     report(1)
     report = reporter.stage("label", work.n_shards)
@@ -218,7 +219,8 @@ def _solved(
         context.unknown_share,
         catalogue.n_unnamed,
     )
-    confidence, interval = float(totals.confidence) / n_rows, summary.interval
+    confidence = float(totals.confidence) / n_rows
+    interval = summary.interval
     return LargeSolution(
         folder=work.folder.address,
         class_names=names,
@@ -243,11 +245,13 @@ def _solved(
 def _fitted(catalogue: Any, examples: Input, folder: Folder, transform: str, dim: int) -> tuple[Catalogue, Names]:
     """Return the catalogue as given, or fitted to the examples, and the names of its classes; refuse an unfit one."""
     if isinstance(catalogue, Catalogue):
-        fitted, names = catalogue, tuple(map(str, catalogue.classes.tolist()))
+        fitted = catalogue
+        names = tuple(map(str, catalogue.classes.tolist()))
     else:
         bank = examples.open(folder)
         assert isinstance(bank, FeatureBank)
-        fitted, names = Catalogue.of_bank(bank, transform), bank.class_names
+        fitted = Catalogue.of_bank(bank, transform)
+        names = bank.class_names
     if fitted.only_names:
         raise TaskError(
             "a streamed batch needs examples, but the catalogue has names alone, whose scale comes from the batch "

@@ -29,7 +29,8 @@ def install_command(extra: str) -> str:
         noted = json.loads(metadata.distribution("handful").read_text("direct_url.json") or "{}")
     except metadata.PackageNotFoundError:
         noted = {}
-    address, wanted = noted.get("url", ""), f"handful[{extra}]"
+    address = noted.get("url", "")
+    wanted = f"handful[{extra}]"
     if address.startswith("file:"):
         wanted = f"{url2pathname(urlsplit(address).path)}[{extra}]"
     elif address:

@@ -36,8 +36,11 @@ class Registry(Mapping[str, T], Generic[T]):
     """
 
     def __init__(self, group: str, own: Mapping[str, T], check: Callable[[str, T], None]) -> None:
-        self._group, self._values, self._check = group, dict(own), check
-        self.own, self._loaded = frozenset(own), False
+        self._group = group
+        self._values = dict(own)
+        self._check = check
+        self.own = frozenset(own)
+        self._loaded = False
 
     def register(self, name: str, value: T) -> None:
         """Add a value, in place of an earlier one that was also added; a name of the package itself is refused."""

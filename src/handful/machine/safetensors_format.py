@@ -31,7 +31,8 @@ def write_tensors(
     path: str | Path, tensors: Mapping[str, Any], metadata: Mapping[str, str] | None = None, what: str = ""
 ) -> None:
     """Write named tensors; the file appears complete or not at all."""
-    arrays, notes = {name: _array(tensor) for name, tensor in tensors.items()}, dict(metadata or {})
+    arrays = {name: _array(tensor) for name, tensor in tensors.items()}
+    notes = dict(metadata or {})
     try:
         with written_whole(Path(path)) as place:
             _save(arrays, notes | {CHECKSUM: _digest(what, notes, arrays)}, place)

@@ -22,7 +22,8 @@ from handful.errors import BankError, HandfulError
 
 # Contents of a file may always take this many bytes, and those of a larger file this many times its size. Features
 # hardly compress at all, and text about ten times.
-ALWAYS_ALLOWED, MOST_PER_BYTE = 2**26, 100
+ALWAYS_ALLOWED = 2**26
+MOST_PER_BYTE = 100
 # What a value that is kept takes in memory, about.
 CELL_BYTES = 32
 # Characters of a path that a message shows: text in the place of a path can be long.
@@ -48,7 +49,8 @@ class Budget:
 
     def __init__(self, where: object, size: int) -> None:
         """`where` is the file, for messages, and `size` how many bytes it has."""
-        self._where, self._size = where, size
+        self._where = where
+        self._size = size
         self.left = max(ALWAYS_ALLOWED, MOST_PER_BYTE * size)
 
     @classmethod

@@ -55,15 +55,19 @@ def most_rows(dim: int) -> int:
 
 def portions(batches: Iterable[Any], n_keys: int, dim: int, folder: Path) -> Iterator[Portion]:
     """Cut Arrow batches in the order of groups: keys of the group, then `row` and `vector`, the latter as bytes."""
-    following, before = _NextPortion(dim, folder), None
+    following = _NextPortion(dim, folder)
+    before = None
     for batch in batches:
-        starts, begin = _starts(batch, n_keys, before), 0
+        starts = _starts(batch, n_keys, before)
+        begin = 0
         before = batch.slice(len(batch) - 1)
-        vectors, rows = _matrix(batch.column(n_keys + 1), dim), batch.column(n_keys).to_numpy()
+        vectors = _matrix(batch.column(n_keys + 1), dim)
+        rows = batch.column(n_keys).to_numpy()
         while len(ends := starts[(starts >= begin) & (following.n_rows + starts - begin >= following.most)]):
             following.add(vectors[begin : ends[0]], rows[begin : ends[0]], starts - begin)
             yield following.portion()
-            following, begin = _NextPortion(dim, folder), int(ends[0])
+            following = _NextPortion(dim, folder)
+            begin = int(ends[0])
         following.add(vectors[begin:], rows[begin:], starts - begin)
     if following.n_rows:
         yield following.portion()
@@ -73,10 +77,14 @@ class _NextPortion:
     """Rows of the next portion; when there are too many, their vectors go to a file without a name."""
 
     def __init__(self, dim: int, folder: Path) -> None:
-        self.most, self.n_rows = most_rows(dim), 0
-        self._folder, self._shape = folder, (-1, dim)
+        self.most = most_rows(dim)
+        self.n_rows = 0
+        self._folder = folder
+        self._shape = (-1, dim)
         self._file: IO[bytes] | None = None
-        self._vectors, self._rows, self._starts = list[np.ndarray](), list[np.ndarray](), list[np.ndarray]()
+        self._vectors = list[np.ndarray]()
+        self._rows = list[np.ndarray]()
+        self._starts = list[np.ndarray]()
 
     def add(self, vectors: np.ndarray, rows: np.ndarray, starts: np.ndarray) -> None:
         self._vectors.append(vectors)
@@ -116,7 +124,9 @@ def _matrix(column: Any, dim: int) -> Float[np.ndarray, "row dim"]:
 
 def label(catalogue: Catalogue, portion: Portion, known: Known, folder: Path) -> tuple[np.ndarray, np.ndarray]:
     """Label every group of a portion as one batch: small ones in memory, a large one streamed by way of `folder`."""
-    items, groups, most = np.empty(len(portion.rows), ITEM), [], most_certain(catalogue.head.mass)
+    items = np.empty(len(portion.rows), ITEM)
+    groups = []
+    most = most_certain(catalogue.head.mass)
     items["row"] = portion.rows
     edges = np.append(portion.starts, len(items))
     sizes = np.diff(edges)
@@ -124,14 +134,16 @@ def label(catalogue: Catalogue, portion: Portion, known: Known, folder: Path) ->
     first = 0
     while first < len(sizes):
         last = first + (1 if large[first] else int(np.append(large[first:], True).argmax()))
-        mine, vectors = items[edges[first] : edges[last]], portion.vectors[edges[first] : edges[last]]
+        mine = items[edges[first] : edges[last]]
+        vectors = portion.vectors[edges[first] : edges[last]]
         if large[first]:
             groups.append(_streamed(catalogue, vectors, known, mine, folder))
         else:
             group_of = np.repeat(np.arange(last - first), sizes[first:last])
             for _, places, found in Batches.of(CatalogueItems(catalogue, vectors), group_of, known).labelled():
                 here = mine[places[0] : places[-1] + 1]
-                here["label"], here["unknown"] = found.probabilities.argmax(-1), found.unknown
+                here["label"] = found.probabilities.argmax(-1)
+                here["unknown"] = found.unknown
                 here["certainty"] = certainty_of(found.probabilities.max(-1), found.unknown, most)
                 groups.append(_listed(here, found, found.rejected))
         first = last
@@ -145,18 +157,25 @@ def _streamed(catalogue: Catalogue, vectors: np.ndarray, known: Known, items: np
     with explain_refusal(folder, folder), TemporaryDirectory(dir=room) as run:
         shares = known.get("expect_unknown")
         found = solve_large(catalogue, vectors, run, prior=known.get("prior"), expect_unknown=shares).answer()
-        items["label"], items["certainty"], items["unknown"] = found.codes[:, 0], found.certainty, found.unknown
+        items["label"] = found.codes[:, 0]
+        items["certainty"] = found.certainty
+        items["unknown"] = found.unknown
         return _listed(items, found, found.rejected)
 
 
 def _listed(items: np.ndarray, found: Any, rejected: np.ndarray) -> np.ndarray:
     """Return the classes that may be in a group; the one with most items is always listed."""
-    expected_counts, presence = np.asarray(found.expected_counts), np.asarray(found.presence)
+    expected_counts = np.asarray(found.expected_counts)
+    presence = np.asarray(found.presence)
     classes = listed_classes(expected_counts[None], presence[None])[1]
     group = np.empty(len(classes), GROUP)
-    group["row"], group["items"], group["unknown_items"] = items["row"][0], len(items), rejected.sum()
-    group["joint_weight"], group["class"] = found.joint_weight, classes
-    group["expected_count"], group["presence"] = expected_counts[classes], presence[classes]
+    group["row"] = items["row"][0]
+    group["items"] = len(items)
+    group["unknown_items"] = rejected.sum()
+    group["joint_weight"] = found.joint_weight
+    group["class"] = classes
+    group["expected_count"] = expected_counts[classes]
+    group["presence"] = presence[classes]
     return group
 
 
@@ -177,7 +196,8 @@ def in_order(
         folder.mkdir()
         for parts, batch in batches:
             order = np.argsort(parts, kind="stable")
-            moved, part_of = batch.take(pa.array(order)), parts[order]
+            moved = batch.take(pa.array(order))
+            part_of = parts[order]
             edges = [*np.flatnonzero(np.diff(part_of, prepend=-1)).tolist(), len(batch)]
             for start, stop in itertools.pairwise(edges):
                 part = int(part_of[start])
@@ -193,7 +213,8 @@ def in_order(
 
 def _sorted(table: Any, by: Sequence[str], rows_at_once: int) -> Generator[Any, None, None]:
     """Yield the rows of a mapped table in order; only those of one batch are in memory."""
-    pa, compute = import_pyarrow()[0], import_extra("pyarrow.compute", "parquet")
+    pa = import_pyarrow()[0]
+    compute = import_extra("pyarrow.compute", "parquet")
     order = (
         compute.sort_indices(table.select(by), sort_keys=[(name, "ascending") for name in by])
         .to_numpy()

@@ -181,7 +181,8 @@ def label_groups(
     }
     # On one thread sums have a fixed order; portions are what runs at the same time.
     with only_writer(place, OptionError), one_thread(), bars("label groups", on_progress) as listener:
-        name, reporter = begin(LocalFolder(place), about, (WORK, ITEMS, GROUPS)), Reporter(listener)
+        name = begin(LocalFolder(place), about, (WORK, ITEMS, GROUPS))
+        reporter = Reporter(listener)
         _Run(name, data, layout, catalogue, known, place, executor or in_process(available_cores()), reporter).run()
     return LabelledGroups(place / ITEMS, place / GROUPS, data.n_rows)
 
@@ -246,14 +247,16 @@ class _Run:
     def _sorted(self) -> Generator[Any, None, None]:
         """Yield keys of the group, `row` and `vector` (as bytes) of all rows, one group after the other."""
         pa, _ = import_pyarrow()
-        source, report = self.source, self.reporter.stage("sort", self.source.n_rows, unit="rows")
+        source = self.source
+        report = self.reporter.stage("sort", self.source.n_rows, unit="rows")
         names = [*(f"key{place}" for place in range(len(source.group_by))), "row", "vector"]
         at_once = max(1, BATCH_NUMBERS // source.dim)
         n_parts = min(MOST_PARTS, -(-source.n_rows // most_rows(source.dim)))
 
         def given() -> Iterator[tuple[np.ndarray, Any]]:
             for row, batch in source.batches(dict.fromkeys((*source.group_by, *source.features)), rows_at_once=at_once):
-                keys, rows = source.keys(batch, row), np.arange(row, row + len(batch))
+                keys = source.keys(batch, row)
+                rows = np.arange(row, row + len(batch))
                 vectors = pa.py_buffer(np.ascontiguousarray(source.matrix(batch, row), np.float32))
                 content = pa.FixedSizeBinaryArray.from_buffers(pa.binary(4 * source.dim), len(batch), [None, vectors])
                 yield spread(keys, n_parts), pa.record_batch([*keys, pa.array(rows), content], names)
@@ -263,7 +266,9 @@ class _Run:
 
     def _label(self, rows: Iterator[Any]) -> list[str]:
         """Label the portions whose answers are not there, several at a time; return a hash of the rows of each."""
-        answers, hashes, catalogue = self._answers, list[str](), Shared(self.catalogue)
+        answers = self._answers
+        hashes = list[str]()
+        catalogue = Shared(self.catalogue)
         report = self.reporter.stage("label", self.source.n_rows, unit="rows")
 
         def tasks() -> Iterator[tuple[Shared, Portion, Known, Path, int]]:

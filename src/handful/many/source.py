@@ -24,7 +24,8 @@ from handful.reading.parquet import PARQUET, is_number, matrix_of, vector_column
 from handful.shapes import Float, Int
 
 # Numbers in the vectors of a batch that is read at once, and rows of one without vectors.
-BATCH_NUMBERS, BATCH_ROWS = 2**21, 2**16
+BATCH_NUMBERS = 2**21
+BATCH_ROWS = 2**16
 # Bytes that are read from a file at once, so that a large row group is not read whole.
 READ_BYTES = 2**20
 # Odd constants of splitmix64: after both products every bit of a number influences every other.
@@ -56,12 +57,14 @@ class Source:
         groups = (group_by,) if isinstance(group_by, str) else tuple(group_by)
         if not groups or len(set(groups)) < len(groups):
             raise TaskError(f"group_by must name one column or several, each once, got {group_by!r}")
-        starts, first = [0], None
+        starts = [0]
+        first = None
         vectors: tuple[str, ...] = ()
         try:
             for file in files:
                 with parquet.ParquetFile(file) as opened:
-                    schema, n_rows = opened.schema_arrow, opened.metadata.num_rows
+                    schema = opened.schema_arrow
+                    n_rows = opened.metadata.num_rows
                 if first is None:
                     first = schema
                     vectors = _vectors(schema, features, dim, str(file))
@@ -113,7 +116,8 @@ class Source:
         """Yield Arrow batches of all files, or of those at some places, each with its first row."""
         pa, parquet = import_pyarrow()
         for place in range(len(self.names)) if places is None else places:
-            file, row = self.file(place), self.starts[place]
+            file = self.file(place)
+            row = self.starts[place]
             try:
                 with parquet.ParquetFile(
                     file, buffer_size=READ_BYTES, pre_buffer=False, page_checksum_verification=True
@@ -240,7 +244,8 @@ def _check_alike(schema: Any, first: Any, columns: Sequence[str], file: Path, fi
     if schema.names != first.names:
         raise TaskError(f"{file} has the columns {some_of(schema.names)}, and {first_file} {some_of(first.names)}")
     for name in columns:
-        here, there = schema.field(name).type, first.field(name).type
+        here = schema.field(name).type
+        there = first.field(name).type
         if here != there:
             raise TaskError(
                 f"column {name!r} contains {here} in {file} and {there} in {first_file}; write them with the same "

@@ -21,7 +21,8 @@ from handful.many.portions import GROUP, ITEM
 from handful.many.source import Source
 from handful.reading.parquet import without_views
 
-ITEMS, GROUPS = "items", "groups"
+ITEMS = "items"
+GROUPS = "groups"
 # SHA-256 of every finished file, in the format of `sha256sum`.
 SUMS = "SHA256SUMS"
 # Figures that are places among the classes.
@@ -159,13 +160,15 @@ def write_file(layout: Layout, place: int, items: InOrder, groups: InOrder, out:
     """Write the items and the groups of one file of the data set; each file appears complete or not at all."""
     pa, _ = import_pyarrow()
     source = layout.source
-    name, schema = source.names[place], source.schema(place)
+    name = source.names[place]
+    schema = source.schema(place)
     with (
         _writer(layout, out / ITEMS / name, ITEM, layout.kept_columns, schema, schema.metadata) as write_items,
         _writer(layout, out / GROUPS / name, GROUP, source.group_by, schema, None) as write_groups,
     ):
         for row, batch in source.batches(layout.kept_columns, [place]):
-            found, classes = items.until(row + len(batch)), groups.until(row + len(batch))
+            found = items.until(row + len(batch))
+            classes = groups.until(row + len(batch))
             rows = np.arange(row, row + len(batch))
             assert np.array_equal(found["row"].to_numpy(), rows), f"{source.where(row)}: some items have no answer"
             write_items(batch, found)

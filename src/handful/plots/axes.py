@@ -8,7 +8,9 @@ from handful.machine.extras import import_extra
 from handful.machine.untrusted import printable
 
 # Colours of Okabe and Ito, which colour-blind readers can tell apart on white and on black.
-BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#8C8C8C"
+BLUE = "#0072B2"
+ORANGE = "#D55E00"
+GREY = "#8C8C8C"
 COLOURS = (BLUE, ORANGE, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#B8A900")
 MARKS = ("o", "s", "^", "D")
 # Characters of a name that are shown.

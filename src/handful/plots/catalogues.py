@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from handful.engine.left_out import LeftOutExamples
 
 # Pairs of classes that are drawn, the fewest examples of a point of the curve, and where points may end.
-MOST_PAIRS, FEWEST_AT_POINT, EDGES = 12, 20, (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
+MOST_PAIRS = 12
+FEWEST_AT_POINT = 20
+EDGES = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 
 
 class Reliability(NamedTuple):
@@ -34,14 +36,16 @@ def reliability(left_out: LeftOutExamples) -> Reliability:
     """
     top = np.clip(left_out.own * np.exp(np.maximum(left_out.lead, 0)), 0, 1)
     order = np.argsort(top, kind="stable")
-    cuts, start = list[int](), 0
+    cuts = list[int]()
+    start = 0
     for cut in np.searchsorted(top[order], EDGES).tolist():
         if cut - start >= FEWEST_AT_POINT and len(order) - cut >= FEWEST_AT_POINT:
             cuts.append(cut)
             start = cut
     bins = np.split(order, cuts)
     right = np.array([(left_out.lead[some] <= 0).mean() for some in bins])
-    n, z = np.array([len(some) for some in bins], float), 1.96
+    n = np.array([len(some) for some in bins], float)
+    z = 1.96
     middle = (right + z**2 / (2 * n)) / (1 + z**2 / n)
     half = z / (1 + z**2 / n) * np.sqrt(right * (1 - right) / n + z**2 / (4 * n**2))
     return Reliability(np.array([top[some].mean() for some in bins]), right, middle - half, middle + half)
@@ -67,7 +71,8 @@ def _draw_pairs(ax: Any, catalogue: Catalogue, pairs: list[tuple[int, int, int, 
         _say(ax, sentence)
         return
     names = [f"{short(catalogue.classes[j], 22)} – {short(catalogue.classes[k], 22)}" for j, k, _, _ in shown]
-    places, shares = np.arange(len(shown)), [100 * n / of for _, _, n, of in shown]
+    places = np.arange(len(shown))
+    shares = [100 * n / of for _, _, n, of in shown]
     ax.barh(places, shares, color=ORANGE, height=0.7)
     for place, share, (_, _, n, of) in zip(places, shares, shown, strict=True):
         ax.text(share, place, f" {n} of {of}", va="center", fontsize="small")

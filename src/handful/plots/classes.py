@@ -30,7 +30,8 @@ class Bar(NamedTuple):
 
 def bars_of(answer: Answer, most: int = MOST_BARS) -> list[Bar]:
     """Return the rows: the classes present, the largest first; what is left; items of no class."""
-    n_classes, known = len(answer.classes), ~answer.rejected
+    n_classes = len(answer.classes)
+    known = ~answer.rejected
     items, doubtful = (
         np.bincount(answer.codes[chosen, 0], minlength=n_classes) for chosen in (known, answer.doubtful & known)
     )
@@ -93,7 +94,9 @@ def plot_classes(answer: Answer, ax: Any = None) -> Any:
 
 
 # Rows and columns that are drawn, and cells up to which each has its number.
-MOST_GROUPS, MOST_CLASSES, MOST_NUMBERED = 60, 40, 400
+MOST_GROUPS = 60
+MOST_CLASSES = 40
+MOST_NUMBERED = 400
 # Characters of a name beside the map.
 LONGEST = 24
 
@@ -105,7 +108,8 @@ def plot_groups(answer: Answer, ax: Any = None) -> Any:
     present = answer.presence_or_labels
     order = np.argsort(-np.where(present >= 0.5, answer.expected_counts, 0).sum(0), kind="stable")
     there = order[(present[:, order] >= 0.5).any(0)]
-    classes, groups = there[:MOST_CLASSES], np.arange(min(len(answer.groups), MOST_GROUPS))
+    classes = there[:MOST_CLASSES]
+    groups = np.arange(min(len(answer.groups), MOST_GROUPS))
     shares = answer.class_proportions[np.ix_(groups, classes)]
     counts = answer.expected_counts[np.ix_(groups, classes)]
     ax = axes_of(ax, 2.5 + 0.38 * max(len(classes), 6), 2 + 0.3 * len(groups))

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from handful.estimators.why import Explanation
 
 # Rows of a table, and characters of a name.
-MOST_ROWS, LONGEST = 12, 60
+MOST_ROWS = 12
+LONGEST = 60
 # Columns of text beside the first.
 TEXTS = ("class", "classes present")
 # Rules of cells name the table too: those of JupyterLab, which aligns all cells right, must not win.
@@ -141,7 +142,8 @@ def _groups(answer: Answer) -> str:
 def of_catalogue(catalogue: Catalogue) -> str:
     """Return the size of a catalogue, what looks wrong with it, and how reliable its probabilities are."""
     title, *lines = str(catalogue.report()).split("\n")
-    left_out, rows = catalogue.head.left_out, []
+    left_out = catalogue.head.left_out
+    rows = []
     if len(left_out.rows):
         found = reliability(left_out)
         rows = [
@@ -160,7 +162,8 @@ def of_catalogue(catalogue: Catalogue) -> str:
 
 def of_explanation(why: Explanation) -> str:
     """Return why an item has its label: the certainties of label and rival, jointly and alone, and near examples."""
-    label, rival = text(why.label), text(why.rival)
+    label = text(why.label)
+    rival = text(why.rival)
     rows = [["certainty of its label", bar(why.certainty), f"{why.certainty:.2f}", label]]
     rows.append(["alone", bar(why.alone_certainty), f"{why.alone_certainty:.2f}", text(why.alone)])
     if why.rival is not None:

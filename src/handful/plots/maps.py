@@ -23,7 +23,8 @@ Floats = npt.NDArray[np.floating[Any]]
 # Classes that have a colour and a mark of their own, different in both from the next; the others are grey.
 MOST_COLOURED = 2 * len(COLOURS)
 # Principal directions within which discriminants are looked for, and rows that tell a covariance.
-DIRECTIONS, ENOUGH_ROWS = 100, 4_096
+DIRECTIONS = 100
+ENOUGH_ROWS = 4_096
 
 
 class BatchMap(NamedTuple):
@@ -47,7 +48,8 @@ class BatchMap(NamedTuple):
 
 def batch_map(answer: Answer, items: Any, rows: Any = slice(None)) -> BatchMap:
     """Return the map of the items at these rows, those of all groups on one; `items` are as in `Answer.items`."""
-    means, (points, codes) = items.catalogue.head.means, items.catalogue.labelled_points
+    means = items.catalogue.head.means
+    (points, codes) = items.catalogue.labelled_points
     shown = shown_classes(answer)
     of_groups = answer.proposals if answer.groups is not None else [answer.proposals]
     groups = [
@@ -69,14 +71,16 @@ def plot_map(answer: Answer, ax: Any = None) -> Any:
         )
     shown, at, examples, codes = batch_map(answer, answer.items)
     ax = axes_of(ax, 8, 5.5)
-    classes, named = answer.codes[:, 0], shown[:MOST_COLOURED]
+    classes = answer.codes[:, 0]
+    named = shown[:MOST_COLOURED]
     labelled = ~answer.rejected & np.isin(classes, named)
     for number, k in enumerate(named):
         style = {"color": COLOURS[number % len(COLOURS)], "marker": MARKS[number % len(MARKS)]}
         ax.scatter(*examples[codes == k].T, s=12, alpha=0.35, linewidths=0, **style)
         chosen = labelled & (classes == k)
         name = f"{int(chosen.sum()):,}  {short(answer.classes[k])}"
-        sure, doubtful = at[chosen & ~answer.doubtful], at[chosen & answer.doubtful]
+        sure = at[chosen & ~answer.doubtful]
+        doubtful = at[chosen & answer.doubtful]
         ax.scatter(*sure.T, s=28, label=name, **style)
         ax.scatter(*doubtful.T, s=28, facecolors="none", edgecolors=style["color"], marker=style["marker"])
     others = ~answer.rejected & ~labelled

@@ -62,7 +62,10 @@ def plot_pictures(answer: Answer, picture: Callable[[int], Any], most_classes: i
             else:
                 height, width = np.asarray(shown).shape[:2]
                 scale = 0.4 / max(height, width)
-                x, y, across, up = left + 0.5, top + 0.43, scale * width, scale * height
+                x = left + 0.5
+                y = top + 0.43
+                across = scale * width
+                up = scale * height
                 ax.imshow(shown, extent=(x - across, x + across, y + up, y - up), cmap="gray", aspect="auto")
             colour = ORANGE if answer.doubtful[item] else None
             ax.text(left + 0.5, top + 0.92, f"{_chance(answer, item):.2f}", ha="center", fontsize=8, color=colour)

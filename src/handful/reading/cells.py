@@ -49,7 +49,8 @@ def read_cells(path: Path, asked: Asked) -> Table:
 @contextmanager
 def opened_cells(path: Path) -> Iterator[tuple[Any, Any]]:
     """Yield a reader of elements and the open file; whatever is wrong with the file is a BankError."""
-    elements, h5py = import_extra("anndata.io", "anndata"), import_extra("h5py", "anndata")
+    elements = import_extra("anndata.io", "anndata")
+    h5py = import_extra("h5py", "anndata")
     if not path.exists():
         raise absent(path, BankError)
     refuse_irregular(path, BankError)

@@ -56,7 +56,9 @@ BLOCK_NUMBERS = 2**20
 ARROW_COLUMN_BYTES = 10_000
 ARROW_ALWAYS_ALLOWED = 2**25
 ARROW_MOST_PER_BYTE = 4
-_LOCK, _n_reading, _usual = threading.Lock(), 0, csv.field_size_limit()
+_LOCK = threading.Lock()
+_n_reading = 0
+_usual = csv.field_size_limit()
 MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 
 
@@ -81,7 +83,8 @@ class _Form(NamedTuple):
     def rows(self) -> Iterator[tuple[int, list[str]]]:
         """Yield the rows below the header, each with its first line; lines that are empty are none."""
         with io.TextIOWrapper(opened_bytes(self.path), encoding=self.encoding, newline="") as text:
-            reader, line = csv.reader(text, delimiter=self.delimiter), 1
+            reader = csv.reader(text, delimiter=self.delimiter)
+            line = 1
             with _long_values():
                 for row in reader:
                     if row and line > self.line:
@@ -146,7 +149,8 @@ def _header(
     path: Path, encoding: str, delimiters: Sequence[str], asked: Asked
 ) -> tuple[tuple[int, list[str]], list[list[str]], str]:
     """Return the columns with their line, some rows below, and the delimiter that gives most columns."""
-    found, start = [], asked.header_row or 0
+    found = []
+    start = asked.header_row or 0
     for delimiter in delimiters:
         with io.TextIOWrapper(opened_bytes(path), encoding=encoding, newline="") as text, _long_values():
             reader = csv.reader(text, delimiter=delimiter)
@@ -167,7 +171,8 @@ def _header(
         if below_title:  # the names nearest to the title: rows of numbers with decimal commas have several values too
             place, delimiter, rows = min(below_title, key=lambda one: (one[0], -len(one[2][one[0]][1])))
             warn_of_title(rows, place, str(path))
-            first, below = rows[place], rows[place + 1 :]
+            first = rows[place]
+            below = rows[place + 1 :]
     return first, [row for _, row in below], delimiter
 
 
@@ -210,7 +215,9 @@ def _is_wide(form: _Form) -> bool:
 
 def _read_by_arrow(form: _Form) -> Table | None:
     """Read a table of which every row can be read; None if there are others."""
-    beside, (pa, _), arrow_csv = form.others, import_pyarrow(), import_extra("pyarrow.csv", "parquet")
+    beside = form.others
+    (pa, _) = import_pyarrow()
+    arrow_csv = import_extra("pyarrow.csv", "parquet")
     try:
         with opened_bytes(form.path) as stream:
             batches = arrow_csv.open_csv(
@@ -227,7 +234,9 @@ def _read_by_arrow(form: _Form) -> Table | None:
             )
             if batches.schema.names != form.header:
                 return None
-            parts, blocks, budget = [], list[np.ndarray](), Budget.of(form.path)
+            parts = []
+            blocks = list[np.ndarray]()
+            budget = Budget.of(form.path)
             for batch in batches:
                 budget.spend(4 * batch.num_rows * len(form.chosen), cells=batch.num_rows * (1 + len(beside)))
                 numbers = [np.asarray(batch.column(name)) for name in form.chosen]  # NaN where there is none
@@ -256,8 +265,13 @@ def _read_by_row(form: _Form) -> Table:
     is_vector = set(indices)
     others = [index for index in range(len(form.header)) if index not in is_vector]
     columns: dict[int, list[str]] = {index: [] for index in others}
-    blocks, part, positions = list[np.ndarray](), list[list[float]](), array("q")
-    lines, skipped, budget, last = array("q"), list[Skipped](), Budget.of(form.path), -1
+    blocks = list[np.ndarray]()
+    part = list[list[float]]()
+    positions = array("q")
+    lines = array("q")
+    skipped = list[Skipped]()
+    budget = Budget.of(form.path)
+    last = -1
     for position, (line, row) in enumerate(form.rows()):
         budget.spend(4 * len(indices), cells=1 + len(others))
         lines.append(line)

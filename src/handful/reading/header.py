@@ -25,7 +25,8 @@ LABEL_NAMES = (
 )  # fmt: skip
 NAME_NAMES = ("class_names", "names", "classes")
 # Columns that hold the text of a row, the most likely first, and the column of paths of images.
-TEXT_NAMES, PATH_NAME = ("text", "sentence", "utterance", "query"), "path"
+TEXT_NAMES = ("text", "sentence", "utterance", "query")
+PATH_NAME = "path"
 # Columns that identify a row, the most likely first.
 ITEM_NAMES = ("item", "id", "item_id", "path", "file", "filename", "name")
 # What may stand between the beginning and the count.

@@ -22,7 +22,10 @@ def read_json_lines(path: Path, asked: Asked) -> Table:
     except UnicodeDecodeError as error:
         raise BankError(f"{path} is not a table in UTF-8 ({error}); write it again") from error
     budget = Budget.of(path)
-    rows, positions, lines, skipped = list[dict[str, Any]](), array("q"), array("q"), list[Skipped]()
+    rows = list[dict[str, Any]]()
+    positions = array("q")
+    lines = array("q")
+    skipped = list[Skipped]()
     # Not splitlines(): it also cuts at characters that may occur inside a JSON string, such as U+2028.
     for number, line in enumerate(io.StringIO(text, newline="\n"), 1):
         if not line.strip():

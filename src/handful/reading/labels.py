@@ -166,7 +166,9 @@ def bank_of(
     With `class_names`, numbers index them. Without, classes are the labels that occur, in increasing order.
     """
     try:
-        values, names, places = _label_array(labels), None, np.empty(0, np.int64)
+        values = _label_array(labels)
+        names = None
+        places = np.empty(0, np.int64)
         if class_names is not None:
             _, names, places = merged_names(places, [_text(name, "class names") for name in class_names])
         if values.dtype.kind in "OUS":

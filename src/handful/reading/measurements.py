@@ -36,7 +36,9 @@ DATE_WORDS = frozenset({"date", "datum", "fecha", "timestamp"})
 NUMBER_WORDS = frozenset({"nr", "id", "lfd", "nummer", "unnamed", "#"})
 # Words of which a column of different numbers alone has numbers of items: an atomic number occurs more than once.
 WEAK_NUMBER_WORDS = frozenset({"no", "num", "number", "index", "idx", "row"})
-YEAR_ENDING, DATE_ENDING, NUMBER_ENDINGS = "jahr", "datum", ("nr", "nummer")
+YEAR_ENDING = "jahr"
+DATE_ENDING = "datum"
+NUMBER_ENDINGS = ("nr", "nummer")
 WORD = re.compile(r"[A-ZÀ-Þ]?[^\W\d_A-ZÀ-Þ]+|[A-ZÀ-Þ]+|#")
 
 

@@ -67,7 +67,9 @@ def table_of_arrays(arrays: Mapping[str, np.ndarray], features: str, where: str)
 
 def read_array_folder(folder: Path, asked: Asked) -> Table:
     """Read `features.npy` (mapped) and, if they exist, `labels.npy`, `classes.json` and `README.md`."""
-    vectors, labels, names = open_npy(folder / "features.npy", trust_pickle=asked.trust_pickle), None, None
+    vectors = open_npy(folder / "features.npy", trust_pickle=asked.trust_pickle)
+    labels = None
+    names = None
     if (folder / "labels.npy").exists():
         labels = np.array(open_npy(folder / "labels.npy", trust_pickle=asked.trust_pickle))
     if (folder / "classes.json").exists():
@@ -105,7 +107,8 @@ def read_pickle(path: Path, asked: Asked) -> Table:
     Supported are a mapping with features and labels, a pair of them, a mapping from class to features, and the list of
     means and such mappings that SimpleShot and code based on it write.
     """
-    content, where = load_trusted(path, asked.trust_pickle), str(path)
+    content = load_trusted(path, asked.trust_pickle)
+    where = str(path)
     if isinstance(content, (list, tuple)) and not (len(content) == 2 and all(map(_is_array, content))):
         content = next((part for part in content if isinstance(part, Mapping)), None)
     if isinstance(content, (list, tuple)):

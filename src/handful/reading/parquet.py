@@ -37,9 +37,11 @@ from handful.reading.measurements import not_measured
 from handful.reading.table import NotMeasured, Table
 from handful.shapes import Float
 
-ENDINGS, PARQUET = (".parquet", ".pq"), "Parquet"
+ENDINGS = (".parquet", ".pq")
+PARQUET = "Parquet"
 # A file may always hold this many numbers in its column of vectors; a larger one, this many for each of its bytes.
-ALWAYS_NUMBERS, NUMBERS_PER_BYTE = 2**24, 32
+ALWAYS_NUMBERS = 2**24
+NUMBERS_PER_BYTE = 32
 # A table larger than this is read into an unnamed mapped file rather than into memory.
 MOST_BYTES_IN_MEMORY = 2**30
 # The value of a partition that stands for none.
@@ -146,7 +148,9 @@ class _Columns(Mapping[str, Any]):
         texts = {field.name for field in schema if _is_text(pa, field.type)}
         beside = {*vectors} - {*kept} | {*partitions}
         self._names = dict.fromkeys(name for name in schema.names if name not in beside)
-        self._partitions, self._files, self._where = partitions, files, where
+        self._partitions = partitions
+        self._files = files
+        self._where = where
         self._read: dict[str, Any] = {}
         self._budgets = [Budget.of(file) for file in files]
         self.tables = []
@@ -280,7 +284,8 @@ def _matrix(
     """Read the vectors into an array allocated for them; return also the rows without a vector."""
     n_rows = sum(table.metadata.num_rows for table in tables)
     matrix: np.ndarray | None = None
-    lost, start = dict[int, str](), 0
+    lost = dict[int, str]()
+    start = 0
     for batch in (part for table in tables for part in table.iter_batches(BLOCK_ROWS, columns=list(vectors))):
         batch.validate(full=True)  # a damaged file can hold offsets that point outside the data
         valid = np.stack([np.asarray(batch.column(name).is_valid()) for name in vectors])
@@ -368,7 +373,8 @@ def _check_size(file: Path, table: Any, columns: Sequence[str], budget: Budget, 
     contents are scanned first, a few values at a time: what pyarrow says of a damaged table of contents ends the
     process, but a scan of it raises an error.
     """
-    size, about = file.stat().st_size, table.metadata
+    size = file.stat().st_size
+    about = table.metadata
     paths = [table.schema.column(k).path for k in range(len(table.schema))]
     names = set(columns)
     wanted = [k for k, path in enumerate(paths) if path in names or path.split(".")[0] in names]

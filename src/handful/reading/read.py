@@ -42,7 +42,8 @@ class Kind(NamedTuple):
     pickles: bool = False
 
 
-DELIMITED, PARQUET = Kind(read_delimited, rows=True, header=True), Kind(read_parquet, rows=True)
+DELIMITED = Kind(read_delimited, rows=True, header=True)
+PARQUET = Kind(read_parquet, rows=True)
 # Kinds of files by the ending of their names; text can also be packed, `.csv.gz`.
 KINDS: Mapping[str, Kind] = MappingProxyType(
     {
@@ -147,7 +148,8 @@ def read_input(path: Any, asked: Asked) -> Table:
 
 
 def _read_checked(path: Any, asked: Asked) -> Table:
-    kind, folder = kind_of(path), Path()
+    kind = kind_of(path)
+    folder = Path()
     if not in_hand(path):
         path = folder = Path(path)
         if (named := asked.features or asked.text) and not kind.columns:
@@ -242,7 +244,8 @@ def _with_items(table: Table, asked: Asked, path: Path) -> Table:
     if text is not None and table.images is None and table.vectors is None:
         find_column(table.columns, text, (), "texts", table.where)
     if table.vectors is not None:
-        kind, shape = table.vectors.dtype, table.vectors.shape
+        kind = table.vectors.dtype
+        shape = table.vectors.shape
         if len(shape) != 2 or kind.kind not in "fiu" or 0 in shape:
             raise BankError(
                 f"{table.where}: features must be numbers with the axes (row, dim), got {kind} of shape {shape}; "
@@ -275,7 +278,8 @@ def _without_gaps(table: Table, column: str) -> Table:
         rows = list(zip(*(table.values(name) for name in table.columns), strict=True))
         while last and all(map(is_blank, rows[last - 1])):
             last -= 1
-    table, values = (table if last == len(values) else table.of_rows(range(last))), values[:last]
+    table = table if last == len(values) else table.of_rows(range(last))
+    values = values[:last]
     table = table.without({row: f"its {column!r} is blank" for row, v in enumerate(values) if is_blank(v)}, "blank")
     others = {row: v for row, v in enumerate(table.values(column)) if not isinstance(v, str)}
     return table.without({row: f"it must have text in column {column!r}, got {v!r:.60}" for row, v in others.items()})

@@ -29,9 +29,14 @@ from handful.reading.header import LABEL_NAMES, Asked
 from handful.reading.table import Skipped, Table
 from handful.shapes import Float
 
-LOWEST, HIGHEST, NEAR = 50, 1000, 1.5
+LOWEST = 50
+HIGHEST = 1000
+NEAR = 1.5
 MADE_BY = "peaks in bins of 1 Da from 50 to 1,000, square root"
-PRECURSOR, CHARGE, NAME, TITLE = "precursor_mz", "charge", "name", "title"
+PRECURSOR = "precursor_mz"
+CHARGE = "charge"
+NAME = "name"
+TITLE = "title"
 # What files call the same thing, in lower case and letters alone.
 SAME = {
     "pepmass": PRECURSOR,
@@ -43,12 +48,21 @@ SAME = {
     "spectrumid": TITLE,
 }
 COMPOUND_NAMES = (NAME, "compound", "inchikey", *LABEL_NAMES)
-BEGIN, END = "BEGIN IONS", "END IONS"
+BEGIN = "BEGIN IONS"
+END = "END IONS"
 # Terms of mzML by their accession.
-LEVEL, SELECTED, STATE, ENERGY = "MS:1000511", "MS:1000744", "MS:1000041", "MS:1000045"
-MASSES, INTENSITIES, SINGLE, ZLIB, PLAIN = "MS:1000514", "MS:1000515", "MS:1000521", "MS:1000574", "MS:1000576"
+LEVEL = "MS:1000511"
+SELECTED = "MS:1000744"
+STATE = "MS:1000041"
+ENERGY = "MS:1000045"
+MASSES = "MS:1000514"
+INTENSITIES = "MS:1000515"
+SINGLE = "MS:1000521"
+ZLIB = "MS:1000574"
+PLAIN = "MS:1000576"
 # Bytes of mzML that are parsed at once, and what a peak takes in memory.
-BLOCK_BYTES, PEAK_BYTES = 2**16, 16
+BLOCK_BYTES = 2**16
+PEAK_BYTES = 16
 
 
 @dataclass(eq=False)
@@ -109,7 +123,8 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _mgf(path: Path) -> Iterator[Spectrum]:
-    shared, one = dict[str, str](), None
+    shared = dict[str, str]()
+    one = None
     for number, line in _lines(path):
         if line.upper() == BEGIN:
             if one is not None:
@@ -156,7 +171,8 @@ def _msp(path: Path) -> Iterator[Spectrum]:
                 if left > 0:
                     one.wrong = one.wrong or f"it has {left} peaks less than it says"
                 yield one
-            one, left = None, 0
+            one = None
+            left = 0
         if not line or line[0] == "#":
             continue
         if not colon:
@@ -212,21 +228,27 @@ class _Scans:
         self.parser = expat.ParserCreate()
         self.parser.buffer_text = True
         self.parser.StartDoctypeDeclHandler = self._refuse  # it can name other files and grow without end
-        self.parser.StartElementHandler, self.parser.EndElementHandler = self._start, self._end
+        self.parser.StartElementHandler = self._start
+        self.parser.EndElementHandler = self._end
         self.parser.CharacterDataHandler = self._text
-        self._path, self._budget, self._number = path, budget, -1
-        self._found, self._begun = list[Spectrum](), False
+        self._path = path
+        self._budget = budget
+        self._number = -1
+        self._found = list[Spectrum]()
+        self._begun = False
         self._groups: dict[str, dict[str, str]] = {}
         # What is open: the terms of a group, of a spectrum and of an array in it, and the text of that array.
         self._group: dict[str, str] | None = None
         self._spectrum: dict[str, str] | None = None
         self._array: dict[str, str] | None = None
         self._binary: list[str] | None = None
-        self._title, self._arrays = "", dict[str, np.ndarray]()
+        self._title = ""
+        self._arrays = dict[str, np.ndarray]()
 
     def taken(self) -> list[Spectrum]:
         """Return the spectra that were found since the last call."""
-        found, self._found = self._found, []
+        found = self._found
+        self._found = []
         return found
 
     def _refuse(self, *_: object) -> None:
@@ -249,7 +271,9 @@ class _Scans:
             self._group = self._groups[about.get("id", "")] = {}
         elif kind == "spectrum":
             self._number += 1
-            self._spectrum, self._title, self._arrays = {}, about.get("id", ""), {}
+            self._spectrum = {}
+            self._title = about.get("id", "")
+            self._arrays = {}
         elif kind == "binaryDataArray" and self._spectrum is not None:
             self._array = {}
         elif kind == "binary" and self._array is not None:
@@ -262,7 +286,8 @@ class _Scans:
     def _end(self, tag: str) -> None:
         kind = tag.rpartition(":")[2]
         if kind == "binary" and self._array is not None and self._binary is not None:
-            data, self._binary = "".join(self._binary), None
+            data = "".join(self._binary)
+            self._binary = None
             if (what := next((one for one in (MASSES, INTENSITIES) if one in self._array), None)) and self._wanted():
                 self._arrays[what] = _unpacked(data, self._array, self._budget)
         elif kind == "binaryDataArray":
@@ -281,7 +306,8 @@ class _Scans:
         return number > 1
 
     def _scan(self, terms: dict[str, str]) -> Spectrum:
-        masses, intensities = self._arrays.get(MASSES), self._arrays.get(INTENSITIES)
+        masses = self._arrays.get(MASSES)
+        intensities = self._arrays.get(INTENSITIES)
         if masses is None or intensities is None or len(masses) != len(intensities):
             sizes = ["no" if values is None else len(values) for values in (masses, intensities)]
             raise ValueError(f"spectrum {self._number} has {sizes[0]} masses and {sizes[1]} intensities")
@@ -314,14 +340,22 @@ def _unpacked(text: str, about: dict[str, str], budget: Budget) -> np.ndarray:
 
 
 def _table(path: Path, spectra: Iterator[Spectrum], budget: Budget) -> Table:
-    lines, positions, skipped, names = array("q"), array("q"), list[Skipped](), list[str]()
-    masses, charges, columns = list[float | None](), list[int | None](), dict[str, list[Any]]()
+    lines = array("q")
+    positions = array("q")
+    skipped = list[Skipped]()
+    names = list[str]()
+    masses = list[float | None]()
+    charges = list[int | None]()
+    columns = dict[str, list[Any]]()
     # Bins that are not zero, one spectrum after another: a spectrum may have few peaks, or none.
-    bins, values, sizes = array("H"), array("f"), array("q")
+    bins = array("H")
+    values = array("f")
+    sizes = array("q")
     for position, one in enumerate(spectra):
         budget.spend(4 * (HIGHEST - LOWEST), cells=1 + len(one.metadata))
         lines.append(one.line)
-        mass, charge = _precursor(one), _charge(one)
+        mass = _precursor(one)
+        charge = _charge(one)
         if one.wrong:
             skipped.append(Skipped(position, f"line {one.line}", one.wrong))
             continue

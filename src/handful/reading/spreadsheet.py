@@ -60,7 +60,8 @@ def read_spreadsheet(path: Path, asked: Asked) -> Table:
     sheets = _sheets(file, named)
     if not sheets:
         raise BankError(f"{path} has no sheet with cells; save it again as .xlsx, or as .csv")
-    first, failed = next(iter(sheets)), list[BankError]()
+    first = next(iter(sheets))
+    failed = list[BankError]()
     for name, (rows, lines, budget) in sheets.items():
         try:
             table = _table(rows, lines, budget, asked, str(path))
@@ -90,7 +91,8 @@ def _sheets(path: Path, named: str | None) -> dict[str, tuple[list[Any], array[i
     """Return the rows that are not blank, with their lines, of the first sheet and of others that look like tables."""
     openpyxl = import_extra("openpyxl", "xlsx")
     try:
-        budget, merged = Budget.of(path), dict[str, list[str]]()
+        budget = Budget.of(path)
+        merged = dict[str, list[str]]()
         with zipfile.ZipFile(path) as archive:
             budget.spend(sum(entry.file_size for entry in archive.infolist()))
             for entry in archive.infolist():
@@ -104,7 +106,8 @@ def _sheets(path: Path, named: str | None) -> dict[str, tuple[list[Any], array[i
             if found and not _has_table(sheet):
                 continue
             sheet.reset_dimensions()  # rows are as long as they are, whatever the sheet says
-            rows, lines = list[Any](), array("q")
+            rows = list[Any]()
+            lines = array("q")
             for line, row in enumerate(sheet.iter_rows(values_only=True), 1):
                 if not all(map(is_blank, row)):
                     budget.spend(cells=1 + len(row))
@@ -122,11 +125,14 @@ def _sheets(path: Path, named: str | None) -> dict[str, tuple[list[Any], array[i
 
 def _filled(rows: list[Any], lines: array[int], merged: list[str]) -> list[Any]:
     """Return the rows with the value of the first cell in all cells that are merged below it."""
-    index_of, changed = {line: index for index, line in enumerate(lines)}, dict[int, list[Any]]()
+    index_of = {line: index for index, line in enumerate(lines)}
+    changed = dict[int, list[Any]]()
     for cells in merged:
         if not (found := MERGED.fullmatch(cells)) or found[1] != found[3]:
             continue  # side by side: the names of the columns are not there
-        column, first, last = _column(found[1]), int(found[2]), min(int(found[4]), lines[-1] if lines else 0)
+        column = _column(found[1])
+        first = int(found[2])
+        last = min(int(found[4]), lines[-1] if lines else 0)
         top = rows[index_of[first]] if first in index_of else ()
         for line in range(first + 1, last + 1) if column < len(top) else ():
             if line in index_of:
@@ -150,11 +156,13 @@ def _table(rows: list[Any], lines: array[int], budget: Budget, asked: Asked, whe
         if asked.header_row not in lines[:-1]:
             raise no_header(asked.header_row, where)
         start = lines.index(asked.header_row)
-        rows, lines = rows[start:], lines[start:]
+        rows = rows[start:]
+        lines = lines[start:]
     looked = list(zip(lines, rows[: LOOKED_AT + 1], strict=False))
     if index := header_place(looked, asked):
         warn_of_title(looked, index, where)
-    rows, lines = rows[index:], lines[index:]
+    rows = rows[index:]
+    lines = lines[index:]
     header = list(map(column_name, rows[0]))
     refuse_equal_names(header, where)
     budget.spend(cells=len(header) * len(rows))
@@ -184,20 +192,25 @@ def _check_part(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, budget: Budget
     Returns the merged cells, such as `A2:A7`.
     """
     parser = expat.ParserCreate(namespace_separator=" ")
-    n_loose, n_inside, inside, merged = 0, 0, False, list[str]()
+    n_loose = 0
+    n_inside = 0
+    inside = False
+    merged = list[str]()
 
     def start(tag: str, about: dict[str, str]) -> None:
         nonlocal n_loose, n_inside, inside
         kind = tag.rpartition(" ")[2]
         budget.spend(ELEMENT_BYTES)
         if kind in RELEASED:
-            inside, n_inside = True, 0
+            inside = True
+            n_inside = 0
             budget.spend(cells=4)
             if kind == "row" and float(about.get("r", 0)) > LAST_ROW:
                 raise ValueError(f"row {about['r']:.20} is beyond {LAST_ROW:,}, the last one of a sheet")
         if kind == "mergeCell" and len(merged) < MOST_ELEMENTS:
             merged.append(about.get("ref", ""))
-        n_inside, n_loose = n_inside + inside, n_loose + (not inside)
+        n_inside = n_inside + inside
+        n_loose = n_loose + (not inside)
         if max(n_inside, n_loose) > MOST_ELEMENTS:
             raise ValueError(f"{entry.filename!r:.60} has more elements than a genuine sheet")
 
@@ -208,7 +221,9 @@ def _check_part(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, budget: Budget
     def refuse(*_: object) -> None:
         raise ValueError(f"{entry.filename!r:.60} has a document type, which no genuine file has")
 
-    parser.StartElementHandler, parser.EndElementHandler, parser.StartDoctypeDeclHandler = start, end, refuse
+    parser.StartElementHandler = start
+    parser.EndElementHandler = end
+    parser.StartDoctypeDeclHandler = refuse
     try:
         with archive.open(entry) as stream:
             parser.ParseFile(stream)

@@ -90,7 +90,8 @@ class BatchReview:
         sheet_size: int = SHEET_SIZE,
         calibration: Calibration | None = None,
     ) -> None:
-        self.journal, self.person = journal, person
+        self.journal = journal
+        self.person = person
         self.lock = threading.RLock()
         self.notes = list[str]()
         self._label = label

@@ -36,7 +36,8 @@ from handful.session import Calibration, Said
 from handful.session.stopping import SURE_TO_STOP
 
 # Columns of the labels: what a person said about an item, and what the model said before.
-PERSON, MODEL = "person", "model"
+PERSON = "person"
+MODEL = "model"
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,8 @@ class FileLabeller:
     @property
     def depends(self) -> Event:
         """What the labels depend on beside the answers."""
-        fitted, groups = self.fitted, self.fitted.task.batch.groups
+        fitted = self.fitted
+        groups = self.fitted.task.batch.groups
         assert fitted.catalogue is not None
         by = () if groups is None else groups.columns
         return depends_on(fitted.catalogue, fitted.classes, fitted.task.known, by)
@@ -183,7 +185,9 @@ def finish(
     for path in written:
         if path.is_file():
             path.chmod(PRIVATE_FILE)
-    batch, command, notes = found.inputs.get("batch"), "", list[str]()
+    batch = found.inputs.get("batch")
+    command = ""
+    notes = list[str]()
     if catalogue is not None and batch is not None and review.confirmed():
         gone = _gone(review, catalogue, by_name)
         if gone:
@@ -239,7 +243,8 @@ def _add(review: BatchReview, outputs: Outputs, catalogue: Path, batch: Path, go
 
 def _adding(catalogue: Path, corrections: Path, batch: Path) -> str:
     """Return the command that adds what was confirmed; examples that are no catalogue file become one first."""
-    file, build = catalogue, ""
+    file = catalogue
+    build = ""
     if not is_catalogue(catalogue):
         file = Path(f"{catalogue.stem}.handful")
         build = shlex.join(["handful", "catalogue", "build", str(catalogue), "--out", str(file)]) + " && "
@@ -248,7 +253,8 @@ def _adding(catalogue: Path, corrections: Path, batch: Path) -> str:
 
 def with_people(review: BatchReview, classified: Classified) -> Classified:
     """Add two columns: what a person said about each item, and what the model said before, or says."""
-    decisions, answer = review.state.decisions, classified.answer
+    decisions = review.state.decisions
+    answer = classified.answer
     said = np.where(answer.rejected, NONE, answer.labels.astype(object)).tolist()
     person: list[str | None] = [None] * len(said)
     for item, one in decisions.items():

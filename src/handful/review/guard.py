@@ -31,7 +31,8 @@ COOKIE = "handful-review"
 # Bytes of a body: an answer about 20,000 items with their labels.
 MOST_BYTES = 2**21
 # Requests that may come at once, and per second after that.
-AT_ONCE, PER_SECOND = 600.0, 200.0
+AT_ONCE = 600.0
+PER_SECOND = 200.0
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
 HEADERS = {
     "Content-Security-Policy": (
@@ -87,11 +88,15 @@ class Guard:
         on_known: Callable[[tuple[str, int]], None] = lambda client: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.app, self.hosts, self.token, self.clock = app, hosts, token, clock
+        self.app = app
+        self.hosts = hosts
+        self.token = token
+        self.clock = clock
         self.on_known = on_known
         self.path = f"/{new_token()}/"
         self.cookie = new_token()
-        self._left, self._since = AT_ONCE, clock()
+        self._left = AT_ONCE
+        self._since = clock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or refuse it."""
@@ -112,7 +117,8 @@ class Guard:
         headers = dict[str, list[str]]()
         for name, value in scope["headers"]:
             headers.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
-        host, origin = headers.get("host", []), headers.get("origin", [])
+        host = headers.get("host", [])
+        origin = headers.get("origin", [])
         wants_page = scope["method"] == "GET" and any("text/html" in one for one in headers.get("accept", []))
         if len(host) != 1 or host[0].lower() not in self.hosts:
             return _refused(403, "This server answers only at the address it was started on.", wants_page)
@@ -150,7 +156,8 @@ class Guard:
 
     def _has_room(self) -> bool:
         now = self.clock()
-        self._left, self._since = min(AT_ONCE, self._left + (now - self._since) * PER_SECOND), now
+        self._left = min(AT_ONCE, self._left + (now - self._since) * PER_SECOND)
+        self._since = now
         if self._left < 1:
             return False
         self._left -= 1

@@ -23,12 +23,14 @@ from handful.machine.outputs import explain_refusal, flush_to_disk
 from handful.machine.untrusted import parse_json, read_bytes
 from handful.runs.lock import only_writer
 
-FORMAT, VERSION = "handful_review", 1
+FORMAT = "handful_review"
+VERSION = 1
 JOURNAL_FILE = "journal.jsonl"
 # How many lines the journal has; and where the review is served while it is open.
 LENGTH_FILE = "journal.length"
 ADDRESS_FILE = "address.txt"
-PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700
+PRIVATE_FILE = 0o600
+PRIVATE_FOLDER = 0o700
 DIGITS = 16
 
 Event = dict[str, Any]
@@ -52,9 +54,12 @@ class Journal:
     def __init__(
         self, path: Path, about: Event, events: list[Event], digest: str, size: int, *, n_lost: int = 0
     ) -> None:
-        self.path, self.about, self.events = path, about, events
+        self.path = path
+        self.about = about
+        self.events = events
         self.n_lost = n_lost
-        self._digest, self._size = digest, size
+        self._digest = digest
+        self._size = size
 
     def append(self, event: Event) -> None:
         """Write an event and wait until it would survive a power cut; if the disk refuses, nothing has changed."""
@@ -71,7 +76,8 @@ class Journal:
             finally:
                 os.close(handle)
         self.events.append(event)
-        self._digest, self._size = digest, self._size + len(line)
+        self._digest = digest
+        self._size = self._size + len(line)
         with suppress(OSError):  # the event is on the disk; without its number, only a later loss is not noticed
             write_private(self.path.with_name(LENGTH_FILE), f"{1 + len(self.events)}\n")
 
@@ -159,7 +165,9 @@ def read_journal(path: Path) -> tuple[Event, list[Event], str, int]:
     """Return the first line, the other events, the checksum of all lines, and the number of bytes they have."""
     content = read_bytes(path, FileFormatError)
     lines = content.split(b"\n")[:-1]  # what follows the last end of a line was never acknowledged
-    events, digest, size = list[Event](), "", 0
+    events = list[Event]()
+    digest = ""
+    size = 0
     for number, line in enumerate(lines):
         try:
             noted, _, text = line.decode().partition(" ")

@@ -78,7 +78,8 @@ class MemoryLabeller:
         self.known = {name: value for name, value in (known or {}).items() if name not in ANSWERS}
         self.frame_of = frame_of(X)
         items = classifier._items(X, {})
-        self.catalogue, self.features = items.catalogue.relabelled(np.arange(items.catalogue.n_classes)), items.features
+        self.catalogue = items.catalogue.relabelled(np.arange(items.catalogue.n_classes))
+        self.features = items.features
         self.named = {str(label): label for label in items.classes.tolist()}
         self.classes = items.classes
         if len(self.named) < len(items.classes):
@@ -138,7 +139,8 @@ class MemoryLabeller:
         catalogue = found.catalogue
         codes_of = found.of_items(len(features))
         labels, called = np.empty((2, len(names)), dtype=object)
-        labels[:], called[:] = [self._label(name) for name in names], names
+        labels[:] = [self._label(name) for name in names]
+        called[:] = names
         known: Any = self.known
         contexts = BatchContexts(known, labels, len(features), None, codes_of, new=found.new)
         contexts = contexts.excluding(said.discarded)
@@ -216,7 +218,8 @@ def review(
 
 def _given_before(known: Mapping[str, Any], label: MemoryLabeller) -> dict[int, tuple[Kind, str | None]]:
     """Return what a person said before, in `given`: the kind of each answer, and the name of the class."""
-    given, new = known.get("given") or {}, list(map(str, new_class_names(known.get("new_classes"))))
+    given = known.get("given") or {}
+    new = list(map(str, new_class_names(known.get("new_classes"))))
     found = dict[int, tuple[Kind, str | None]]()
     for row in rows_given(given, len(label.features)):
         name = None if given[row] is None else str(given[row])
@@ -244,7 +247,8 @@ def _contents(
         return tuple(map(str, given))
     if all(isinstance(one, (str, Path)) for one in given):
         return FolderFiles(Path.cwd(), tuple(map(str, given)))
-    image, names = import_extra("PIL.Image", "images"), list[str]()
+    image = import_extra("PIL.Image", "images")
+    names = list[str]()
     for at, one in enumerate(given):
         stream = io.BytesIO()
         (image.fromarray(np.asarray(one)) if not hasattr(one, "save") else one).convert("RGB").save(stream, "PNG")

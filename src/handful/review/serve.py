@@ -44,7 +44,9 @@ class Address(NamedTuple):
 def serve(page: Page, finish: Finish, where: Address = Address()) -> Finished | None:  # noqa: B008 (a constant)
     """Serve a review until it is finished; None if it was interrupted, in which case the same command goes on."""
     listener, hosts = _listening(where.host, where.port)
-    port, token, ended = listener.getsockname()[1], new_token(), list[Finished]()
+    port = listener.getsockname()[1]
+    token = new_token()
+    ended = list[Finished]()
     done = threading.Event()
 
     def on_finished(found: Finished) -> None:

@@ -76,7 +76,8 @@ class Media:
     """Pictures by ids that say nothing: keyed hashes of what they stand for, made when a page may ask for them."""
 
     def __init__(self) -> None:
-        self._key, self._sources = secrets.token_bytes(32), dict[str, tuple[Source, int, int]]()
+        self._key = secrets.token_bytes(32)
+        self._sources = dict[str, tuple[Source, int, int]]()
         self._drawn: OrderedDict[str, bytes | None] = OrderedDict()
 
     def ids(self, source: Source, positions: Sequence[int], size: int) -> list[str | None]:
@@ -132,7 +133,10 @@ class Page:
     """
 
     def __init__(self, review: BatchReview, title: str, *, out: str = "", can_add: bool = False) -> None:
-        self.review, self.title, self.out, self.can_add = review, title, out, can_add
+        self.review = review
+        self.title = title
+        self.out = out
+        self.can_add = can_add
         self.media = Media()
         self._items = review.on_page.tolist()
         self._place = {item: at for at, item in enumerate(self._items)}
@@ -158,7 +162,9 @@ class Page:
 
     def state(self, changed: Sequence[int] = (), *, undone: Sequence[int] | None = None) -> dict[str, Any]:
         """Return what is said about the items, and what comes next; `changed` are those whose labels changed."""
-        review, classified, place = self.review, self.review.classified, self._place
+        review = self.review
+        classified = self.review.classified
+        place = self._place
         data = label_data(classified, review.on_page)
         if classified.shown is not None:
             data["examples"], _ = example_data(classified, data, [], self.media.ids)
@@ -226,8 +232,10 @@ class Routes:
     """
 
     def __init__(self, page: Page, finish: Finish, on_finished: Callable[[Finished], None]) -> None:
-        self.page, self.review = page, page.review
-        self.finish, self.on_finished = finish, on_finished
+        self.page = page
+        self.review = page.review
+        self.finish = finish
+        self.on_finished = on_finished
         self._one_at_a_time = asyncio.Lock()
 
     def all(self) -> list[Route]:
@@ -292,7 +300,8 @@ class Routes:
         """Keep a decision, and return the labels that follow."""
         body = await _body(request)
         items = [int(self.review.on_page[at]) for at in _places(body, len(self.review.on_page))]
-        number, label = _whole(body, "number"), body.get("label")
+        number = _whole(body, "number")
+        label = body.get("label")
         if type(label) not in TEXT:
             raise HTTPException(422, "label must be a text or null")
 
@@ -317,7 +326,8 @@ class Routes:
     async def end(self, request: Request) -> Response:
         """Write the labels, and end the review."""
         body = await _body(request)
-        number, found = _whole(body, "number"), list[Finished]()
+        number = _whole(body, "number")
+        found = list[Finished]()
 
         def work() -> dict[str, Any]:
             self.review.refuse_behind(number)

@@ -184,7 +184,8 @@ def corrections_file(
     known
         Classes of the catalogue; all others are new.
     """
-    classes, file = set(known), dict[str, Any](handful_corrections=3, corrections=[], confirmed=[], none_of_these=[])
+    classes = set(known)
+    file = dict[str, Any](handful_corrections=3, corrections=[], confirmed=[], none_of_these=[])
     new = dict[str, list[dict[str, Any]]]()
     for item, one in decisions.items():
         row, name, content = items[item]

@@ -101,7 +101,8 @@ def in_process(workers: int = 1, *, join: bool = True) -> Executor:
         if workers == 1:
             yield from map(call, tasks)
             return
-        queue, running = iter(tasks), set[Future[Result]]()
+        queue = iter(tasks)
+        running = set[Future[Result]]()
         with one_thread():
             # Set for the life of a thread: the setting is partly shared, so restoring it would disturb other threads.
             pool = ThreadPoolExecutor(workers, "handful", only_one_thread)
@@ -155,7 +156,8 @@ def on_ray(address: str | None = None) -> Executor:
                     sent[id(one)] = one, ray.put(one.packed(one.value) if one.packed else one.value)
                 return sent[id(one)][1]
 
-            queue, running = iter(tasks), dict[Any, tuple[Any, ...]]()
+            queue = iter(tasks)
+            running = dict[Any, tuple[Any, ...]]()
             while True:
                 room = TASKS_PER_CORE * max(1, int(ray.cluster_resources().get("CPU", 1))) - len(running)
                 running |= {submit(*map(argument, task)): task for task in islice(queue, max(0, room))}

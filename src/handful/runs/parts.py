@@ -69,7 +69,8 @@ class Parts:
                 verify_checksum(file, self._what(number, made_of))
             except FileFormatError:
                 return None
-            arrays, end = [], file.stat().st_size - CHECKSUM_BYTES
+            arrays = []
+            end = file.stat().st_size - CHECKSUM_BYTES
             with file.open("rb") as stream:
                 while stream.tell() < end:
                     arrays.append(np.load(stream, allow_pickle=False))

@@ -18,7 +18,8 @@ from importlib import import_module
 from typing import Any, Protocol, runtime_checkable
 
 # Seconds after which work is long enough to be shown, and between two pictures of it.
-LONG, BETWEEN = 1.5, 0.2
+LONG = 1.5
+BETWEEN = 0.2
 
 
 @dataclass(frozen=True)
@@ -84,13 +85,15 @@ class Reporter:
         What an earlier run had `done` counts as done, but not as speed. A second argument is the time that is left in
         seconds, if the caller knows it better than by the mean speed: None if it is not known.
         """
-        began, made = time.monotonic(), 0
+        began = time.monotonic()
+        made = 0
 
         def report(more: int, *seconds_left: float | None) -> None:
             nonlocal made
             made += more
             if self._listener is not None:
-                now, left = time.monotonic(), total - done - made
+                now = time.monotonic()
+                left = total - done - made
                 each = (now - began) / made if made else None
                 still = seconds_left[0] if seconds_left else None if each is None else each * left
                 speed = 1 / each if each else None
@@ -159,9 +162,13 @@ class _Drawn:
     """Draws the latest reports, from a thread: first after `LONG` seconds, then every `BETWEEN` seconds."""
 
     def __init__(self, what: str, canvas: _Canvas) -> None:
-        self._what, self._canvas = what, canvas
-        self._new, self._lock, self._ended = dict[str, Progress](), threading.Lock(), threading.Event()
-        self._began, self._shows = time.monotonic(), False
+        self._what = what
+        self._canvas = canvas
+        self._new = dict[str, Progress]()
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+        self._began = time.monotonic()
+        self._shows = False
         # A notebook knows by its context which cell an output belongs to.
         self._thread = threading.Thread(target=copy_context().run, args=(self._watch,), daemon=True)
         self._thread.start()
@@ -178,7 +185,8 @@ class _Drawn:
 
     def _draw(self) -> None:
         with self._lock:
-            new, self._new = self._new, {}
+            new = self._new
+            self._new = {}
         if not new and not self._shows:
             self._canvas.draw(self._what, None)
         for progress in new.values():

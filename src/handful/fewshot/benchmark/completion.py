@@ -20,7 +20,8 @@ from handful.runs.progress import Reporter, bars
 from handful.shapes import Int
 
 # Rows are written when this many wait, or when the oldest has waited this long; a kill loses no more than that.
-WAITING_ROWS, WAITING_SECONDS = 4096, 5.0
+WAITING_ROWS = 4096
+WAITING_SECONDS = 5.0
 
 
 @dataclass
@@ -66,7 +67,8 @@ def time_left(states: Sequence[CellProgress]) -> tuple[float, int]:
     The cost of a task differs by a factor of 1,000 among methods. It is taken from the tasks of each cell or, if it has
     not begun, from other cells of its method; a budget bounds the rest of its cell.
     """
-    total, unknown = 0.0, 0
+    total = 0.0
+    unknown = 0
     for state in states:
         left = max(0, state.wanted - state.done)
         known = [state] if state.timed else [one for one in states if one.cell.method == state.cell.method]
@@ -74,15 +76,18 @@ def time_left(states: Sequence[CellProgress]) -> tuple[float, int]:
         if left and not tasks:
             unknown += 1
         elif left:
-            needed, budget = left * sum(one.cpu_seconds for one in known) / tasks, state.cell.cpu_budget
+            needed = left * sum(one.cpu_seconds for one in known) / tasks
+            budget = state.cell.cpu_budget
             total += needed if budget is None else min(needed, max(0.0, budget - state.cpu_seconds))
     return total, unknown
 
 
 def _reports(states: Sequence[CellProgress]) -> Callable[[int], None]:
     """Return what is told how many tasks of all cells were done; the time left is that of `time_left`."""
-    done, wanted = sum(state.done for state in states), sum(state.wanted for state in states)
-    begun, spent_before = time.monotonic(), sum(state.cpu_seconds for state in states)
+    done = sum(state.done for state in states)
+    wanted = sum(state.wanted for state in states)
+    begun = time.monotonic()
+    spent_before = sum(state.cpu_seconds for state in states)
     stage = Reporter().stage(f"run {counted(len(states), 'cell')}", wanted, done, "tasks")
 
     def report(more: int) -> None:
@@ -150,7 +155,8 @@ def complete(
                 waiting += state.add(rows)
                 if len(waiting) >= WAITING_ROWS or time.monotonic() - oldest >= WAITING_SECONDS:
                     # Cleared first: if this is interrupted after the shard was written, it must not be written again.
-                    full, waiting = waiting, []
+                    full = waiting
+                    waiting = []
                     journal.append(full)
                 report(len(rows))
                 if on_progress is not None:
@@ -170,7 +176,8 @@ def refuse_a_mix(journal: Journal, plan: Plan) -> None:
     rows = journal.columns()
     if all(state.done >= state.wanted for state in _states(plan, rows)):
         return
-    mine, now = np.isin(rows["cell"].astype(str), [cell.content_hash for cell in plan]), versions_text()
+    mine = np.isin(rows["cell"].astype(str), [cell.content_hash for cell in plan])
+    now = versions_text()
     for then in sorted(set(rows["versions"][mine]) - {now}):
         parts = [", ".join(sorted(set(a.split(", ")) - set(b.split(", ")))) for a, b in ((then, now), (now, then))]
         raise PlanError(
@@ -196,7 +203,8 @@ def _states(plan: Plan, columns: dict[str, np.ndarray]) -> list[CellProgress]:
     states = []
     for cell in plan:
         mine = rows.get(cell.content_hash, none)
-        tasks, spent = columns["task"][mine], float(np.nansum(columns["cpu_seconds"][mine]))
+        tasks = columns["task"][mine]
+        spent = float(np.nansum(columns["cpu_seconds"][mine]))
         state = CellProgress(cell, len(tasks), int(failed[mine].sum()), cell.n_tasks, spent, tasks)
         if state.over_budget and (len(tasks) == 0 or int(tasks.max()) == len(tasks) - 1):
             state.wanted = len(tasks)
@@ -211,7 +219,8 @@ def _ranges(states: Iterable[CellProgress], banks: Banks) -> Iterator[tuple[Any,
     """
     materials: dict[tuple[str, ...], Shared] = {}
     for state in states:
-        cell, begun = state.cell, max(state.tasks.tolist(), default=-1)
+        cell = state.cell
+        begun = max(state.tasks.tolist(), default=-1)
         if cell.bound(banks).bank_hash != cell.bank_hash:
             raise PlanError(
                 f"the bank {cell.bank!r} is not the one this run was started with: its content hash differs; give that "

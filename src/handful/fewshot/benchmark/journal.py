@@ -44,7 +44,8 @@ COLUMNS = {
 PLAN_FILE = "plan.json"
 SHARD = re.compile(r"rows-(\d{6,})-([0-9a-f]{16})\.parquet")
 # Most tasks of a cell in one range; ranges are smaller if there are few tasks, so that several workers can share them.
-MOST_IN_RANGE, RANGES_PER_CELL = 64, 8
+MOST_IN_RANGE = 64
+RANGES_PER_CELL = 8
 # Tasks in a range of a cell with a budget: it can only end between ranges.
 BUDGETED_RANGE = 2
 
@@ -238,7 +239,8 @@ def _checksum(number: int, content: bytes) -> str:
 
 def _read_shard(shard: Path) -> Any:
     pa, parquet = import_pyarrow()
-    content, (number, checksum) = read_bytes(shard, PlanError), _noted(shard)
+    content = read_bytes(shard, PlanError)
+    (number, checksum) = _noted(shard)
     again = "Remove it and resume the run: its tasks are then solved again"
     if checksum != _checksum(number, content):
         raise PlanError(

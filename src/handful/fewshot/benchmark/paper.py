@@ -33,12 +33,16 @@ PAPER_BANKS: Mapping[str, tuple[str, str]] = MappingProxyType(
 # Test classes of the data, and numbers in a vector of the network: what a bank of this name has in the paper.
 TEST_CLASSES: Mapping[str, int] = MappingProxyType({"mini-ImageNet": 20, "tiered-ImageNet": 160, "iNat": 227})
 DIMENSIONS: Mapping[str, int] = MappingProxyType({"ResNet-18": 512, "WRN28-10": 640})
-INAT, INAT_SUPPORT = "inat", "inat_support"
+INAT = "inat"
+INAT_SUPPORT = "inat_support"
 TABLE_1_METHODS = ("baseline", "ici", "bd_cspn", "pt_map", "laplacian_shot", "tim", "alpha_tim", "paddle")
 # LR+ICI is not in Table 2: it was intractable.
 TABLE_2_METHODS = tuple(method for method in TABLE_1_METHODS if method != "ici")
 SHOTS = (5, 10, 20)
-K_EFF, N_QUERY, N_TASKS, SEED = 5, 75, 10_000, 2020
+K_EFF = 5
+N_QUERY = 75
+N_TASKS = 10_000
+SEED = 2020
 
 # Where the public configurations differ from the defaults of our methods. The transform comes first, if not the
 # method's own.
@@ -231,7 +235,8 @@ def why_unpublished(cell: Cell) -> str:
     if _printed(cell) is None:
         return ""
     dataset, backbone = PAPER_BANKS[cell.bank]
-    classes, dimensions = TEST_CLASSES[dataset], DIMENSIONS[backbone]
+    classes = TEST_CLASSES[dataset]
+    dimensions = DIMENSIONS[backbone]
     if cell.split in ("", "test") and cell.bank_shape == (classes, dimensions):
         return ""
     split = f" in its split {cell.split!r}" if cell.split else ""

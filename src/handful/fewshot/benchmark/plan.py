@@ -160,7 +160,8 @@ class Cell:
     @classmethod
     def from_mapping(cls, entries: Mapping[str, Any]) -> Cell:
         """Make a cell from what `to_mapping` returned."""
-        spec, query = entries["spec"], dict(entries["spec"]["query"])
+        spec = entries["spec"]
+        query = dict(entries["spec"]["query"])
         kind = ShotsPerClass if "shots" in spec["support"] else FixedSupport
         unknown = UnknownClasses(**spec["unknown"]) if spec.get("unknown") else None
         rule = QUERY_RULES[query.pop("rule")](**query)
@@ -258,7 +259,8 @@ def _cell(given: Mapping[str, Any], banks: Banks) -> Cell:
 def task_spec(given: Mapping[str, Any], banks: Banks) -> TaskSpec:
     """Make the spec of an entry's tasks from its keys; those that it lacks have the defaults of a plan."""
     entry = {**ENTRY_DEFAULTS, **given}
-    rule, options = entry["query"], {}
+    rule = entry["query"]
+    options = {}
     if rule not in QUERY_RULES:
         raise PlanError(f"no query rule is called {rule!r}; choose from {', '.join(QUERY_RULES)}")
     if entry["concentration"] is not None:
@@ -269,7 +271,8 @@ def task_spec(given: Mapping[str, Any], banks: Banks) -> TaskSpec:
     if entry["support_bank"]:
         other = named_bank(banks, entry["support_bank"])
         support = FixedSupport.whole((other.split(entry["split"]) if entry["split"] else other).labels)
-    count, share = entry["unknown_classes"], entry["unknown_share"]
+    count = entry["unknown_classes"]
+    share = entry["unknown_share"]
     if bool(count) != (share is not None):
         raise PlanError(
             f"unknown_classes and unknown_share go together, got {count!r} and {share!r}: give how many classes the "
@@ -293,7 +296,8 @@ def load_method(place: str) -> str:
     match = PLACE.fullmatch(place)
     if match is None:
         raise OptionError(f"a method in a file is named as FILE.py:NAME, got {place!r}")
-    path, source = Path(match["path"]), read_bytes(match["path"], OptionError)
+    path = Path(match["path"])
+    source = read_bytes(match["path"], OptionError)
     digest = hashlib.sha256(source).hexdigest()[:16]
     module = ModuleType(f"handful_method_{digest}")
     module.__file__ = str(path)

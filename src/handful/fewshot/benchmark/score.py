@@ -48,7 +48,8 @@ class Scores(NamedTuple):
 
 def score(solution: Solution, truth: Int[Tensor, "task query"]) -> Scores:
     """Compare the answer with the labels of the queries, -1 for unknown; drawn tasks have no padded queries."""
-    predictions, n_classes = solution.predictions, solution.log_assignments.shape[-1]
+    predictions = solution.predictions
+    n_classes = solution.log_assignments.shape[-1]
     known = truth >= 0
     n_known = known.sum(-1)
     labels = truth.where(known, 0)
@@ -56,7 +57,8 @@ def score(solution: Solution, truth: Int[Tensor, "task query"]) -> Scores:
     counts = _counts(labels, known.to(torch.float64), n_classes)
     recalls = _counts(labels, right, n_classes) / counts.clamp(min=1)
     kept = torch.ones_like(known) if solution.unknown is None else solution.unknown <= REJECTED
-    present, predicted = counts > 0, _counts(predictions, kept.to(torch.float64), n_classes) > 0
+    present = counts > 0
+    predicted = _counts(predictions, kept.to(torch.float64), n_classes) > 0
     both = (present & predicted).sum(-1).to(torch.float64)
     log_p = solution.log_assignments.gather(-1, labels.unsqueeze(-1)).squeeze(-1).to(torch.float64)
     surprise = -log_p.clamp(min=math.log(LEAST_PROBABILITY), max=0).where(known, 0)
@@ -95,7 +97,8 @@ def _detection(scores: Float[Tensor, "task query"], unknown: Bool[Tensor, "task 
     for t in (unknown.any(-1) & ~unknown.all(-1)).nonzero().flatten().tolist():
         from sklearn.metrics import average_precision_score, precision_recall_curve, roc_auc_score  # takes a while
 
-        truth, ranked = unknown[t].cpu().numpy(), scores[t].double().cpu().numpy()
+        truth = unknown[t].cpu().numpy()
+        ranked = scores[t].double().cpu().numpy()
         precision, recall, _ = precision_recall_curve(truth, ranked)
         enough = precision[recall >= RECALL - 1e-12][-1]  # 9 of 10 may be rounded to less than 0.9
         areas = roc_auc_score(truth, ranked), average_precision_score(truth, ranked)

@@ -34,7 +34,9 @@ from handful.shapes import Float
 
 HEADS = ("linear", "prototypes")
 # The authors' factors on cosines; the larger one is for more classes than this.
-SCALE, LARGE_SCALE, MANY_CLASSES = 2.0, 10.0, 200
+SCALE = 2.0
+LARGE_SCALE = 10.0
+MANY_CLASSES = 200
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,8 @@ def prototype_gradient(
 
 def fit_prototypes(frame: Frame, options: BaselineOptions) -> Float[Tensor, "set class dim"]:
     """Train prototypes with Adam on the whole support, from its means; about the frame's origin."""
-    points, targets = frame.support_points, frame.task.targets
+    points = frame.support_points
+    targets = frame.task.targets
     start = frame.support.mean().expand(len(points), -1, -1)
 
     def gradient(w: Tensor) -> list[Tensor]:
@@ -102,9 +105,11 @@ def fit_linear(
     is the mean of a layer's random initialisation. So the answer depends neither on a seed nor on the order of the
     support.
     """
-    points, targets = task.zeroed("support"), task.targets
+    points = task.zeroed("support")
+    targets = task.targets
     steps = torch.ceil(targets.sum((-2, -1)) / options.batch_size)
-    rate, decay = ((options.learning_rate or 1e-2) * steps).unsqueeze(-1), options.weight_decay
+    rate = ((options.learning_rate or 1e-2) * steps).unsqueeze(-1)
+    decay = options.weight_decay
     weights = points.new_zeros(len(targets), task.n_classes, task.dim)
     offsets = weights[..., 0]
     for _ in range(options.max_iter):

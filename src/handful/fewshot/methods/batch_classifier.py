@@ -46,21 +46,25 @@ def solve(task: TaskBatch, options: BatchClassifierOptions) -> Solution:
 
 def _solved(task: TaskBatch) -> Solution:
     """Label the queries of tasks that share a support."""
-    frame, real = Frame(task), task.present("support")[0]
-    points, classes = task.support[0][real], task.support_labels[0][real].cpu().numpy()
+    frame = Frame(task)
+    real = task.present("support")[0]
+    points = task.support[0][real]
+    classes = task.support_labels[0][real].cpu().numpy()
     examples = (points - frame.origin[0]).cpu().numpy()
     head = fit_head(examples, classes, task.n_classes, float(points.square().sum(-1).mean()))
     reference = Reference(head, fit_unknown_model(head, examples, classes))
     n_tasks, n_query = frame.query.shape[:2]
     log_q = torch.full((n_tasks, n_query, task.n_classes), -torch.inf, dtype=task.dtype)
-    shares, unknown = torch.zeros(n_tasks, task.n_classes, dtype=task.dtype), torch.zeros(log_q.shape[:2])
+    shares = torch.zeros(n_tasks, task.n_classes, dtype=task.dtype)
+    unknown = torch.zeros(log_q.shape[:2])
     for t in range(n_tasks):
         in_query = task.present("query")[t].cpu().numpy()
         answer = label_batch(frame.query[t].cpu().numpy()[in_query], reference)
         log_q[t, in_query] = torch.from_numpy(np.log(np.maximum(answer.probabilities, LEAST))).to(task.dtype)
         shares[t] = torch.from_numpy(answer.expected_counts / max(float(answer.expected_counts.sum()), LEAST))
         unknown[t, in_query] = torch.from_numpy(_unknown(answer)).float()
-    log_q, shares = log_q.to(frame.query.device), shares.to(frame.query.device)
+    log_q = log_q.to(frame.query.device)
+    shares = shares.to(frame.query.device)
     ones = torch.ones(n_tasks, dtype=torch.int64, device=log_q.device)
     return Solution(
         log_q,

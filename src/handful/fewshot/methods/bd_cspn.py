@@ -47,9 +47,12 @@ def rectify(
     task: TaskBatch, sharpness: float, *, public_code: bool
 ) -> tuple[Float[Tensor, "task class dim"], Float[Tensor, "task query dim"]]:
     """Move the query, label it, and average each class again; return prototypes and the moved query, padding zero."""
-    n_tasks, support, in_query = task.n_tasks, task.zeroed("support"), task.present("query").unsqueeze(-1)
+    n_tasks = task.n_tasks
+    support = task.zeroed("support")
+    in_query = task.present("query").unsqueeze(-1)
     moments = labelled_moments(support, task.support_labels, task.support_mask, task.n_classes)
-    prototypes, mean = moments.mean(), moments.sums.sum(-2) / moments.mass.sum(-1, keepdim=True)
+    prototypes = moments.mean()
+    mean = moments.sums.sum(-2) / moments.mass.sum(-1, keepdim=True)
     move = mean - task.zeroed("query").sum(-2) / task.n_query.unsqueeze(-1)
     query = (task.query + move.unsqueeze(-2)).where(in_query, 0)
 

@@ -127,7 +127,8 @@ def examples(
     frame: Frame, temperature: float
 ) -> tuple[Float[Tensor, "task support class"], Float[Tensor, "task support name"]]:
     """Labels of the examples and `ln p`, each left out of the mean of its class; zero labels where none is left."""
-    task, counts = frame.task, frame.support.mass.double()
+    task = frame.task
+    counts = frame.support.mass.double()
     sums = frame.placed(frame.support.mean()).double() * counts.unsqueeze(-1)
     points = task.zeroed("support").double().expand(task.n_tasks, -1, -1)
     one_hot = task.targets.double().expand(task.n_tasks, -1, -1)
@@ -144,7 +145,9 @@ def solve(task: TaskBatch, options: EmDirichletOptions) -> Solution:
 
 
 def _labels(task: TaskBatch, options: EmDirichletOptions) -> SoftLabels:
-    n_tasks, n_classes, mask = task.n_tasks, task.n_classes, task.query_mask
+    n_tasks = task.n_tasks
+    n_classes = task.n_classes
+    mask = task.query_mask
     frame = Frame(task)
     similarity = cosines(task.zeroed("query").double(), frame.placed(frame.support.mean()).double())
     described = softmax(options.temperature * similarity)

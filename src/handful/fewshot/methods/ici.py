@@ -52,11 +52,14 @@ from handful.shapes import Bool, Float, Int
 
 TIES = ("residual", "position")
 # The grid of α of the authors' path: 100 values down to a thousandth of the one at which all γ are zero.
-N_LEVELS, SMALLEST_LEVEL = 100, 1e-3
+N_LEVELS = 100
+SMALLEST_LEVEL = 1e-3
 # A level is done when no residual changes by more than this share of λ, the threshold that decides what is zero.
-TOLERANCE, MAX_ROUNDS = 1e-6, 2000
+TOLERANCE = 1e-6
+MAX_ROUNDS = 2000
 # Coordinates in this range are passed to the classifier unscaled.
-SMALLEST, LARGEST = 2.0**-12, 2.0**12
+SMALLEST = 2.0**-12
+LARGEST = 2.0**12
 # Maximum number of steps of the classifier's solver.
 CLASSIFIER_STEPS = 1000
 
@@ -139,17 +142,20 @@ def outlier_path(
     start = residual_norms((basis.mT @ one_hot).unsqueeze(0))  # least squares
     levels = start.max() * torch.logspace(math.log10(smallest), 0, n_levels, dtype=basis.dtype)
     residuals = torch.empty(n_levels, len(basis), dtype=basis.dtype)
-    running, norms = torch.arange(n_levels), start.expand(n_levels, -1)
+    running = torch.arange(n_levels)
+    norms = start.expand(n_levels, -1)
     for _ in range(MAX_ROUNDS):
         level = levels[running].unsqueeze(-1)
         weights = (level / norms).clamp_(max=1)
         normal = (weights @ squares).reshape(-1, n_components, n_components)
         target = (weights.unsqueeze(1) * basis.mT).flatten(0, 1) @ one_hot
         fit = torch.linalg.solve(normal, target.reshape(-1, n_components, n_classes))
-        previous, norms = norms, residual_norms(fit)
+        previous = norms
+        norms = residual_norms(fit)
         residuals[running] = norms
         moving = (norms - previous).abs().amax(-1) > TOLERANCE * level.squeeze(-1)
-        running, norms = running[moving], norms[moving]
+        running = running[moving]
+        norms = norms[moving]
         if len(running) == 0:
             break
     return levels, residuals

@@ -35,7 +35,9 @@ from handful.fewshot.task import TaskBatch
 from handful.shapes import Float, Int
 
 # Of the gradient descent, and the least number of queries that a round accepts: constants of the authors' code.
-LEARNING_RATE, MOMENTUM, WEIGHT_DECAY = 0.1, 0.9, 5e-4
+LEARNING_RATE = 0.1
+MOMENTUM = 0.9
+WEIGHT_DECAY = 5e-4
 LEAST_ACCEPTED = 5
 # Similarities and probabilities that differ by less are a tie.
 TIE = 1e-9
@@ -75,7 +77,8 @@ def average_losses(
     truth = one_hot(labels, len(start)).to(points.dtype)
     points = torch.cat([points, torch.ones_like(points[:, :1])], -1)  # the last weight of a class is its bias
     weights = torch.cat([start, torch.zeros_like(start[:, :1])], -1)
-    velocity, losses = torch.zeros_like(weights), torch.zeros_like(points[:, 0])
+    velocity = torch.zeros_like(weights)
+    losses = torch.zeros_like(points[:, 0])
     for _ in range(n_steps):
         log_p = (points @ weights.mT).log_softmax(-1)
         losses -= (log_p * truth).sum(-1)
@@ -98,7 +101,8 @@ def rescaled(
 def solve_one(task: OneTask, options: ILPCOptions) -> OneAnswer:
     """Return `ln u_nk` of one task and the rounds taken; they always end."""
     support, support_labels, query, n_classes = task
-    points, n_support = unit(torch.cat([support, query])), len(support)
+    points = unit(torch.cat([support, query]))
+    n_support = len(support)
     spread = torch.linalg.cholesky(
         torch.eye(len(points)).double() - options.alpha * graph(points, options.n_neighbours)
     )
@@ -115,7 +119,8 @@ def solve_one(task: OneTask, options: ILPCOptions) -> OneAnswer:
         p = (f / total).where(total > 0, 1 / n_classes)
         sharp = p.pow(options.sharpness)
         p = rescaled(p, budget, options.sharpness) if options.balanced else sharp / sharp.sum(-1, keepdim=True)
-        found[~labelled], labels[~labelled] = p, p.argmax(-1)
+        found[~labelled] = p
+        labels[~labelled] = p.argmax(-1)
         best = found.topk(min(2, n_classes)).values
         candidates = (~labelled & (best[:, 0] > best[:, -1] + TIE)).nonzero().squeeze(-1)
         if int(torch.bincount(labels[candidates]).clamp(max=options.step).sum()) < LEAST_ACCEPTED:

@@ -71,7 +71,8 @@ class Options:
     def __post_init__(self) -> None:
         """Refuse values that are not possible."""
         for field in dataclasses.fields(self):
-            value, holds = getattr(self, field.name), field.metadata.get("holds")
+            value = getattr(self, field.name)
+            holds = field.metadata.get("holds")
             if holds is not None and value is not None and not holds(value):
                 optional = "None or " if field.default is None else ""
                 raise OptionError(f"{field.name} must be {optional}{field.metadata['expected']}, got {value!r}")

@@ -38,7 +38,8 @@ class OsloOptions(Options):
 
 def solve(task: TaskBatch, options: OsloOptions) -> Solution:
     """Take the steps in the task's own coordinates, since a cosine needs its origin; then label the query."""
-    frame, query = Frame(task), task.zeroed("query")
+    frame = Frame(task)
+    query = task.zeroed("query")
     support = frame.support.about(-frame.origin)
     prototypes = support.mean()
     z = torch.full_like(query[..., :1], 1 / task.n_classes).expand(-1, -1, task.n_classes)

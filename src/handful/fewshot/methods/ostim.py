@@ -87,8 +87,10 @@ class OpenProblem:
     @classmethod
     def of(cls, task: TaskBatch) -> OpenProblem:
         """Build the problem of these tasks."""
-        frame, n_tasks = Frame(task), task.n_tasks
-        targets, in_query = task.targets.expand(n_tasks, -1, -1), task.present("query").unsqueeze(-1)
+        frame = Frame(task)
+        n_tasks = task.n_tasks
+        targets = task.targets.expand(n_tasks, -1, -1)
+        in_query = task.present("query").unsqueeze(-1)
         real = targets.sum(-1, keepdim=True)
         n_support = real.sum(-2, keepdim=True)
         return cls(
@@ -163,7 +165,8 @@ def ostim_gradient(
     log_p = open_softmax(logits, mean_outlier(logits))
     p = log_p.exp()
     # ∂H/∂p_j is -ln p_j and a constant, which has no effect along the simplex.
-    of_marginal, of_conditional = mean_over_query(problem, p).log(), -problem.query(log_p)
+    of_marginal = mean_over_query(problem, p).log()
+    of_conditional = -problem.query(log_p)
     slopes = options.marginal_weight * of_marginal + options.conditional_weight * of_conditional
     of_logits = logit_slopes(problem, p, problem.query_shares * slopes, options.support_weight)
     of_classes = of_logits[..., :-1] - of_logits[..., -1:] / logits.shape[-1]
@@ -200,15 +203,18 @@ def eol_gradient(
     problem: OpenProblem, options: EolOptions, w: Float[Tensor, "task class dim"], eta: Tensor, delta: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Slopes of the loss in w, η and δ."""
-    n_classes, u = problem.means.shape[-2], options.unknown_share
+    n_classes = problem.means.shape[-2]
+    u = options.unknown_share
     cosines = problem.cosines(w)
     logits = scaled_logits(cosines, eta, delta, options)
     log_p = open_softmax(logits, constant_outlier(logits, options))
     p = log_p.exp()
     # `a = weights · p̂`, and the loss has the sum of `terms · a ln a`; the slope of `a ln a` is `1 + ln a`.
     mean = mean_over_query(problem, p)
-    weights, terms = torch.full_like(mean, 1 / u), torch.ones_like(mean)
-    weights[..., :-1], terms[..., :-1] = problem.shots.unsqueeze(-1) / (1 - u), 1 / n_classes
+    weights = torch.full_like(mean, 1 / u)
+    terms = torch.ones_like(mean)
+    weights[..., :-1] = problem.shots.unsqueeze(-1) / (1 - u)
+    terms[..., :-1] = 1 / n_classes
     of_marginal = terms * weights * (1 + (mean * weights).log())
     of_conditional = -(1 + problem.query(log_p)) / n_classes
     of_conditional[..., -1] = 0  # the sum is over the K classes
@@ -216,7 +222,8 @@ def eol_gradient(
     of_logits = logit_slopes(problem, p, problem.query_shares * slopes, options.support_weight)[..., :-1]
     of_logits = options.temperature * of_logits
     scaled = eta.exp() * of_logits
-    of_eta, of_delta = (scaled * cosines).sum(-2, keepdim=True), of_logits.sum(-2, keepdim=True)
+    of_eta = (scaled * cosines).sum(-2, keepdim=True)
+    of_delta = of_logits.sum(-2, keepdim=True)
     return prototype_slopes(problem, w, scaled), of_eta, of_delta
 
 
@@ -224,14 +231,16 @@ def eol_block(task: TaskBatch, options: EolOptions) -> Solution:
     """Solve a few tasks."""
     problem = OpenProblem.of(task)
     zeros = torch.zeros_like(problem.means[..., :1]).mT
-    start, gradient = [problem.means, zeros, zeros], partial(eol_gradient, problem, options)
+    start = [problem.means, zeros, zeros]
+    gradient = partial(eol_gradient, problem, options)
     w, eta, delta = minimised(gradient, start, options.learning_rate, options.max_iter)
     logits = scaled_logits(problem.cosines(w), eta, delta, options)
     log_p = open_softmax(logits, constant_outlier(logits, options))
     # `w_k = Σ_n p_nk z_n / Σ_n p_nk` over support and query
     shares = torch.cat([problem.support_shares, problem.query_shares], 1)
     p = log_p[..., :-1].exp().where(shares > 0, 0)
-    of_support, of_query = p[:, : task.support_slots], p[:, task.support_slots :]
+    of_support = p[:, : task.support_slots]
+    of_query = p[:, task.support_slots :]
     sums = of_support.mT @ task.zeroed("support") + of_query.mT @ task.zeroed("query")
     means = sums / p.sum(-2).unsqueeze(-1)
     closed = softmax(problem.query(scaled_logits(problem.cosines(means), eta, delta, options)))

@@ -134,7 +134,8 @@ def mean_move(problem: Problem, new: State, old: State) -> Float[Tensor, "task"]
 
 def solve(task: TaskBatch, options: PaddleOptions) -> Solution:
     """Sum the support once, then iterate `step` until each task converges."""
-    frame, measure = Frame(task), partial(description_length, options=options)
+    frame = Frame(task)
+    measure = partial(description_length, options=options)
     space = frame.space(options.geometry, options.max_iter)
     problem = Problem(space, frame.n_query, frame.complexity_weight(options.complexity_weight) / frame.n_query)
     advance = partial(step, floor=options.proportion_floor)

@@ -37,7 +37,8 @@ from handful.fewshot.task import TaskBatch
 from handful.shapes import Float
 
 # Error of the row sums at which the rescaling of Z and of F ends, as in the authors' code.
-Z_TOLERANCE, F_TOLERANCE = 1e-3, 1e-2
+Z_TOLERANCE = 1e-3
+F_TOLERANCE = 1e-2
 
 
 @dataclass(frozen=True)

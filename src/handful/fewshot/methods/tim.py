@@ -102,7 +102,9 @@ class InformationProblem:
     @classmethod
     def of(cls, frame: Frame, options: Any) -> InformationProblem:
         """Build the problem of a frame's tasks, relative to its origin."""
-        task, n_tasks, targets = frame.task, frame.task.n_tasks, frame.task.targets
+        task = frame.task
+        n_tasks = frame.task.n_tasks
+        targets = frame.task.targets
         real = targets.sum(-1)
         of_support = options.support_weight * (real / real.sum(-1, keepdim=True)).expand(n_tasks, -1)
         of_query = task.present("query") / frame.n_query.unsqueeze(-1)
@@ -183,7 +185,8 @@ def update_labels(
     log_p: Float[Tensor, "task class query"], shares: Float[Tensor, "task query 1"], options: TimAdmOptions
 ) -> Float[Tensor, "task class query"]:
     """`q_nk ∝ p_nk^{1+c} / (Σ_m p_mk^{1+c})^{b/(1+b)}`; the sum leaves out padding."""
-    powers, b = (1 + options.conditional_weight) * log_p, options.marginal_weight
+    powers = (1 + options.conditional_weight) * log_p
+    b = options.marginal_weight
     totals = powers.where(shares.mT > 0, -torch.inf).logsumexp(-1, keepdim=True)
     return (powers - b / (1 + b) * totals).softmax(1)
 
@@ -194,7 +197,8 @@ def adm_step(
     """Update soft labels, then prototypes; residuals of the query have weight 1 + c, see A and B above."""
     n_support = problem.targets.shape[-1]
     p, _ = probabilities(problem, w, options.temperature)
-    of_query, weight = p[..., n_support:], 1 + options.conditional_weight
+    of_query = p[..., n_support:]
+    weight = 1 + options.conditional_weight
     q = update_labels(of_query.log(), problem.query_shares, options)
     residuals = torch.cat([problem.targets - p[..., :n_support], weight * (q - of_query)], -1)
     labels = torch.cat([problem.targets, weight * q], -1)

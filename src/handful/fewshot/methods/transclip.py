@@ -52,7 +52,8 @@ from handful.shapes import Bool, Float
 
 # Weight of the log-density beside the names, and updates of the soft labels between two updates of the Gaussians:
 # constants in the code of TransCLIP.
-DENSITY_WEIGHT, SWEEPS = 1 / 50, 5
+DENSITY_WEIGHT = 1 / 50
+SWEEPS = 5
 # Queries that a class takes its first mean from, in the same code.
 FIRST_QUERIES = 8
 # Variances of unit vectors are at least this; without it, a batch of one item has none.
@@ -134,14 +135,16 @@ class NamedProblem:
     ) -> tuple[Float[Tensor, "task class dim"], Float[Tensor, "task class"]]:
         """`Σ_n z_nk (x_n - μ_k)²` for each dimension, and `Σ_n z_nk`."""
         z = masked(z, self.query_mask)
-        first, squares = soft_moments(self.points, z), z.mT @ self.points.square()
+        first = soft_moments(self.points, z)
+        squares = z.mT @ self.points.square()
         scatter = squares - 2 * means * first.sums + means.square() * first.mass.unsqueeze(-1)
         return scatter.clamp(min=0), first.mass
 
 
 def log_densities(points: Float[Tensor, "task query dim"], at: Gaussians) -> Float[Tensor, "task query class"]:
     """`ln N(x_n; μ_k, Σ_k)` without its constant `(d/2) ln 2π`; Σ_k is diagonal."""
-    means, precisions = at.means, (1 / at.variances.clamp(min=LEAST_VARIANCE)).expand_as(at.means)
+    means = at.means
+    precisions = (1 / at.variances.clamp(min=LEAST_VARIANCE)).expand_as(at.means)
     own = 0.5 * (means.square() * precisions - precisions.log()).sum(-1).unsqueeze(-2)
     return points @ (means * precisions).mT - 0.5 * points.square() @ precisions.mT - own
 

@@ -44,10 +44,12 @@ class UnemOptions(Options):
 
 def solve(task: TaskBatch, options: UnemOptions) -> Solution:
     """Run all layers: each updates U, then V and W from the new U."""
-    frame, gamma = Frame(task), options.partition_weight
+    frame = Frame(task)
+    gamma = options.partition_weight
     space = frame.space("auto", options.max_iter)
     squared_scale = max(gamma, 1.0) if options.scale is None else options.scale**2
-    prototypes, dual = space.support.mean(), torch.ones_like(space.support.mass)
+    prototypes = space.support.mean()
+    dual = torch.ones_like(space.support.mass)
     for _ in range(options.max_iter):
         scores = squared_scale * space.scores(prototypes)
         u = softmax((scores + gamma * dual.unsqueeze(-2)) / options.temperature)

@@ -100,7 +100,8 @@ class Checkpoint:
         folder = Path(folder)
         stated = _read_manifest(folder)
         try:
-            file, view = stated["weights"], stated["view"]
+            file = stated["weights"]
+            view = stated["view"]
             if Path(file).name != file or "\0" in file:
                 raise ValueError(f"{file!r} is not a file of this folder")
             weights, _ = read_tensors(folder / file, _as_text(stated))

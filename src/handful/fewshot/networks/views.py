@@ -53,7 +53,8 @@ class CentreView:
         """One RGB image to a tensor."""
         factor = self.shorter_side / min(image.size)
         width, height = (max(self.side, round(length * factor)) for length in image.size)
-        left, top = (width - self.side) // 2, (height - self.side) // 2
+        left = (width - self.side) // 2
+        top = (height - self.side) // 2
         resized = image.resize((width, height), resample=BILINEAR)
         return self.normalisation(as_pixels(resized.crop((left, top, left + self.side, top + self.side))))
 
@@ -94,13 +95,16 @@ def random_box(size: tuple[int, int], smallest_area: float, random: np.random.Ge
     for _ in range(TRIES):
         area = width * height * random.uniform(smallest_area, 1)
         ratio = np.exp(random.uniform(*np.log(ASPECT_RATIOS)))
-        w, h = round(float(np.sqrt(area * ratio))), round(float(np.sqrt(area / ratio)))
+        w = round(float(np.sqrt(area * ratio)))
+        h = round(float(np.sqrt(area / ratio)))
         if 0 < w <= width and 0 < h <= height:
-            left, top = int(random.integers(width - w + 1)), int(random.integers(height - h + 1))
+            left = int(random.integers(width - w + 1))
+            top = int(random.integers(height - h + 1))
             return left, top, left + w, top + h
     w = min(width, round(height * ASPECT_RATIOS[1]))
     h = min(height, round(width / ASPECT_RATIOS[0]))
-    left, top = (width - w) // 2, (height - h) // 2
+    left = (width - w) // 2
+    top = (height - h) // 2
     return left, top, left + w, top + h
 
 

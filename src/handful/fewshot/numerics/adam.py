@@ -9,7 +9,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-FIRST_DECAY, SECOND_DECAY, DIVISION_GUARD = 0.9, 0.999, 1e-8
+FIRST_DECAY = 0.9
+SECOND_DECAY = 0.999
+DIVISION_GUARD = 1e-8
 # Squared gradients below this have no effect: the guard is 1e7 times their root. Unclamped, they become denormal.
 LOWEST_SQUARE = 1e-30
 
@@ -38,7 +40,8 @@ def adam_step(variable: Tensor, gradient: Tensor, state: AdamState, learning_rat
     count = state.count + 1
     first = state.first.lerp_(gradient, 1 - FIRST_DECAY)
     second = state.second.lerp_(gradient.square_().clamp_(min=LOWEST_SQUARE), 1 - SECOND_DECAY)
-    a, root_b = 1 - FIRST_DECAY**count, math.sqrt(1 - SECOND_DECAY**count)
+    a = 1 - FIRST_DECAY**count
+    root_b = math.sqrt(1 - SECOND_DECAY**count)
     divisor = torch.sqrt(second, out=gradient).add_(DIVISION_GUARD * root_b)
     return torch.addcdiv(variable, first, divisor, value=-learning_rate * root_b / a), AdamState(first, second, count)
 
@@ -47,7 +50,8 @@ def minimised(
     gradient: Callable[..., Sequence[Tensor]], start: Sequence[Tensor], learning_rate: float, n_steps: int
 ) -> list[Tensor]:
     """Take that many steps from `start`; `gradient` takes all variables and returns a slope for each."""
-    variables, states = list(start), [AdamState.zeros_like(variable) for variable in start]
+    variables = list(start)
+    states = [AdamState.zeros_like(variable) for variable in start]
     for _ in range(n_steps):
         slopes = gradient(*variables)
         for i, slope in enumerate(slopes):

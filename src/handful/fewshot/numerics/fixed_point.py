@@ -63,7 +63,8 @@ def fixed_point(
     batch of its tasks.
     """
     largest = max((*leaves(problem), *leaves(state)), key=len)
-    n_tasks, device = len(largest), largest.device
+    n_tasks = len(largest)
+    device = largest.device
     rows = torch.arange(n_tasks, device=device)  # which tasks of the batch are still in `state`
     running = torch.ones(n_tasks, dtype=torch.bool, device=device)  # and which of those have not stopped
     n_iter = torch.full((n_tasks,), max_iter, device=device)
@@ -94,8 +95,10 @@ def fixed_point(
                     break
                 # The answer need not be cut: the next iteration makes a new one.
                 if iteration < max_iter and float(running.float().mean()) <= 1 - COMPACT_SHARE:
-                    problem, state = take(problem, running, len(rows)), take(state, running, len(rows))
-                    rows, running = rows[running], running[running]
+                    problem = take(problem, running, len(rows))
+                    state = take(state, running, len(rows))
+                    rows = rows[running]
+                    running = running[running]
     if bool(running.any()):  # without a copy if none has stopped
         finished.append((rows[running], answer if bool(running.all()) else take(answer, running, len(rows))))
     trace = None

@@ -42,10 +42,14 @@ WEIGHT_OF_GUESS = 10.0
 # R of a batch whose points have all the same nearest mean: that of most batches of sentences and birds.
 USUAL_DIRECTIONS = 170.0
 # Relative tolerance of θ, and the largest number of Newton steps; no step changes θ by more than a factor e.
-TOLERANCE, MOST_STEPS = 1e-4, 50
+TOLERANCE = 1e-4
+MOST_STEPS = 50
 # The smallest and the largest factor that is tried, relative to the calibrated one; each trial halves the interval of
 # its logarithm. EM takes as many iterations each time.
-LOWEST, HIGHEST, TRIALS, ITERATIONS = 1 / 3, 1.5, 6, 50
+LOWEST = 1 / 3
+HIGHEST = 1.5
+TRIALS = 6
+ITERATIONS = 50
 # Mean squared distance to the nearest mean below which points coincide, for points of unit length.
 COINCIDE = 1e-6
 
@@ -79,13 +83,15 @@ def found_factor(
     expected = (softmax(-squares[:, None, None] * distances).weights * beyond).sum(-1)
     expected = _mean(expected, real)
     space = GramSpace.of(query, query_mask, moments)
-    low, high = torch.full_like(squares, LOWEST).log(), torch.full_like(squares, HIGHEST).log()
+    low = torch.full_like(squares, LOWEST).log()
+    high = torch.full_like(squares, HIGHEST).log()
     for _ in range(TRIALS):
         middle = (low + high) / 2
         weights, shares = mixture(space, squares * (2 * middle).exp(), real)
         allowed = (1 + shares.square().sum(-1)) * expected
         near = _mean((weights * beyond).sum(-1), real) <= allowed
-        low, high = low.where(near, middle), middle.where(near, high)
+        low = low.where(near, middle)
+        high = middle.where(near, high)
     return squares.sqrt() * high.exp()
 
 
@@ -153,11 +159,13 @@ def mixture(
         space, gram=by * space.gram, cross=by * space.cross, support_norms=by.squeeze(-1) * space.support_norms
     )
     n_query = real.sum(-1, keepdim=True)
-    prototypes, shares = scaled.support.mean(), torch.full_like(space.support_mass, 1 / space.support_mass.shape[-1])
+    prototypes = scaled.support.mean()
+    shares = torch.full_like(space.support_mass, 1 / space.support_mass.shape[-1])
     for _ in range(ITERATIONS):
         weights = masked(softmax(scaled.scores(prototypes) + shares.log().unsqueeze(-2)).weights, real)
         moments = scaled.moments(weights)
-        prototypes, shares = (scaled.support + moments).mean(), moments.mass / n_query
+        prototypes = (scaled.support + moments).mean()
+        shares = moments.mass / n_query
     return weights, shares
 
 

@@ -72,7 +72,8 @@ def sweeps(to: Marginals, state: Plan) -> tuple[Plan, Plan]:
     """Scale rows and columns to their mass in turn, a few times, and measure the error of the row sums at the end."""
     plan = state.log_plan.exp()
     scale = torch.ones_like(to.columns).unsqueeze(-1)
-    rows, columns = to.rows.unsqueeze(-1), to.columns.unsqueeze(-1)
+    rows = to.rows.unsqueeze(-1)
+    columns = to.columns.unsqueeze(-1)
     row_scale = torch.zeros_like(rows)
     for _ in range(SWEEPS_AT_ONCE):
         row_scale = (rows / (plan @ scale)).where(rows > 0, 0)

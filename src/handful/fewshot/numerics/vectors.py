@@ -34,7 +34,8 @@ def half_squared_distances(
     The expansion costs one matrix product; moving the origin first keeps its terms as small as the distances.
     """
     origin = centres.mean(-2, keepdim=True)
-    points, centres = points - origin, centres - origin
+    points = points - origin
+    centres = centres - origin
     half_norms = 0.5 * centres.square().sum(-1).unsqueeze(-2)
     expanded = 0.5 * points.square().sum(-1, keepdim=True) + half_norms - points @ centres.mT
     return expanded.clamp_(min=0)

@@ -163,7 +163,8 @@ def _page(
     journal: Journal, outcomes: Sequence[Result], columns: Sequence[Column], figures: Mapping[str, tuple[Any, str]]
 ) -> str:
     table = tables.accuracy_html(columns)
-    n_rows, n_failed = sum(len(result.tasks) for result in outcomes), sum(result.n_failed for result in outcomes)
+    n_rows = sum(len(result.tasks) for result in outcomes)
+    n_failed = sum(result.n_failed for result in outcomes)
     explained = (
         "Accuracy in percent, mean over n tasks ± 95 % interval (Student's t); one task has none. "
         f"Blue: no other entry in its column is ahead by more than an interval, on at least {LEAST_TASKS} tasks that "

@@ -26,7 +26,8 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
 DASHES = ("-", "--", "-.", ":")
 FORMATS = ("svg", "pdf", "png")
-WIDTH, HEIGHT = 3.4, 2.7  # inches of one panel: a column of a two-column page
+WIDTH = 3.4
+HEIGHT = 2.7  # inches of one panel: a column of a two-column page
 TITLE = 9  # points: fits a bank, shots and K_eff above one panel
 ACROSS = 3  # panels side by side
 
@@ -200,7 +201,8 @@ def _panels(n: int) -> tuple[Any, list[Any]]:
 
 def _method(result: Result) -> str:
     """Name the method, and its transform if that is not its own."""
-    cell, own = result.cell, METHODS.get(result.cell.method)
+    cell = result.cell
+    own = METHODS.get(result.cell.method)
     return cell.method if own is None or cell.transform == own.transform else f"{cell.method} ({cell.transform})"
 
 

@@ -88,7 +88,8 @@ class Estimate:
 
         Two examples are 0.0123 ± 0.0007 and 71.2 ± 3.4.
         """
-        mean, half = self.mean, self.half_width
+        mean = self.mean
+        half = self.half_width
         if not self.n or not math.isfinite(mean):
             return "not finite" if self.n else ""
         # Three digits of the mean, or three decimals, are enough however small the interval is.
@@ -135,7 +136,8 @@ class Result:
     @property
     def transform_text(self) -> str:
         """The transform that was applied, and the one it replaced."""
-        used, asked = self.transform, self.cell.transform
+        used = self.transform
+        asked = self.cell.transform
         return used if used == asked else f"{used} instead of {asked}"
 
     def estimate(self, metric: str = "accuracy") -> Estimate:

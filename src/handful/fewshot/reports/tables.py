@@ -26,7 +26,8 @@ UNKNOWN_MEASURES = {
     "present classes: recall": "presence_recall",
 }
 UNKNOWN_HEAD = ("method", "transform", "score", *UNKNOWN_MEASURES)
-STATED, BY_CONFIDENCE = "its own", "1 − highest probability"
+STATED = "its own"
+BY_CONFIDENCE = "1 − highest probability"
 # What stands where the plan has no such cell.
 NOT_PLANNED = "not in the plan"
 # Methods that minimise the same objective; runs with both on the same tasks have a table of convergence.
@@ -49,7 +50,8 @@ class Templates(NamedTuple):
         """Write an entry; a single task has no interval, which is stated."""
         if result is None:
             return NOT_PLANNED
-        estimate, printed = result.estimate().percent, published_accuracy(result.cell)
+        estimate = result.estimate().percent
+        printed = published_accuracy(result.cell)
         mean = f"{estimate.mean:.1f}" if estimate.n else "failed" if result.n_failed else "not run yet"
         text = self.best.format(mean) if best else mean
         if estimate.n:
@@ -76,7 +78,8 @@ def accuracy_rows(
 
     Labels are in the order in which they first occur; `plain` writes texts in the format.
     """
-    rows, best = [], [column.best() for column in columns]
+    rows = []
+    best = [column.best() for column in columns]
     for label in dict.fromkeys(result.label for column in columns for result in column.results):
         found = [next((one for one in column.results if one.label == label), None) for column in columns]
         used: dict[str, dict[str, None]] = {}  # banks of each transform
@@ -94,7 +97,8 @@ def accuracy_notes(columns: Sequence[Column]) -> list[str]:
     labels: dict[tuple[str, str], list[str]] = {}
     unlike: dict[str, str] = {}
     for result in (result for column in columns for result in column.results):
-        used, cell = result.transform, result.cell
+        used = result.transform
+        cell = result.cell
         if used != cell.transform:
             seen = labels.setdefault((f"ran with {used} instead of {cell.transform}", cell.bank), [])
             seen += [result.label] if result.label not in seen else []
@@ -183,7 +187,8 @@ def convergence_rows(column: Column) -> list[tuple[str, ...]]:
         met = result.columns["converged"].astype(bool)
         seconds = Estimate.of(result.columns["seconds"][met].astype(np.float64)).rounded() or "not reached"
         share = f"{met.sum():,} of {len(met):,} tasks"
-        iterations, accuracy = result.estimate("n_iter").rounded(), result.estimate().percent.text()
+        iterations = result.estimate("n_iter").rounded()
+        accuracy = result.estimate().percent.text()
         rows.append((result.label, result.transform, seconds, share, iterations, accuracy))
     return rows
 

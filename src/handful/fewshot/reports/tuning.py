@@ -30,7 +30,8 @@ from handful.machine.outputs import refuse_overwriting, written_whole
 Point: TypeAlias = Mapping[str, Any]
 
 # Splits that options are chosen on, and tested on afterwards.
-VALIDATION, TEST = "validation", "test"
+VALIDATION = "validation"
+TEST = "test"
 # Keys of a plan for the tasks of the tuning. The seed is neither that of the paper's plans nor a plan's default.
 TASKS: Mapping[str, Any] = MappingProxyType(
     {
@@ -160,7 +161,8 @@ def choices_markdown(chosen: Sequence[Choice]) -> str:
     """Render a table of what was published and what was found, with their difference on the same validation tasks."""
     rows = []
     for choice in chosen:
-        found, published = choice.found, choice.published
+        found = choice.found
+        published = choice.published
         apart = paired_difference(found, published).percent
         gain = ("0", "the same") if found is published else (apart.text(2, "+"), verdict(apart, "better", "worse"))
         accuracies = [result.estimate().percent.text(2) for result in (published, found)]
@@ -178,7 +180,8 @@ def tuned_plan(chosen: Sequence[Choice], bank_places: Mapping[str, str]) -> str:
         f"[banks]\n{places}\n[defaults]\nsplit = {_toml(TEST)}\n"
     ]
     for choice in chosen:
-        cell, same = choice.found.cell, choice.found is choice.published
+        cell = choice.found.cell
+        same = choice.found is choice.published
         lines = [f"[[cells]]\nbank = {_toml(cell.bank)}\nmethod = {_toml(cell.method)}\n"]
         lines += [f"transform = {_toml(cell.transform)}\n", "options = [\n"]
         kinds = {

@@ -156,7 +156,8 @@ def draw(labels: Any, spec: TaskSpec, seed: int, indices: Iterable[int]) -> Draw
     >>> bool((alone.query[0] == tasks.query[42]).all())
     True
     """
-    tasks, classes_of_rows = _checked_indices(seed, indices), _checked_labels(labels)
+    tasks = _checked_indices(seed, indices)
+    classes_of_rows = _checked_labels(labels)
     pool, library = _rows_by_class(classes_of_rows, spec)
     unknown, left = _draw_unknown(len(pool.sizes), spec.unknown, seed, tasks)
     classes = _draw_classes(left, spec.n_classes, seed, tasks)
@@ -166,7 +167,8 @@ def draw(labels: Any, spec: TaskSpec, seed: int, indices: Iterable[int]) -> Draw
         support = spec.support.draw(pool, classes, seed, tasks)
 
     each = np.arange(len(tasks))[:, None]
-    k_eff, n_classes = spec.query.k_eff, np.full(len(tasks), classes.shape[1])
+    k_eff = spec.query.k_eff
+    n_classes = np.full(len(tasks), classes.shape[1])
     occurring = distinct(uniforms(seed, tasks, Stream.QUERY_CLASSES, k_eff), n_classes, k_eff)
     of_bank = classes[each if len(classes) > 1 else 0, occurring]
     shots = 0 if support.offsets is None else support.offsets.shape[-1]
@@ -174,7 +176,8 @@ def draw(labels: Any, spec: TaskSpec, seed: int, indices: Iterable[int]) -> Draw
     offsets = picks.offsets
     if support.offsets is not None:
         offsets = _step_over(offsets, np.sort(support.offsets[each, occurring], -1)[each, picks.present])
-    query, query_labels = pool.rows_at(of_bank[each, picks.present], offsets), occurring[each, picks.present]
+    query = pool.rows_at(of_bank[each, picks.present], offsets)
+    query_labels = occurring[each, picks.present]
     if spec.unknown is not None:
         others = spec.unknown.pick(pool.sizes[unknown], spec.n_query, seed, tasks)
         rows = pool.rows_at(unknown[each, others.present], others.offsets)
@@ -186,7 +189,9 @@ def draw(labels: Any, spec: TaskSpec, seed: int, indices: Iterable[int]) -> Draw
 
 def _rows_by_class(labels: Int[np.ndarray, "row"], spec: TaskSpec) -> tuple[ClassRows, ClassRows]:
     """Return rows by class: those of the bank, without a fixed support, and those of the fixed support."""
-    rule, rows, n_classes = spec.support, np.arange(len(labels)), int(labels.max()) + 1
+    rule = spec.support
+    rows = np.arange(len(labels))
+    n_classes = int(labels.max()) + 1
     fixed = fixed_labels = np.empty(0, np.int64)
     if isinstance(rule, FixedSupport):
         fixed = np.array(rule.rows)

@@ -129,7 +129,8 @@ class ShotsPerClass:
                 f"class {scarce[0]} has {pool.sizes[scarce[0]]} rows, fewer than the {self.shots} shots asked for "
                 f"({len(scarce)} such classes); ask for fewer shots, or leave these classes out with bank.classes(...)"
             )
-        n_tasks, n_classes = len(indices), classes.shape[1]
+        n_tasks = len(indices)
+        n_classes = classes.shape[1]
         uniform = uniforms(seed, indices, Stream.SUPPORT, n_classes * self.shots)
         sizes = np.broadcast_to(pool.sizes[classes], (n_tasks, n_classes))
         offsets = distinct(uniform.reshape(n_tasks, n_classes, self.shots), sizes, self.shots)
@@ -191,7 +192,8 @@ class FixedSupport:
         sizes = library.sizes[classes]
         width = int(sizes.sum(-1).max())
         rows = np.zeros((len(classes), width), np.int64)
-        labels, mask = np.zeros_like(rows), np.zeros(rows.shape, bool)
+        labels = np.zeros_like(rows)
+        mask = np.zeros(rows.shape, bool)
         for t, (chosen, counts) in enumerate(zip(classes, sizes, strict=True)):
             n = int(counts.sum())
             within = np.arange(n) - np.repeat(np.cumsum(counts) - counts, counts)

@@ -30,7 +30,8 @@ from handful.runs.progress import Reporter
 from handful.shapes import Float, Int
 
 # What a random number is for; part of its address.
-ORDER, VIEW = 0, 1
+ORDER = 0
+VIEW = 1
 
 # Decoded images kept in memory, in each process that trains.
 KEPT_BYTES = 2 * 2**30
@@ -57,7 +58,8 @@ class Pictures:
         self._kept: list[Any] = []
         self._archive: tuple[int, zipfile.ZipFile] | None = None
         broken: list[str] = []
-        report, before = Reporter(on_progress).stage("check images", len(items), unit="images"), 0
+        report = Reporter(on_progress).stage("check images", len(items), unit="images")
+        before = 0
         for row, content in enumerate(items.source):
             image = _decoded(content)
             if isinstance(image, Unreadable):
@@ -113,7 +115,8 @@ class RandomViews(Dataset[tuple[Float[Tensor, "item 3 height width"], Int[Tensor
     """
 
     def __init__(self, pictures: Pictures, recipe: Recipe) -> None:
-        self.pictures, self.recipe = pictures, recipe
+        self.pictures = pictures
+        self.recipe = recipe
         self.turns = 4 if recipe.rotations else 1
 
     def __len__(self) -> int:
@@ -128,8 +131,10 @@ class RandomViews(Dataset[tuple[Float[Tensor, "item 3 height width"], Int[Tensor
         self, addresses: Sequence[tuple[int, int]]
     ) -> tuple[Float[Tensor, "item 3 height width"], Int[Tensor, "item"]]:
         """Return views and labels."""
-        items, view = self.pictures.items, self.recipe.random_view
-        views, labels = [], []
+        items = self.pictures.items
+        view = self.recipe.random_view
+        views = []
+        labels = []
         for epoch, row in addresses:
             turn, image = divmod(row, len(self.pictures))
             random = np.random.default_rng((VIEW, self.recipe.seed, epoch, row))
@@ -154,8 +159,11 @@ class EpochBatches(Sampler[list[tuple[int, int]]]):
             raise TrainingError(
                 f"a batch of {batch_size} images was asked for, but there are {n_rows}; lower the batch size"
             )
-        self.n_rows, self.batch_size, self.seed = n_rows, batch_size, seed
-        self.process, self.processes = process, processes
+        self.n_rows = n_rows
+        self.batch_size = batch_size
+        self.seed = seed
+        self.process = process
+        self.processes = processes
         self.epoch = 0
 
     def set_epoch(self, epoch: int) -> None:
@@ -176,7 +184,8 @@ class CentreViews(Dataset[tuple[Int[Tensor, "item"], Float[Tensor, "item 3 heigh
     """A batch of central views, as extraction will see them, with their rows."""
 
     def __init__(self, pictures: Pictures, recipe: Recipe) -> None:
-        self.pictures, self.recipe = pictures, recipe
+        self.pictures = pictures
+        self.recipe = recipe
 
     def __len__(self) -> int:
         return len(self.pictures)

@@ -41,7 +41,8 @@ class BaseTraining(lightning.LightningModule):
 
     def __init__(self, recipe: Recipe, n_classes: int, validation: Items | None) -> None:
         super().__init__()
-        self.recipe, self.validation = recipe, validation
+        self.recipe = recipe
+        self.validation = validation
         known = architecture(recipe.network)
         self.network = known.build(recipe.seed)
         with torch.random.fork_rng(devices=[]):
@@ -70,7 +71,8 @@ class BaseTraining(lightning.LightningModule):
         logits = self.classifier(self.network(images))
         loss = functional.cross_entropy(logits, labels, label_smoothing=self.smoothing)
         right = (logits.detach().argmax(1) == labels).float().mean()
-        seen, n = {"loss": loss.detach(), "base_accuracy": right}, len(labels)
+        seen = {"loss": loss.detach(), "base_accuracy": right}
+        n = len(labels)
         self.log_dict(seen, prog_bar=True, on_step=False, on_epoch=True, sync_dist=True, batch_size=n)
         return loss
 
@@ -86,7 +88,8 @@ class BaseTraining(lightning.LightningModule):
         self._seen.clear()
         # Lightning adds an axis of processes if there are several.
         every: list[Any] = [self.all_gather(part) for part in (rows, features)]
-        places, vectors = every[0].reshape(-1).cpu().numpy(), every[1].flatten(0, -2).cpu().numpy()
+        places = every[0].reshape(-1).cpu().numpy()
+        vectors = every[1].flatten(0, -2).cpu().numpy()
         placed = np.empty((len(self.validation), features.shape[-1]), np.float32)
         placed[places] = vectors
         self.accuracies = few_shot_accuracies(placed, self.validation.labels)
@@ -118,7 +121,8 @@ class KeepBest(lightning.Callback):
     """
 
     def __init__(self, folder: Path, base: Items) -> None:
-        self.folder, self.base = folder, base
+        self.folder = folder
+        self.base = base
         self.best = -1.0
 
     def state_dict(self) -> dict[str, float]:

@@ -41,7 +41,8 @@ from handful.runs.progress import Reporter, bars
 from handful.runs.run_file import ABOUT_FILE, begin, refuse_another
 from handful.shapes import Float, Int
 
-STATE, FINISHED = "resume.pt", "finished"
+STATE = "resume.pt"
+FINISHED = "finished"
 # Incremented when the meaning of a run's files changes.
 FORMAT = 1
 PRECISIONS = ("32-true", "16-mixed", "bf16-mixed", "64-true")
@@ -124,7 +125,8 @@ def train(
     there = [name for name in os.listdir(out) if not name.startswith(".")] if out.exists() else []
     if set(there) - {"items.csv"} and ABOUT_FILE not in there:
         raise TrainingError(f"{out} is neither empty nor a run of `handful train`; choose another folder")
-    folder, about = LocalFolder(out), _about(split, recipe)
+    folder = LocalFolder(out)
+    about = _about(split, recipe)
     refuse_another(folder, about, ())
     if (out / FINISHED).exists():
         return Checkpoint.load(out)
@@ -168,7 +170,8 @@ def _about(split: BaseSplit, recipe: Recipe) -> dict[str, Any]:
 def validation_specs(labels: Int[np.ndarray, "row"]) -> dict[str, TaskSpec]:
     """Return the kinds of tasks, by the name of their accuracy; smaller queries where classes have few images."""
     sizes = np.bincount(labels)
-    occurring, left = min(CLASSES, len(sizes)), int(sizes.min()) - SHOTS
+    occurring = min(CLASSES, len(sizes))
+    left = int(sizes.min()) - SHOTS
     each = min(N_QUERY // CLASSES, left)
     return {
         WAYS[occurring]: TaskSpec(

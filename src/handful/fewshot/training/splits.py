@@ -30,9 +30,12 @@ from handful.machine.outputs import refuse_overwriting, written_whole
 from handful.machine.untrusted import read_text
 from handful.reading.contents import IMAGE_SUFFIXES, pick
 
-BASE, VALIDATION, TEST = "base", "validation", "test"
+BASE = "base"
+VALIDATION = "validation"
+TEST = "test"
 # Images of test classes, where a benchmark has one support for all tasks.
-SUPPORT, QUERY = "support", "query"
+SUPPORT = "support"
+QUERY = "query"
 
 
 class Row(NamedTuple):
