@@ -6,7 +6,10 @@ so `make test` does it for `tests/contract` only, where every method passes thro
 
 import os
 import shutil
-from collections.abc import Iterator
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -64,3 +67,36 @@ def browser() -> Iterator[Any]:
         started = playwright.chromium.launch(executable_path=path, args=flags)
         yield started
         started.close()
+
+
+class ReviewProcess:
+    """`handful review` as a process of its own; `address` is where its page is."""
+
+    def __init__(self, folder: Path, *words: str) -> None:
+        command = [sys.executable, "-m", "handful", "review", *words, "--no-open"]
+        self.process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout is not None
+        self.address = self.process.stdout.readline().split()[-1]
+        assert self.address.startswith("http://127.0.0.1:"), self.address
+
+    def kill(self) -> None:
+        """End it without a chance to write anything."""
+        if self.process.poll() is None:
+            os.kill(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+
+@pytest.fixture
+def start_review() -> Iterator[Callable[..., ReviewProcess]]:
+    """Start reviews in a folder, with these words on the command line; none of them outlives the test."""
+    started = list[ReviewProcess]()
+
+    def starts(folder: Path, *words: str) -> ReviewProcess:
+        started.append(ReviewProcess(folder, *words))
+        return started[-1]
+
+    yield starts
+    for one in started:
+        one.kill()

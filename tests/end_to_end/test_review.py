@@ -3,8 +3,6 @@ middle changes nothing."""
 
 import csv
 import json
-import os
-import signal
 import subprocess
 import sys
 import zipfile
@@ -18,55 +16,25 @@ from tests.review.person import Person
 pytestmark = pytest.mark.beyond
 
 
-class Server:
-    """`handful review` as a process of its own."""
-
-    def __init__(self, folder, *words):
-        command = [sys.executable, "-m", "handful", "review", *words, "--out", "labels.csv", "--no-open"]
-        self.process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True)
-        self.address = self.process.stdout.readline().split()[-1]
-        assert self.address.startswith("http://127.0.0.1:"), self.address
-
-    def kill(self):
-        if self.process.poll() is None:
-            os.kill(self.process.pid, signal.SIGKILL)
-        self.process.wait()
-        self.process.stdout.close()
-
-
-@pytest.fixture
-def start():
-    """Start servers; none of them outlives the test."""
-    started = []
-
-    def starts(*words):
-        started.append(Server(*words))
-        return started[-1]
-
-    yield starts
-    for server in started:
-        server.kill()
-
-
 def labels_of(folder):
     with (folder / "labels.csv").open(encoding="utf-8") as stream:
         return list(csv.DictReader(stream))
 
 
-def test_the_batch_of_the_demo_is_seen_within_ten_decisions(tmp_path, browser, start):
+def test_the_batch_of_the_demo_is_seen_within_ten_decisions(tmp_path, browser, start_review):
     from handful.datasets import load_clinc150, load_clinc150_sentences
 
     subprocess.run([sys.executable, "-m", "handful", "demo", "--out", "demo"], cwd=tmp_path, check=True)
     bank = load_clinc150()
     truth = dict(zip(load_clinc150_sentences(), np.array(bank.class_names)[bank.labels].tolist(), strict=True))
-    server = start(tmp_path, "demo/catalogue.npz", "demo/batch.npz")
+    server = start_review(tmp_path, "demo/catalogue.npz", "demo/batch.npz", "--out", "labels.csv")
     person = Person(browser, server.address, truth, bank.class_names)
     assert not person.sees(5)
 
     # Killed in the middle: the same command goes on, with the same question.
     shown = person.shown()
     server.kill()
-    server = start(tmp_path, "demo/catalogue.npz", "demo/batch.npz")
+    server = start_review(tmp_path, "demo/catalogue.npz", "demo/batch.npz", "--out", "labels.csv")
     person.open(server.address)
     assert person.shown() == shown
     assert person.sees(10)
@@ -103,14 +71,14 @@ def lay_out(archive, folder):
     return truth, [kind for kind in kinds if kind != MISSING]
 
 
-def test_a_hundred_photographs_with_a_class_missing_are_seen_within_25_decisions(tmp_path, browser, start):
+def test_a_hundred_photographs_with_a_class_missing_are_seen_within_25_decisions(tmp_path, browser, start_review):
     archive = SHARED / "data" / "images" / "caltech24.zip"
     if not archive.is_file():
         pytest.skip("the photographs are not here: expected shared/data/images/caltech24.zip beside the repository")
     pytest.importorskip("efficientnet_lite_pytorch", reason="the backbone of photographs is not installed")
     truth, known = lay_out(archive, tmp_path)
     assert MISSING in truth.values()
-    server = start(tmp_path, "photos", "batch")
+    server = start_review(tmp_path, "photos", "batch", "--out", "labels.csv")
     person = Person(browser, server.address, truth, known)
     assert person.sees(25), person.shown()["said"]
     person.finishes()

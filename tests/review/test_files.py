@@ -143,6 +143,22 @@ def test_the_next_batch_starts_where_this_one_ended(folder, tmp_path):
     assert load_catalogue(catalogue).record.calibration == kept
 
 
+def test_two_reviews_of_one_catalogue_at_once_both_teach_it(folder, tmp_path):
+    truth = json.loads((folder / "truth.json").read_text())
+    catalogue = tmp_path / "kinds.handful"
+    catalogue.write_bytes((folder / "kinds.handful").read_bytes())
+    with opened(tmp_path / "a", {}) as one, opened(tmp_path / "b", {}) as other:
+        reviews = [
+            BatchReview(journal, FileLabeller(fitted(folder, tmp_path, "kinds.handful"))) for journal in (one, other)
+        ]
+        for review in reviews:
+            for _ in range(3):
+                answer_next(review, truth)
+            finish(review, Outputs(tmp_path / "labels.csv"), "today", catalogue)
+    alone = sum(n for _, n, _ in reviews[0].session.calibration.rows)
+    assert sum(n for _, n, _ in load_catalogue(catalogue).record.calibration) == pytest.approx(2 * alone)
+
+
 def test_a_review_goes_on_with_the_calibration_that_it_was_begun_with(folder, tmp_path, monkeypatch):
     catalogue = tmp_path / "kinds.handful"
     catalogue.write_bytes((folder / "kinds.handful").read_bytes())

@@ -2,10 +2,6 @@
 
 import csv
 import json
-import os
-import signal
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -31,36 +27,7 @@ def folder(tmp_path_factory):
     return place
 
 
-class Server:
-    """`handful review` as a process of its own."""
-
-    def __init__(self, folder, *options):
-        words = ["catalogue.npz", "today.npz", "--out", "labels.csv", "--report", "labels.html", "--no-open", *options]
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "handful", "review", *words], cwd=folder, stdout=subprocess.PIPE, text=True
-        )
-        self.address = self.process.stdout.readline().split()[-1]
-        assert self.address.startswith("http://127.0.0.1:"), self.address
-
-    def kill(self):
-        if self.process.poll() is None:
-            os.kill(self.process.pid, signal.SIGKILL)
-        self.process.wait()
-        self.process.stdout.close()
-
-
-@pytest.fixture
-def start(folder):
-    """Start servers; none of them outlives the test."""
-    started = []
-
-    def starts(*options):
-        started.append(Server(folder, *options))
-        return started[-1]
-
-    yield starts
-    for server in started:
-        server.kill()
+WORDS = ("catalogue.npz", "today.npz", "--report", "labels.html")
 
 
 def labels_of(folder):
@@ -76,8 +43,8 @@ def at_page(browser, server, folder, **options):
     return Person(browser, server.address, truth, KNOWN_CLASSES, **options)
 
 
-def test_answers_reload_second_tab_undo_kill_resume_finish(folder, browser, start):
-    server = start()
+def test_answers_reload_second_tab_undo_kill_resume_finish(folder, browser, start_review):
+    server = start_review(folder, *WORDS, "--out", "labels.csv")
     person, notes = at_page(browser, server, folder), []
     while person.n_decisions < 5:
         person.answers(person.shown())
@@ -110,7 +77,7 @@ def test_answers_reload_second_tab_undo_kill_resume_finish(folder, browser, star
     server.kill()
     person.page.keyboard.press("p")
     person.page.wait_for_selector("text=The server does not answer")
-    server = start()
+    server = start_review(folder, *WORDS, "--out", "labels.csv")
     person.open(server.address)
     assert person.shown() == shown
 
@@ -124,8 +91,8 @@ def test_answers_reload_second_tab_undo_kill_resume_finish(folder, browser, star
     assert person.wrong == []
 
 
-def test_a_phone_answers_and_accepts_a_group(folder, browser, start):
-    server = start("--out", "phone.csv")
+def test_a_phone_answers_and_accepts_a_group(folder, browser, start_review):
+    server = start_review(folder, *WORDS, "--out", "phone.csv")
     person = at_page(browser, server, folder, viewport={"width": 420, "height": 800}, has_touch=True)
     page = person.page
     number = page.evaluate("document.documentElement.dataset.number")
@@ -182,8 +149,8 @@ def draw_around(page, label, *, touch=False):
     return box["count"]
 
 
-def test_items_chosen_on_the_map_get_one_decision(folder, browser, start):
-    server = start("--out", "map.csv")
+def test_items_chosen_on_the_map_get_one_decision(folder, browser, start_review):
+    server = start_review(folder, *WORDS, "--out", "map.csv")
     person = at_page(browser, server, folder, viewport={"width": 1280, "height": 900})
     page = person.page
     assert page.locator("#map .points path").count() == 160
@@ -210,8 +177,8 @@ def test_items_chosen_on_the_map_get_one_decision(folder, browser, start):
     assert person.wrong == []
 
 
-def test_the_map_by_keyboard_and_by_touch(folder, browser, start):
-    server = start("--out", "map_keys.csv")
+def test_the_map_by_keyboard_and_by_touch(folder, browser, start_review):
+    server = start_review(folder, *WORDS, "--out", "map_keys.csv")
     person = at_page(browser, server, folder, viewport={"width": 420, "height": 850}, has_touch=True)
     page = person.page
     page.keyboard.press("m")

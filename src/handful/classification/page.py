@@ -2,8 +2,8 @@
 
 The page holds all items as JSON (`handful.classification.page_data`), and the program that shows them
 (`handful.classification.page_program`). It works from a file, without a network, and on a phone. The only code it may
-run is that program: a browser refuses anything else, by a hash of it. Nothing on it can be changed: whoever wants to
-answer runs `handful review`, which serves a page with the same parts.
+run is that program: a browser refuses anything else, by a hash of it. Nothing on it can be changed: to answer, a person
+runs `handful review`, which serves a page with the same parts.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import getpass
 import json
 import shlex
 import tempfile
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ from handful.review.serve import Address, serve
 from handful.review.server import Finished, Page
 from handful.review.steps import Kind
 from handful.session import Calibration, Said
-from handful.session.stopping import SURE_TO_STOP
+from handful.session.stopping import SURE_TO_STOP, Look
 
 # Columns of the labels: what a person said about an item, and what the model said before.
 PERSON = "person"
@@ -201,7 +201,7 @@ def finish(
         elif not add:
             command = _adding(catalogue, outputs.corrections, batch)
     if catalogue is not None and is_catalogue(catalogue) and review.finished():
-        notes += _keep_calibration(review.session.calibration, catalogue)
+        notes += _keep_calibration(review.session.looks, catalogue)
     return Finished([str(path) for path in written], command, notes)
 
 
@@ -220,10 +220,14 @@ def _gone(review: BatchReview, catalogue: Path, by_name: Collection[str]) -> set
     return said - there - new - set(by_name)
 
 
-def _keep_calibration(calibration: Calibration, catalogue: Path) -> list[str]:
-    """Write what the answers taught about certainties into the catalogue; return what went wrong, as sentences."""
+def _keep_calibration(looks: Sequence[Look], catalogue: Path) -> list[str]:
+    """Add what the answers taught about certainties to the catalogue; return what went wrong, as sentences.
+
+    Another review may have ended since this one was begun: what it taught stays.
+    """
 
     def edit(before: Catalogue) -> Catalogue:
+        calibration = Calibration(before.record.calibration).after(looks)
         return before.with_record(replace(before.record, calibration=calibration.rows))
 
     try:

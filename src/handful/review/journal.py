@@ -82,7 +82,7 @@ class Journal:
             write_private(self.path.with_name(LENGTH_FILE), f"{1 + len(self.events)}\n")
 
     def announce(self, address: str) -> None:
-        """Keep the address at which the review is served, for whoever opens it a second time."""
+        """Keep the address at which the review is served, for a person who opens it a second time."""
         write_private(self.path.with_name(ADDRESS_FILE), address)
 
 

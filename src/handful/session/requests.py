@@ -24,7 +24,7 @@ from handful.shapes import Bool, Float, Int
 
 # Items of a sheet: photographs that can be taken in at a glance.
 SHEET_SIZE = 24
-# A question about one item comes before sheets if it corrects at least so many wrong labels.
+# A question about one item comes before sheets if it corrects at least this many wrong labels.
 LEAST_CORRECTED = 1.5
 # Items that are more likely wrong are left out of a sheet while there are others.
 MOST_DOUBT_ON_SHEET = 0.5

@@ -424,6 +424,11 @@ class Session:
         return self._state.said
 
     @property
+    def looks(self) -> tuple[Look, ...]:
+        """What the answers were evidence of: labels that a person looked at, and whether they were right."""
+        return self._state.looks
+
+    @property
     def calibration(self) -> Calibration:
         """What the answers taught about shown certainties, for the next batch of this catalogue."""
         return self.first_calibration.after(self._state.looks)

@@ -193,7 +193,7 @@ class Posterior:
         return np.asarray(np.where(unseen.group >= 0, 1 - (1 - WRONG_GROUPS) @ together, alone))
 
     def at_most(self, unseen: Unseen, counts: Int[np.ndarray, "n"]) -> Float[np.ndarray, "n"]:
-        """Return the chances that at most so many of these labels are wrong; counts are 0, s, 2 s, … for a step s."""
+        """Return the chances that at most `counts` of these labels are wrong; counts are 0, s, 2 s, … for a step s."""
         chance = from_risk(unseen.risk)
         mean = chance.sum(-1)[:, None]
         deviation = np.sqrt(MISTAKES_TOGETHER * (chance * (1 - chance)).sum(-1))[:, None]

@@ -178,7 +178,7 @@ function drawAsked() {
   place.className = ask === null ? "end" : isSheet(ask) ? "sheet" : "one";
   place.replaceChildren(...pieces);
   const asked = ask === null ? "" : ask.items.join(" ");
-  // Whoever had to scroll to answer begins the next question at its beginning.
+  // After scrolling down to answer, the next question begins at its beginning.
   if (asked !== askedBefore && scrollY > 0) place.scrollIntoView();
   askedBefore = asked;
 }

@@ -36,7 +36,7 @@ export function choose(item, scrolls = true) {
   for (const follow of followers) follow(before, scrolls);
 }
 
-/** Forget the chosen item; whoever calls this draws everything. */
+/** Forget the chosen item; the caller draws everything. */
 export function forgetCurrent() {
   current = -1;
 }

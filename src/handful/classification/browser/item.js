@@ -22,8 +22,9 @@ import {
 
 // Examples of a class beside an item.
 const EXAMPLES_BESIDE = 3;
-// What a class adds above the finer one must be at least this much to be shown.
+// What a class adds above the finer one must be at least this much to be shown, and a runner-up have this chance.
 const LEAST_COARSE = 0.005;
+const LEAST_SECOND = 0.005;
 
 const SAID = {
   confirmed: "Confirmed: ",
@@ -66,16 +67,32 @@ export function labelsOf(item) {
     const hasLabel = decision.kind !== "bad" && decision.kind !== "skip";
     pieces.push(make("p", { class: "done" }, SAID[decision.kind], hasLabel ? named(decision.label) : ""));
   }
-  const second = secondOf(item);
-  const head = make("div", { class: "head" }, named(answerOf(item), "b"), make("span", {}, percent(certaintyOf(item))));
   const style = data.doubtful[item] || isRejected(item) ? "doubt" : "";
-  pieces.push(make("div", { class: style }, head, meter(certaintyOf(item))));
-  if (second !== null) {
-    const how = isRejected(item) ? "most like " : "or ";
-    pieces.push(make("small", { class: "quiet" }, how, named(second), ", " + percent(secondCertaintyOf(item))));
-  }
-  pieces.push(make("div", {}, ...coarseOf(item)));
+  pieces.push(make("div", { class: style }, labelHead(answerOf(item), percent(certaintyOf(item))), ...modelOf(item)));
   return pieces;
+}
+
+/**
+ * A label, and its chance.
+ * @param {string | null} label
+ * @param {string} chance
+ */
+export const labelHead = (label, chance) => make("div", { class: "head" }, named(label, "b"), make("span", {}, chance));
+
+/**
+ * What the model says about an item below its label: how sure it is, the runner-up, and the coarse class.
+ * @param {number} item
+ * @returns {HTMLElement[]}
+ */
+export function modelOf(item) {
+  const pieces = [meter(certaintyOf(item))];
+  const second = secondOf(item);
+  if (second !== null && (isRejected(item) || secondCertaintyOf(item) >= LEAST_SECOND)) {
+    const how = isRejected(item) ? "most like " : "or ";
+    const said = make("small", { class: "quiet" }, how, named(second), ", " + percent(secondCertaintyOf(item)));
+    pieces.push(make("div", {}, said));
+  }
+  return [...pieces, make("div", {}, ...coarseOf(item))];
 }
 
 /**
@@ -83,7 +100,7 @@ export function labelsOf(item) {
  * @param {number} item
  * @returns {HTMLElement[]}
  */
-export function coarseOf(item) {
+function coarseOf(item) {
   if (!data.coarse || isRejected(item) || data.coarse_certainty[item] < data.certainty[item] + LEAST_COARSE) return [];
   const chance = ", " + percent(data.coarse_certainty[item]);
   return [make("small", { class: "quiet" }, "any ", named(data.coarse[item]), chance)];

@@ -1,29 +1,14 @@
 // The items that are listed, one of which may be chosen.
 
-import { byId, counted, make, meter, percent, spelled } from "./elements.js";
+import { byId, counted, make, percent, spelled } from "./elements.js";
 import { choose, current, forgetCurrent, onChoose, onDraw } from "./drawing.js";
 import { ASKED, chips, filter, isAsking, matching } from "./filter.js";
-import { coarseOf } from "./item.js";
-import { named } from "./names.js";
+import { labelHead, modelOf } from "./item.js";
 import { image } from "./pictures.js";
-import {
-  certaintyOf,
-  classOf,
-  data,
-  decisions,
-  isRejected,
-  labelOf,
-  nItems,
-  saidOf,
-  secondCertaintyOf,
-  secondOf,
-  wordsOf,
-} from "./state.js";
+import { certaintyOf, data, decisions, isRejected, labelOf, nItems, saidOf, wordsOf } from "./state.js";
 
 // Items added to the list at once; more follow when its end is near.
 const PORTION = 60;
-// A runner-up with a smaller chance is not worth a line.
-const LEAST_SECOND = 0.005;
 
 const DONE = {
   confirmed: "✓ confirmed",
@@ -57,19 +42,10 @@ function card(item) {
   }
   element.append(told);
   const chance = saidOf(item) ? "" : percent(certaintyOf(item));
-  told.append(make("div", { class: "head" }, named(labelOf(item), "b"), make("span", {}, chance)));
+  told.append(labelHead(labelOf(item), chance));
   const decision = decisions.get(item);
   if (decision) told.append(make("small", { class: "done" }, DONE[decision.kind]));
-  if (saidOf(item)) return element;
-  told.append(meter(certaintyOf(item)));
-  if (isRejected(item)) {
-    told.append(make("small", { class: "quiet" }, "most like ", named(classOf(item))));
-  } else if (secondCertaintyOf(item) >= LEAST_SECOND) {
-    told.append(
-      make("small", { class: "quiet" }, "or ", named(secondOf(item)), ", " + percent(secondCertaintyOf(item))),
-    );
-  }
-  told.append(...coarseOf(item));
+  if (!saidOf(item)) told.append(...modelOf(item));
   return element;
 }
 

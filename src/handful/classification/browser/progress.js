@@ -57,7 +57,8 @@ export function askFinish() {
       "To keep what you confirmed for later batches, run: ",
       make("code", {}, found.command),
     );
-    note("Written: " + found.written.join(", ") + ". You can close this page. ", found.command ? command : "");
+    const again = "To change an answer, or to give a group a name, run the same command again. ";
+    note("Written: " + found.written.join(", ") + ". You can close this page. " + again, found.command ? command : "");
   };
   askSure(said, "Write them", end, more);
 }
