@@ -27,7 +27,7 @@ from handful.estimators.summary import aligned, listed_in_words
 from tests.answers_at_hand import answer_of
 
 CLASSES = np.array([f"class {k:02}" for k in range(20)])
-COLUMNS = ["label", "certainty", "runner_up", "runner_up_certainty", "doubtful", "unknown", "rejected"]
+COLUMNS = ["label", "certainty", "runner_up", "runner_up_certainty", "doubtful", "unknown", "rejected", "proposal"]
 
 
 # -- what a batch says about its classes -------------------------------------------------------------------------------

@@ -124,6 +124,13 @@ def test_none_of_these_takes_items_that_look_alike_and_no_others(open_batch):
     first, second = found.proposals[:2]
     assert set(truth[first.items]) == {30}
     assert set(truth[second.items]) == {31}
+    numbers = found.to_frame()["proposal"].to_numpy()
+    assert set(truth[numbers == 1]) == {30}
+    assert set(truth[numbers == 2]) == {31}
+    assert (numbers[~found.rejected] == 0).all()
+    by_group = classifier.infer(batch, given={25: None, 26: None, 40: None}, groups=["first"] * 36 + ["second"] * 12)
+    assert by_group.proposal[25] == by_group["first"].proposal[25] == 1
+    assert by_group.proposal[40] == by_group["second"].proposal[4] == 1
     assert found.classes.tolist() == list(range(30))
     assert found.probabilities.shape == (48, 30)
 

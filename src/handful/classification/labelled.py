@@ -369,7 +369,7 @@ class Classified:
             "runner_up_certainty": less_certain,
             "unknown": answer.unknown[positions].tolist() if self.judged else [None] * len(positions),
             "rejected": answer.rejected[positions].tolist() if self.judged else [None] * len(positions),
-            "proposal": [number or None for number in self._proposals[positions].tolist()],
+            "proposal": [number or None for number in answer.proposal[positions].tolist()],
         }
         if answer.coarse is not None:
             sure = answer.sure_labels[positions]
@@ -414,16 +414,6 @@ class Classified:
     def key_columns(self) -> Columns:
         """Return the columns that name groups, one entry per group."""
         return Columns(self._keys_of(range(self.n_groups)))
-
-    @cached_property
-    def _proposals(self) -> Int[np.ndarray, "item"]:
-        """Number of the proposed class that each item is in, from 1; 0 if it is in none."""
-        numbers = np.zeros(len(self.batch.rows), np.int64)
-        of_groups = self.answer.proposals if self.group_by else [self.answer.proposals]
-        for rows, proposals in zip(self.answer.rows_of, of_groups, strict=True):
-            for number, proposal in enumerate(proposals, start=1):
-                numbers[rows[proposal.items]] = number
-        return numbers
 
 
 def in_front(columns: Mapping[str, Any]) -> dict[str, Any]:

@@ -63,6 +63,8 @@ class LabelledItem(NamedTuple):
         Whether another class, or none, is nearly as likely.
     unknown, rejected : float, bool
         The chance that it belongs to none of the classes, and whether it counts as such.
+    proposal : int
+        The number of its group in `proposals`, from 1; 0 if it is in none.
     """
 
     label: Any
@@ -72,6 +74,7 @@ class LabelledItem(NamedTuple):
     doubtful: bool
     unknown: float
     rejected: bool
+    proposal: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -387,6 +390,16 @@ class Answer:
         """Rows of each group; of all items without groups."""
         return [np.arange(len(self.codes))] if self.group_of is None else rows_by_group(self.group_of)
 
+    @cached_property
+    def proposal(self) -> Int[np.ndarray, "item"]:
+        """The number of the group in `proposals` that each item is in, from 1; 0 if it is in none."""
+        numbers = np.zeros(len(self.codes), np.int64)
+        of_groups = [self.proposals] if self.groups is None else self.proposals  # streamed groups have none
+        for rows, proposals in zip(self.rows_of, of_groups, strict=False):
+            for number, found in enumerate(proposals, start=1):
+                numbers[rows[found.items]] = number
+        return numbers
+
     def top(self, k: int = 3) -> Top:
         """Return the k most probable classes of every item, with their probabilities.
 
@@ -409,8 +422,9 @@ class Answer:
         -------
         DataFrame or Table
             Of polars or Arrow if the batch was; else of pandas, with the index of the batch if it had one. The columns
-            are `label`, `certainty`, `runner_up`, `runner_up_certainty`, `doubtful`, `unknown` and `rejected`,
-            after `group` if there are groups; with `coarse` also `coarse`, `coarse_certainty` and `sure_label`.
+            are `label`, `certainty`, `runner_up`, `runner_up_certainty`, `doubtful`, `unknown`, `rejected` and
+            `proposal`, after `group` if there are groups; with `coarse` also `coarse`, `coarse_certainty` and
+            `sure_label`.
         """
         named = {} if self.groups is None else {"group": self.groups[self.group_of]}
         return self.frame_of(named | self._items)
@@ -561,6 +575,7 @@ class Answer:
             "doubtful": self.doubtful,
             "unknown": self.unknown,
             "rejected": self.rejected,
+            "proposal": self.proposal,
         }
         if self.coarse is None:
             return columns
