@@ -296,6 +296,8 @@ class Answer:
     @property
     def labels(self) -> npt.NDArray[Any]:
         """The most probable class of each item, as one of the labels given to `fit`; None if it is `none_of_these`."""
+        if len(self.classes) == 0:  # before the first name
+            return np.full(len(self.codes), None, dtype=object)
         return without_label(self.classes[self.codes[:, 0]], self.none_of_these)
 
     @property

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from handful.estimators import Answer
+from handful.session.from_nothing import PartlyNamed
 from handful.shapes import Bool, Float, Int
 
 # Items of a sheet: photographs that can be taken in at a glance.
@@ -45,17 +46,20 @@ class Request:
     items : tuple of int
         Positions: one item is a question, several are a sheet.
     label : label or None
-        What all of them are labelled now; None for none of the classes.
+        What all of them are labelled now; None for none of the classes, or if they are not named yet.
     choices : tuple of label
         The likeliest classes, the best first.
     why : str
         Why these come next, in one sentence.
+    asks_name : bool
+        Whether they belong to a group that nobody has named yet.
     """
 
     items: tuple[int, ...]
     label: Any
     choices: tuple[Any, ...]
     why: str
+    asks_name: bool = False
 
     @property
     def is_sheet(self) -> bool:
@@ -63,6 +67,9 @@ class Request:
         return len(self.items) > 1
 
     def __str__(self) -> str:
+        if self.asks_name:
+            these = f"these {len(self.items)} items" if self.is_sheet else "this item"
+            return f"What are {these}? {', '.join(map(str, self.items))}".replace("What are this", "What is this")
         if not self.is_sheet:
             classes = ", ".join(map(str, self.choices[:3])) or "no class"
             return f"What is item {self.items[0]}? {classes}, another class, or none of these?"
@@ -76,6 +83,7 @@ class Sheet(NamedTuple):
     items: Int[np.ndarray, "some"]
     label: Any
     cost: float
+    asks_name: bool = False
 
     @property
     def expected_decisions(self) -> float:
@@ -106,7 +114,23 @@ def sheets_of(
             some = order[start:end]
             exceptions = float(wrong[some].sum()) if len(some) > 1 else 0.0
             found.append(Sheet(some, label, 1 + exceptions))
+    if isinstance(answer, PartlyNamed):
+        found += sheets_without_name(answer, unseen, size)
     return sorted(found, key=lambda sheet: (-sheet.rate, int(sheet.items[0])))
+
+
+def sheets_without_name(answer: PartlyNamed, unseen: Bool[np.ndarray, "item"], size: int) -> Iterator[Sheet]:
+    """Cut the unseen items of every group without a name into sheets, each with the most items per decision."""
+    other = 1 - answer.chance_of_group
+    for group in range(answer.n_groups):
+        items = np.flatnonzero((answer.group == group) & unseen)
+        items = items[np.argsort(other[items], kind="stable")]
+        while len(items):
+            n = np.arange(1, min(size, len(items)) + 1)
+            cost = 1 + np.where(n > 1, np.cumsum(other[items[: len(n)]]), 0.0)
+            best = int((n / cost).argmax())
+            yield Sheet(items[: best + 1], None, float(cost[best]), asks_name=True)
+            items = items[best + 1 :]
 
 
 def groups_of(answer: Answer, unseen: Bool[np.ndarray, "item"]) -> Iterator[tuple[Int[np.ndarray, "some"], Any]]:
@@ -117,6 +141,8 @@ def groups_of(answer: Answer, unseen: Bool[np.ndarray, "item"]) -> Iterator[tupl
     for code in np.unique(codes[known]).tolist():
         yield np.flatnonzero(known & (codes == code)), labels[code]
     left = unseen & answer.rejected
+    if isinstance(answer, PartlyNamed):
+        left &= ~answer.not_named
     for proposal in answer.proposals if answer.groups is None else ():
         items = np.asarray(proposal.items)
         items = items[left[items]]
@@ -143,6 +169,10 @@ def next_request(answer: Answer, worth: Float[np.ndarray, "item"], sheets: Seque
         return None
     item = int(worth.argmax())
     if worth[item] >= LEAST_CORRECTED:
+        if isinstance(answer, PartlyNamed) and answer.not_named[item]:
+            sheet = next(sheet for sheet in sheets if item in sheet.items)
+            if len(sheet.items) > 1:
+                return _sheet(answer, sheet)
         return _question(answer, item, float(worth[item]))
     best = sheets[0]
     if len(best.items) == 1:
@@ -185,18 +215,24 @@ def _choices(answer: Answer, items: Sequence[int]) -> tuple[Any, ...]:
 
 def _question(answer: Answer, item: int, worth: float) -> Request:
     label = None if answer.rejected[item] else answer.classes.tolist()[answer.codes[item, 0]]
+    asks_name = isinstance(answer, PartlyNamed) and bool(answer.not_named[item])
     others = round(float(worth))
     why = (
         f"About {others} wrong labels would be corrected by this answer."
         if others > 1
         else "This label is in doubt, and few others are like it."
     )
-    return Request((item,), label, _choices(answer, [item]), why)
+    if asks_name:
+        why = f"About {others} items that are not named yet are like it." if others > 1 else "It is like nothing named."
+    return Request((item,), label, _choices(answer, [item]), why, asks_name)
 
 
 def _sheet(answer: Answer, sheet: Sheet) -> Request:
     items = tuple(sheet.items.tolist())
     choices = _choices(answer, items)
+    if sheet.asks_name:
+        why = "These look alike, and nobody has named them; name them at once, and mark those that are not."
+        return Request(items, None, choices, why, asks_name=True)
     if sheet.label is None:
         why = "These look like none of the classes; accept them at once, and mark those that are not."
         return Request(items, None, choices, why)

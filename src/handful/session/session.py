@@ -14,9 +14,12 @@ from handful.arguments import takes, whole
 from handful.engine.questions import same_class
 from handful.errors import LabelError, OptionError
 from handful.estimators import Answer, Known
-from handful.estimators.given import no_such_class
+from handful.estimators.context import checked
+from handful.estimators.given import new_class_names, no_such_class
 from handful.estimators.items import CatalogueItems
 from handful.reading.class_names import is_missing, plain_label
+from handful.session.clusters import directions_of, two_parts
+from handful.session.from_nothing import FromNothing, PartlyNamed
 from handful.session.labelling import Labeller, MemoryLabeller, classifier_of
 from handful.session.requests import SHEET_SIZE, Request, Sheet, most_doubtful, next_request, question_worth, sheets_of
 from handful.session.steps import STEP_KINDS, Said, Step
@@ -41,7 +44,17 @@ class State:
         answer = self.answer
         risk = np.where(answer.rejected, 1 - np.nan_to_num(answer.unknown, nan=1.0), 1 - answer.certainty)
         risk[sorted(self.exceptions)] = 1.0
+        risk[self.not_named] = 1.0
         return np.asarray(risk)
+
+    @cached_property
+    def not_named(self) -> Bool[np.ndarray, "item"]:
+        """Items of groups that nobody has named."""
+        if not isinstance(self.answer, PartlyNamed):
+            return np.zeros(len(self.answer.codes), dtype=bool)
+        given = np.zeros(len(self.answer.codes), dtype=bool)
+        given[sorted({*self.said.given, *self.said.discarded})] = True
+        return self.answer.not_named & ~given
 
     @cached_property
     def posterior(self) -> Posterior:
@@ -56,7 +69,8 @@ class State:
         if isinstance(items, CatalogueItems) and not items.catalogue.only_names:
             kept = most_doubtful(self.wrong, sorted(self.said.given))
             points = items.points[kept] - items.catalogue.reference.centre
-            same = same_class(points, self.answer.probabilities[kept])
+            chances = self.answer.chances if isinstance(self.answer, PartlyNamed) else self.answer.probabilities
+            same = same_class(points, chances[kept])
             answered = np.isin(kept, sorted(self.said.given))
             worth[kept] = question_worth(self.wrong[kept], same, answered)
         worth[sorted(self.said.seen)] = -1
@@ -72,6 +86,7 @@ class State:
         looked_at = [code for code, label in enumerate([*labels, None]) if label in found_right]
         group[np.isin(group, looked_at)] = -1
         group[sorted(self.exceptions)] = -1
+        group[self.not_named] = -1
         return group
 
     @property
@@ -83,6 +98,7 @@ class State:
     def wrong(self) -> Float[np.ndarray, "item"]:
         """The chance that each label is wrong, by what answers taught about risks; 0 if a person gave it."""
         wrong = self.posterior.wrong(self.unseen)
+        wrong[self.not_named] = 1
         wrong[sorted({*self.said.given, *self.said.discarded})] = 0
         return wrong
 
@@ -112,7 +128,9 @@ class State:
 
     def may_stop(self, is_open: Bool[np.ndarray, "item"]) -> bool:
         """Whether few enough labels are wrong, if no person gives those of these items."""
-        return self.posterior.may_stop(self.unseen.of(is_open), self.n_labels, self.session.sure)
+        named = is_open & ~self.not_named
+        n_wrong = int((is_open & self.not_named).sum())
+        return self.posterior.may_stop(self.unseen.of(named), self.n_labels, self.session.sure, n_wrong)
 
     def labelled(self, item: int) -> Any:
         """Return the label of an item; None for none of the classes."""
@@ -122,12 +140,25 @@ class State:
 
     def after(self, step: Step) -> State:
         """Label the batch again with one more step; an error leaves everything as it was."""
+        if step.kind == "split" and not step.items:
+            step = step._replace(items=self.smaller_part(step.label))
         said = self.said.after(step)
         answer = self.session.labeller(said)
         more, exceptions = self._looks(step) if step.kind == "answer" else ([], frozenset[int]())
         steps = (*self.steps, step)
         exceptions = (self.exceptions | exceptions) - frozenset(step.items)
         return State(self.session, steps, said, answer, (*self.looks, *more), exceptions)
+
+    def smaller_part(self, label: Any) -> tuple[int, ...]:
+        """Put the items of a class into two groups by how they look; return that with fewer answers, or fewer items."""
+        items = np.array([item for item in range(len(self.risk)) if self.labelled(item) == label], np.int64)
+        if len(items) < 2:
+            raise OptionError(f"the class {label!r} has {len(items)} items; only a class of two or more can be two")
+        assert isinstance(self.answer.items, CatalogueItems)
+        second = two_parts(directions_of(self.answer.items.points[items]))
+        answered = np.isin(items, sorted(self.said.given))
+        sizes = [(int(answered[part].sum()), int(part.sum())) for part in (~second, second)]
+        return tuple(items[second if sizes[1] <= sizes[0] else ~second].tolist())
 
     def _looks(self, step: Step) -> tuple[list[Look], frozenset[int]]:
         """Compare an answer with the labels before it; return also the items that it left out of a sheet.
@@ -136,9 +167,11 @@ class State:
         """
         left_out = frozenset[int]()
         asked = self.request
-        if asked is not None and asked.is_sheet and step.label == asked.label and set(step.items) < set(asked.items):
+        if asked is not None and asked.is_sheet and set(step.items) < set(asked.items) and self._accepts(step, asked):
             left_out = frozenset(asked.items) - frozenset(step.items)
-        fresh = [item for item in (*step.items, *sorted(left_out)) if self.open[item] and item not in self.exceptions]
+        # An item without a name had no label that could be right.
+        compared = self.open & ~self.not_named
+        fresh = [item for item in (*step.items, *sorted(left_out)) if compared[item] and item not in self.exceptions]
         by_label: dict[Any, list[int]] = {}
         for item in fresh:
             by_label.setdefault(self.labelled(item), []).append(item)
@@ -148,6 +181,10 @@ class State:
             risks = tuple(float(self.risk[item]) for item in items)
             found.append(Look(risks, wrong, is_first=bool(self.group[items[0]] >= 0)))
         return found, left_out
+
+    def _accepts(self, step: Step, asked: Request) -> bool:
+        """Whether an answer is about the sheet as a whole, and not about an exception."""
+        return 2 * len(step.items) > len(asked.items) if asked.asks_name else bool(step.label == asked.label)
 
 
 class Session:
@@ -161,8 +198,11 @@ class Session:
     ----------
     X : [row, feature]
         The batch, as in `BatchClassifier.infer`.
-    catalogue : BatchClassifier, path-like or (examples, labels)
-        A fitted classifier, the file of a catalogue, or labelled examples.
+    catalogue : BatchClassifier, path-like, (examples, labels) or None
+        A fitted classifier, the file of a catalogue, or labelled examples. None, the default: there are no examples,
+        and the session asks for names.
+    classes : list of labels
+        Names that may occur, if there is no catalogue: they are offered, and rule nothing out.
     groups : [row], [row, column] or None
         As in `infer`: every group is labelled as a separate batch.
     sheet_size : int
@@ -205,14 +245,25 @@ class Session:
     def __init__(
         self,
         X: Any,
-        catalogue: Any,
+        catalogue: Any = None,
         *,
+        classes: Any = (),
         groups: Any = None,
         sheet_size: int = SHEET_SIZE,
         sure: float = SURE_TO_STOP,
         calibration: Calibration | None = None,
         **known: Unpack[Known],
     ) -> None:
+        if catalogue is None:
+            if groups is not None or checked(known):
+                raise OptionError(
+                    "a session without a catalogue takes the batch alone; give groups and what is known about the "
+                    "batch with a catalogue"
+                )
+            self._begin(FromNothing(X), Said(), sheet_size, sure, calibration, from_nothing=True, offered=classes)
+            return
+        if len(_offered(classes)):
+            raise OptionError("classes are offered in a session without a catalogue; a catalogue has its own")
         labeller = MemoryLabeller(classifier_of(catalogue), X, groups, known)
         if calibration is None:
             calibration = Calibration(tuple(getattr(labeller.catalogue.record, "calibration", ())))
@@ -224,6 +275,8 @@ class Session:
         labeller: Labeller,
         *,
         said: Said | None = None,
+        from_nothing: bool = False,
+        classes: Any = (),
         sheet_size: int = SHEET_SIZE,
         sure: float = SURE_TO_STOP,
         calibration: Calibration | None = None,
@@ -236,7 +289,9 @@ class Session:
             Returns the `Answer` about the whole batch with everything that was `Said`.
         said : Said or None
             What was said before the session; it cannot be undone.
-        sheet_size, sure, calibration : object
+        from_nothing : bool
+            Whether there is no catalogue; the labeller then returns a `PartlyNamed` answer.
+        classes, sheet_size, sure, calibration : object
             As in `Session`.
 
         Returns
@@ -245,20 +300,31 @@ class Session:
             The session.
         """
         session = cls.__new__(cls)
-        session._begin(labeller, Said() if said is None else said, sheet_size, sure, calibration)
+        first = Said() if said is None else said
+        session._begin(labeller, first, sheet_size, sure, calibration, from_nothing=from_nothing, offered=classes)
         return session
 
     def _begin(
-        self, labeller: Labeller, said: Said, sheet_size: int, sure: float, calibration: Calibration | None
+        self,
+        labeller: Labeller,
+        said: Said,
+        sheet_size: int,
+        sure: float,
+        calibration: Calibration | None,
+        *,
+        from_nothing: bool = False,
+        offered: Any = (),
     ) -> None:
         if not 0 < sure < 1:
             raise OptionError(f"sure must be a chance between 0 and 1, got {sure!r}")
         self.sheet_size = whole("sheet_size", sheet_size, least=1, error=OptionError)
         self.sure = float(sure)
         self.labeller = labeller
+        self.from_nothing = from_nothing
+        self.offered = _offered(offered)
         self.first_calibration = Calibration() if calibration is None else calibration
         first = labeller(said)
-        self.classes = first.classes
+        self.classes = np.zeros(0, object) if from_nothing else first.classes
         self._states = [State(self, (), said, first, ())]
 
     def __repr__(self) -> str:
@@ -327,6 +393,45 @@ class Session:
         """
         return self.take(Step("discard", self._items(items)))
 
+    def merge(self, label: Any, into: Any, *, new: bool = False) -> Self:
+        """Say that two names are one class: all items with the first get the second.
+
+        Parameters
+        ----------
+        label, into : label
+            The name that is given up, and the one that stays; both were said in this session.
+        new : bool
+            Whether nobody has said the second one yet; the first is then renamed.
+
+        Returns
+        -------
+        Session
+            The session itself.
+        """
+        before = self._said_name(label)
+        after = self._checked(into, new)
+        if before == after:
+            raise OptionError(f"{before!r} is one class already; give two names")
+        return self.take(Step("merge", (), (before, after), new and after not in self._known))
+
+    def split(self, label: Any) -> Self:
+        """Say that one class is two: some of its items lose their label, and are asked about.
+
+        All items of the class are put into two groups by how they look. Those of the group with fewer answers are not
+        named any more.
+
+        Parameters
+        ----------
+        label : label
+            A name that was said in this session.
+
+        Returns
+        -------
+        Session
+            The session itself.
+        """
+        return self.take(Step("split", (), self._said_name(label)))
+
     def undo(self) -> Self:
         """Take the last step back.
 
@@ -355,6 +460,8 @@ class Session:
         """
         if step.kind not in STEP_KINDS:
             raise OptionError(f"there is no step {step.kind!r}; it must be one of {', '.join(sorted(STEP_KINDS))}")
+        if step.kind in ("merge", "split") and not self.from_nothing:
+            raise OptionError("classes of a catalogue cannot be merged or split in a session; change the catalogue")
         self._states.append(self._state.after(step))
         return self
 
@@ -369,7 +476,8 @@ class Session:
     def expected_right(self) -> Estimate:
         """Share of all labels that are right, with a 90 % interval; labels of a person count as right."""
         state = self._state
-        return state.posterior.right(state.unseen.of(state.open), state.n_labels)
+        named = state.open & ~state.not_named
+        return state.posterior.right(state.unseen.of(named), state.n_labels, int((state.open & state.not_named).sum()))
 
     @property
     def may_stop(self) -> bool:
@@ -409,6 +517,23 @@ class Session:
         return seen
 
     @property
+    def not_named(self) -> Bool[np.ndarray, "item"]:
+        """Items that are like nothing named so far; with a catalogue there are none."""
+        return self._state.not_named
+
+    @property
+    def names(self) -> list[Any]:
+        """Names that may be offered: those said so far, classes of the catalogue, and those of `classes`."""
+        said = self._state.said.named
+        return [*said, *(name for name in (*self.classes.tolist(), *self.offered) if name not in said)]
+
+    @property
+    def examples(self) -> tuple[Int[np.ndarray, "some"], list[Any]]:
+        """Items with a name that a person gave, as positions, and their labels: what makes a catalogue."""
+        named = {item: label for item, label in self._state.said.given.items() if label is not None}
+        return np.array(list(named), np.int64), list(named.values())
+
+    @property
     def is_done(self) -> bool:
         """Whether everything has been seen."""
         return bool(self.seen.all())
@@ -441,6 +566,13 @@ class Session:
     def _known(self) -> set[Any]:
         return {*self.classes.tolist(), *self._state.said.new_classes}
 
+    def _said_name(self, label: Any) -> Any:
+        """Return a name that was said in this session."""
+        named = plain_label(label.item() if isinstance(label, np.generic) else label)
+        if named not in self._state.said.named:
+            raise no_such_class("a step", named, list(self._state.said.named))
+        return named
+
     def _items(self, items: Any) -> tuple[int, ...]:
         """Check positions of items, each once."""
         n_items = len(self._state.risk)
@@ -461,9 +593,14 @@ class Session:
             return named
         if not new:
             raise no_such_class("an item", named, list(self._known))
-        first = next(iter(self._known))
+        first = next(iter(self._known), named)
         if isinstance(named, str) != isinstance(first, str) or isinstance(named, bool) != isinstance(first, bool):
             raise LabelError(
                 f"the classes are labels such as {first!r}, and {named!r} is of another kind; give a label of that kind"
             )
         return named
+
+
+def _offered(classes: Any) -> tuple[Any, ...]:
+    """Return names that may be offered, each once."""
+    return tuple(dict.fromkeys(plain_label(name) for name in new_class_names(classes)))

@@ -207,26 +207,29 @@ class Posterior:
             below += np.convolve(of_groups, of_share @ alone)[: len(counts)]
         return below
 
-    def may_stop(self, unseen: Unseen, n_labels: int, sure: float = SURE_TO_STOP) -> bool:
-        """Whether at most 5 % of all labels are wrong, with this chance."""
-        allowed = int(MOST_WRONG * n_labels)
+    def may_stop(self, unseen: Unseen, n_labels: int, sure: float = SURE_TO_STOP, n_wrong: int = 0) -> bool:
+        """Whether at most 5 % of all labels are wrong, with this chance; `n_wrong` others are wrong for certain."""
+        allowed = int(MOST_WRONG * n_labels) - n_wrong
+        if allowed < 0:
+            return False
         if len(unseen.risk) <= allowed:
             return True
         return bool(self.at_most(unseen, _counts(allowed))[-1] >= sure)
 
-    def right(self, unseen: Unseen, n_labels: int) -> Estimate:
-        """Return the share of all labels that is right."""
+    def right(self, unseen: Unseen, n_labels: int, n_wrong: int = 0) -> Estimate:
+        """Return the share of all labels that is right; `n_wrong` others are wrong for certain."""
         n_open = len(unseen.risk)
         if n_open == 0:
-            return Estimate(1.0, 1.0, 1.0)
+            share = 1 - n_wrong / n_labels
+            return Estimate(share, share, share)
         counts = _counts(n_open)
         below = self.at_most(unseen, counts)
         fewest = float(counts[min(int(np.searchsorted(below, TAIL)), len(counts) - 1)])
         most = float(counts[min(int(np.searchsorted(below, 1 - TAIL)), len(counts) - 1)])
         value = float(self.wrong(unseen).sum())
-        low = 1 - min(max(most, value), n_open) / n_labels
-        high = 1 - min(fewest, value) / n_labels
-        return Estimate(1 - value / n_labels, low, high)
+        low = 1 - (n_wrong + min(max(most, value), n_open)) / n_labels
+        high = 1 - (n_wrong + min(fewest, value)) / n_labels
+        return Estimate(1 - (n_wrong + value) / n_labels, low, high)
 
 
 def _counts(last: int) -> Int[np.ndarray, "n"]:
