@@ -104,11 +104,12 @@ def load_catalogue(path: str | os.PathLike[str]) -> Catalogue:
     try:
         about = parse_json(metadata["handful"])
         if (about["format"], about["format_version"]) != (FORMAT, FORMAT_VERSION):
-            raise ValueError(f"it says {about['format']!r}, version {about['format_version']!r}")
+            raise ValueError(f"it says {about['format']!r}, version {about['format_version']!r}, not {FORMAT_VERSION}")
         return catalogue_of(tensors, about)
     except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, OverflowError) as error:
         raise FileFormatError(
-            f"{path} is not a catalogue that this handful can read ({error}); fit and save it again with this version"
+            f"{path} is not a catalogue that this handful can read ({error}); update handful if a later version wrote "
+            "it, or else fit and save it again with this version"
         ) from error
 
 

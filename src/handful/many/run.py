@@ -44,8 +44,8 @@ from handful.runs.parts import Parts
 from handful.runs.progress import Reporter, bars, silent
 from handful.runs.run_file import begin
 
-# Incremented when the meaning of a run's files changes.
-FORMAT = 6
+# Incremented when the meaning of a run's files changes, or the labels: a run has those of one version.
+FORMAT = 7
 WORK = "work"
 # Rows whose answers are sorted at once when the output is written.
 SEGMENT_ROWS = 2**18

@@ -36,18 +36,19 @@ def refuse_another(folder: Folder, about: Mapping[str, Any], kinds: Sequence[str
             )
         return
     try:
-        there = json.loads(content.decode("utf-8"))
+        there = dict(json.loads(content.decode("utf-8")))
+    except (ValueError, TypeError, RecursionError) as error:
+        raise _damaged(folder, error) from error
+    # Before anything else: another version may state other things, and it labels in another way.
+    if there.get("format") != about["format"]:
+        raise OptionError(
+            f"{folder.address} contains a run of another version of handful; end it with that version, or choose "
+            "another folder"
+        )
+    try:
         kept = {role: (entry["name"], entry["content"]) for role, entry in there.pop("inputs").items()}
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        if isinstance(error, KeyError) and there.get("format") != about["format"]:
-            raise OptionError(
-                f"{folder.address} contains a run of another version of handful; choose another folder, or delete "
-                "this one"
-            ) from error
-        raise FileFormatError(
-            f"{folder.address}/{ABOUT_FILE} is damaged ({error}), so it is not known what the run was started with; "
-            "choose another folder, or delete this one to start again"
-        ) from error
+    except (KeyError, TypeError, AttributeError) as error:
+        raise _damaged(folder, error) from error
     for role, entry in about["inputs"].items():
         name, content = kept.get(role, ("none", ""))
         if content != entry["content"]:
@@ -65,6 +66,13 @@ def refuse_another(folder: Folder, about: Mapping[str, Any], kinds: Sequence[str
             f"{folder.address} contains a run that differs in {changes}; give it what it was started with to resume "
             "it, or choose another folder"
         )
+
+
+def _damaged(folder: Folder, error: Exception) -> FileFormatError:
+    return FileFormatError(
+        f"{folder.address}/{ABOUT_FILE} is damaged ({error}), so it is not known what the run was started with; "
+        "choose another folder, or delete this one to start again"
+    )
 
 
 def begin(folder: Folder, about: Mapping[str, Any], kinds: Sequence[str]) -> str:

@@ -1,0 +1,100 @@
+"""Files of version 0.4.0: they open, or the refusal says what to do."""
+
+import csv
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from handful import BatchClassifier, classify, read_bank
+from handful.catalogue import load_catalogue
+from handful.classification.label import embed
+from handful.classification.task import check, read_inputs
+from handful.cli.main import make_app
+from handful.errors import OptionError
+from handful.large import solve
+from handful.many import label_groups
+from handful.review.files import FileLabeller
+from handful.review.journal import opened
+from tests.review.reviews import BatchReview
+
+KEPT = Path(__file__).parent / "v0_4_0"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Return a copy, so that nothing is written beside the files that are kept."""
+    return Path(shutil.copytree(KEPT, tmp_path / "kept"))
+
+
+def truth():
+    return json.loads((KEPT / "truth.json").read_text())
+
+
+def test_a_catalogue_labels_a_batch_and_grows(folder):
+    before = load_catalogue(folder / "kinds.handful")
+    assert before.classes.tolist() == [f"kind {k}" for k in range(8)]
+    found = classify(folder / "kinds.handful", folder / "today.npz")
+    known = np.array(truth()) != "kind 8"
+    assert (found.answer.labels == truth())[known].all()
+    with (folder / "labels.csv").open() as stream:
+        then = [row["label"] for row in csv.DictReader(stream)]
+    assert (np.array(then) == found.answer.labels)[known].all()
+
+
+def test_a_fitted_classifier_predicts(folder):
+    classifier = BatchClassifier.load(folder / "classifier.safetensors")
+    batch = np.load(folder / "today.npz")["features"]
+    known = np.array(truth()) != "kind 8"
+    assert (classifier.predict(batch) == truth())[known].all()
+
+
+def test_a_bank_is_read(folder):
+    bank = read_bank(folder / "kinds.bank")
+    assert (len(bank.labels), bank.provenance.licence) == (32, "CC0")
+
+
+def test_corrections_are_taken_over(folder):
+    found = classify(folder / "kinds.handful", folder / "today.npz", given=folder / "reviewed.corrections.json")
+    said = dict(zip([9, 3, 17, 4], ["kind 8", "kind 1", "kind 2", "kind 1"], strict=True))
+    assert {item: found.answer.labels[item] for item in said} == said
+    assert found.answer.none_of_these[0]
+
+
+def test_an_earlier_batch_tells_the_share_of_unknown_items(folder):
+    found = classify(folder / "kinds.handful", folder / "today.npz", expect_unknown=folder / "labels.csv")
+    assert found.answer.rejected.any()
+
+
+def test_a_review_goes_on_with_all_its_answers(folder, tmp_path):
+    ready = embed(check(read_inputs(folder / "kinds.handful", folder / "today.npz")), tmp_path)
+    with opened(folder / "reviewed.csv.review", {"batch": ready.batch.fingerprint}) as journal:
+        review = BatchReview(journal, FileLabeller(ready), person="ada")
+        assert review.session.said.given == {0: None, 3: "kind 1", 4: "kind 1", 9: "kind 8", 17: "kind 2"}
+        assert not review.notes
+        review.decide(review.state.number, [1], "class", truth()[1])
+        assert review.session.n_decisions == 6
+
+
+def test_a_benchmark_is_read(folder):
+    found = CliRunner().invoke(make_app(), ["bench", "status", str(folder / "bench")])
+    assert found.exit_code == 0
+    assert "3/3" in found.output
+
+
+OTHER_VERSION = "another version of handful; end it with that version, or choose another folder"
+
+
+def test_a_run_of_groups_ends_with_its_own_version(folder):
+    classifier = BatchClassifier.load(folder / "classifier.safetensors")
+    with pytest.raises(OptionError, match=OTHER_VERSION):
+        label_groups(classifier, folder / "today.parquet", folder / "groups", group_by=["site"])
+
+
+def test_a_streamed_run_ends_with_its_own_version(folder):
+    catalogue = load_catalogue(folder / "kinds.handful")
+    with pytest.raises(OptionError, match=OTHER_VERSION):
+        solve(catalogue, folder / "today.parquet", folder / "streamed")
