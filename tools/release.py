@@ -32,11 +32,11 @@ def sections(changelog: str) -> dict[str, str]:
 def versions(root: Path = ROOT) -> dict[str, str]:
     """Return the version as each file that states it does."""
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
-    package = re.search(r'^__version__ = "(.+)"$', (root / "src/handful/__init__.py").read_text(), re.MULTILINE)
+    package = re.search(r'^__version__ = "(.+)"$', (root / "src/handful/version.py").read_text(), re.MULTILINE)
     citation = re.search(r"^version: (.+)$", (root / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE)
     return {
         "pyproject.toml": project,
-        "src/handful/__init__.py": package[1] if package else "none",
+        "src/handful/version.py": package[1] if package else "none",
         "CITATION.cff": citation[1] if citation else "none",
     }
 

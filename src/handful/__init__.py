@@ -3,6 +3,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from handful.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from handful.banks import FeatureBank, Provenance
     from handful.classification import classify
@@ -21,7 +23,6 @@ __all__ = [
     "read",
     "read_bank",
 ]
-__version__ = "0.4.0"
 
 # Where each name is. A module is imported when a name of it is first used: `handful --help` and `import handful` need
 # neither torch nor scikit-learn.

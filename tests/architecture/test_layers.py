@@ -1,5 +1,6 @@
 """Layers: each module stands in one, documents show them as they are, and imports load only what they need."""
 
+import ast
 import importlib
 import subprocess
 import sys
@@ -83,3 +84,42 @@ def test_every_method_has_its_page_and_its_row_in_the_table():
     for name in fewshot.METHODS.own:
         assert name in pages or name == "batch_classifier"  # the default has the page about the model
         assert f"\n| {name} | " in text, f"{page.name} leaves out {name}"
+
+
+def imported(path, files):
+    """Modules of handful that a file imports anywhere, also for types."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (one.name for one in node.names if one.name in files)
+        elif isinstance(node, ast.ImportFrom) and node.module in files:
+            for one in node.names:
+                below = f"{node.module}.{one.name}"
+                yield below if below in files else node.module
+
+
+def circles(arrows):
+    """Groups of modules that import one another, directly or through others."""
+    reached = {}
+    for start in arrows:
+        found = set()
+        left = list(arrows[start])
+        while left:
+            module = left.pop()
+            if module not in found:
+                found.add(module)
+                left += arrows[module]
+        reached[start] = found
+    return sorted({tuple(sorted(m for m in arrows if m in reached[s] and s in reached[m])) for s in arrows} - {()})
+
+
+def test_circles_are_found():
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": set()}) == [("b", "c")]
+
+
+def test_no_two_files_import_one_another_also_not_for_types():
+    files = {}
+    for path in SOURCE.rglob("*.py"):
+        parts = path.relative_to(SOURCE.parent).with_suffix("").parts
+        files[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    arrows = {module: {*imported(path, files)} - {module} for module, path in files.items()}
+    assert not circles(arrows)

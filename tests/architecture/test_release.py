@@ -25,7 +25,7 @@ def test_what_stands_in_the_way_of_a_release_is_named(tmp_path):
     release = importlib.import_module("release")
     for file, text in {
         "pyproject.toml": '[project]\nversion = "1.2.0"\n[tool.handful]\npublished = {}\n',
-        "src/handful/__init__.py": '__version__ = "1.2.0"\n',
+        "src/handful/version.py": '__version__ = "1.2.0"\n',
         "CITATION.cff": CITATION,
         "README.md": "```\npip install .  # in the folder of the repository\n```\n",
         "docs/text.md": "`pip install '.[text]'`\n",

@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from handful import __version__
 from handful.arguments import column_names
 from handful.classification.batch import CELLS, COPIED
 from handful.classification.known import KnownFiles
@@ -34,6 +33,7 @@ from handful.machine.outputs import refuse_overwriting, written_whole
 from handful.machine.untrusted import writable
 from handful.reading.contents import FolderFiles
 from handful.reading.table import Columns
+from handful.version import __version__
 
 # What tables are written as.
 TABLE_ENDINGS = (".parquet", ".csv", ".xlsx")

@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from handful import __version__
 from handful.classification.files import refuse_outputs
 from handful.classification.labelled import NONE, Classified
 from handful.exchange.label_studio import interface, local_file, task, write_tasks
 from handful.machine.outputs import written_whole
+from handful.version import __version__
 
 
 def write_label_studio(classified: Classified, path: str | os.PathLike[str]) -> None:

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from importlib import import_module, metadata
 from typing import Any
 
-import handful
 from handful.cli.terminal import data
 from handful.machine.extras import install_command
 from handful.machine.threads import available_cores
+from handful.version import __version__
 
 CORE = ("numpy", "scipy", "scikit-learn", "torch")
 # Builds of these packages must match the build of torch; each is compiled against one version of it, which it names.
@@ -32,7 +32,7 @@ def doctor() -> None:
     """
     versions = installed_versions()
     torch = import_module("torch") if "torch" in versions else None
-    data(f"handful         {handful.__version__}")
+    data(f"handful         {__version__}")
     data(f"python          {platform.python_version()} on {platform.system()} {platform.machine()}")
     for name in CORE:
         data(f"{name:<16}{versions.get(name, 'not installed')}")

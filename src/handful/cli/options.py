@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar, get_type_h
 
 import typer
 
-from handful import __version__
 from handful.cli.terminal import data
 from handful.errors import OptionError
+from handful.version import __version__
 
 if TYPE_CHECKING:
     from handful.runs.executors import Executor

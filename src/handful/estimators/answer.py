@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -25,14 +25,22 @@ from handful.extraction.decode import picture_of
 from handful.plots import html
 from handful.shapes import Bool, Float, Int
 
-if TYPE_CHECKING:
-    from handful.estimators.items import Items
-
 # A class is present if its chance of being present is at least this, and listed in tables from the other on.
 PRESENT = 0.5
 LEAST_LISTED = 0.02
 # Numbers of a table that are sorted at a time.
 SORTED_NUMBERS = 2**22
+
+
+class AnsweredItems(Protocol):
+    """The items that an answer is about."""
+
+    @property
+    def alone(self) -> Int[np.ndarray, "item"]:
+        """The class of each item alone, without the batch."""
+
+    def rows(self, rows: Int[np.ndarray, "some"] | slice) -> AnsweredItems:
+        """Return some of the items."""
 
 
 class Top(NamedTuple):
@@ -187,7 +195,7 @@ class Answer:
     group_of: Int[np.ndarray, "item"] | None = None
     pooling: Pooling | None = None
     coarse: Coarse | None = None
-    items: Items | None = None
+    items: AnsweredItems | None = None
     frame_of: FrameOf = new_frame  # makes a table of the kind of the rows given
 
     def __repr__(self) -> str:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from handful.arguments import counted
 from handful.machine.untrusted import printable
-
-if TYPE_CHECKING:
-    from handful.estimators.answer import Answer
+from handful.plots.protocols import AnswerLike
 
 # Entries of a list, and lines of a table.
 MOST_LISTED = 10
@@ -23,7 +21,7 @@ MOST_LINES = 20
 UNDECIDED = 0.17
 
 
-def summary_of(answer: Answer) -> str:
+def summary_of(answer: AnswerLike) -> str:
     """Return `Answer.summary`."""
     counts = f"{counted(len(answer.codes), 'item')}, ", counted(len(answer.classes), "class")
     if answer.groups is not None:
@@ -43,7 +41,7 @@ def summary_of(answer: Answer) -> str:
     return "\n".join([*lines, *notes_on(answer), *warnings])
 
 
-def _groups(answer: Answer, groups: npt.NDArray[Any]) -> list[str]:
+def _groups(answer: AnswerLike, groups: npt.NDArray[Any]) -> list[str]:
     shown = [(str(groups[place]), answer.at(place)) for place in range(min(len(groups), MOST_LINES))]
     judged = answer.unknown_reason is None
     table = [
@@ -58,7 +56,7 @@ def _groups(answer: Answer, groups: npt.NDArray[Any]) -> list[str]:
     return lines if answer.unknown_reason is None else [*lines, answer.unknown_reason]
 
 
-def notes_on(answer: Answer) -> list[str]:
+def notes_on(answer: AnswerLike) -> list[str]:
     """Return what there is to say about doubtful and unknown items of a batch, one sentence each."""
     lines = list[str]()
     doubtful = np.flatnonzero(answer.doubtful)

@@ -13,13 +13,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from handful import __version__
 from handful.errors import FileFormatError
 from handful.exchange.json_files import JsonFile, entries
 from handful.exchange.scored import ItemLabel
 from handful.exchange.species import names_of
 from handful.machine.outputs import written_whole
 from handful.machine.untrusted import read_text
+from handful.version import __version__
 
 KIND = "a data package of Camtrap DP"
 OURS = "handful-"

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from handful.errors import OptionError
 from handful.plots.axes import BLUE, GREY, ORANGE, PLAIN, axes_of, only_bars, short
-
-if TYPE_CHECKING:
-    from handful.estimators.answer import Answer
+from handful.plots.protocols import AnswerLike
 
 # Classes that have a bar of their own.
 MOST_BARS = 20
@@ -28,7 +26,7 @@ class Bar(NamedTuple):
     drawn: bool = True
 
 
-def bars_of(answer: Answer, most: int = MOST_BARS) -> list[Bar]:
+def bars_of(answer: AnswerLike, most: int = MOST_BARS) -> list[Bar]:
     """Return the rows: the classes present, the largest first; what is left; items of no class."""
     n_classes = len(answer.classes)
     known = ~answer.rejected
@@ -60,7 +58,7 @@ def chance_said(chance: float) -> str:
     return "–" if np.isnan(chance) else f"{chance:.2f}"
 
 
-def plot_classes(answer: Answer, ax: Any = None) -> Any:
+def plot_classes(answer: AnswerLike, ax: Any = None) -> Any:
     """Draw a bar per class; see `Answer.plot`."""
     bars = bars_of(answer)
     ax = axes_of(ax, 7, 1.3 + 0.28 * len(bars))
@@ -101,7 +99,7 @@ MOST_NUMBERED = 400
 LONGEST = 24
 
 
-def plot_groups(answer: Answer, ax: Any = None) -> Any:
+def plot_groups(answer: AnswerLike, ax: Any = None) -> Any:
     """Draw the share of each class in each group; see `Answer.plot_groups`."""
     if answer.groups is None:
         raise OptionError("this answer is about one batch; give groups to infer, or draw its classes with plot()")

@@ -8,16 +8,14 @@ no part in the directions, but through the means of new groups: classes that loo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from handful.errors import OptionError
 from handful.plots.axes import COLOURS, GREY, MARKS, axes_of, short, text_colour
-
-if TYPE_CHECKING:
-    from handful.estimators.answer import Answer
+from handful.plots.protocols import AnswerLike
 
 Floats = npt.NDArray[np.floating[Any]]
 # Classes that have a colour and a mark of their own, different in both from the next; the others are grey.
@@ -46,7 +44,7 @@ class BatchMap(NamedTuple):
     codes: npt.NDArray[np.int64]
 
 
-def batch_map(answer: Answer, items: Any, rows: Any = slice(None)) -> BatchMap:
+def batch_map(answer: AnswerLike, items: Any, rows: Any = slice(None)) -> BatchMap:
     """Return the map of the items at these rows, those of all groups on one; `items` are as in `Answer.items`."""
     means = items.catalogue.head.means
     (points, codes) = items.catalogue.labelled_points
@@ -62,7 +60,7 @@ def batch_map(answer: Answer, items: Any, rows: Any = slice(None)) -> BatchMap:
     return BatchMap(shown, project(items.points[rows]), project(points[of_shown]), codes[of_shown])
 
 
-def plot_map(answer: Answer, ax: Any = None) -> Any:
+def plot_map(answer: AnswerLike, ax: Any = None) -> Any:
     """Draw the items and examples of the classes present; see `Answer.plot_map`."""
     if not hasattr(answer.items, "points"):
         raise OptionError(
@@ -96,7 +94,7 @@ def plot_map(answer: Answer, ax: Any = None) -> Any:
     return ax
 
 
-def _mark_unknown(ax: Any, answer: Answer, at: Floats) -> None:
+def _mark_unknown(ax: Any, answer: AnswerLike, at: Floats) -> None:
     """Cross rejected items, and join those of a new group."""
     if not answer.rejected.any():
         return
@@ -114,7 +112,7 @@ def _mark_unknown(ax: Any, answer: Answer, at: Floats) -> None:
         ax.annotate(f"new group {number}", centre, (where, 8), **said)
 
 
-def shown_classes(answer: Answer) -> npt.NDArray[np.int64]:
+def shown_classes(answer: AnswerLike) -> npt.NDArray[np.int64]:
     """Return the classes present, or those with most items if fewer than three are: two axes need three classes."""
     present = answer.present_places
     nearest = np.argsort(-np.atleast_2d(answer.expected_counts).sum(0), kind="stable")

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from handful.plots.axes import GREY, ORANGE, PLAIN, axes_of, short
-
-if TYPE_CHECKING:
-    from handful.estimators.answer import Answer
+from handful.plots.protocols import AnswerLike
 
 # Characters of a line of text.
 LINE = 90
@@ -25,7 +23,7 @@ class Row(NamedTuple):
     n_items: int
 
 
-def rows_of_items(answer: Answer, most_classes: int, most_items: int) -> list[Row]:
+def rows_of_items(answer: AnswerLike, most_classes: int, most_items: int) -> list[Row]:
     """Return the items of the classes with most labels, the least certain first; then those of no class."""
     known = np.flatnonzero(~answer.rejected)
     codes = answer.codes[known, 0]
@@ -43,11 +41,13 @@ def rows_of_items(answer: Answer, most_classes: int, most_items: int) -> list[Ro
     return rows
 
 
-def _chance(answer: Answer, item: int) -> float:
+def _chance(answer: AnswerLike, item: int) -> float:
     return float(answer.unknown[item] if answer.rejected[item] else answer.certainty[item])
 
 
-def plot_pictures(answer: Answer, picture: Callable[[int], Any], most_classes: int, most_items: int, ax: Any) -> Any:
+def plot_pictures(
+    answer: AnswerLike, picture: Callable[[int], Any], most_classes: int, most_items: int, ax: Any
+) -> Any:
     """Draw a row of pictures per class; `picture` returns the pixels of an item, or a sentence why there are none."""
     rows = rows_of_items(answer, most_classes, most_items)
     columns = max(len(row.items) for row in rows)
@@ -80,7 +80,7 @@ def plot_pictures(answer: Answer, picture: Callable[[int], Any], most_classes: i
     return ax
 
 
-def plot_texts(answer: Answer, texts: Any, most_classes: int, most_items: int, ax: Any) -> Any:
+def plot_texts(answer: AnswerLike, texts: Any, most_classes: int, most_items: int, ax: Any) -> Any:
     """Write the texts of each class below its name."""
     rows = rows_of_items(answer, most_classes, most_items)
     n_lines = sum(1 + len(row.items) for row in rows)

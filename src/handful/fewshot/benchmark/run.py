@@ -25,7 +25,6 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 
-import handful
 from handful.banks import FeatureBank
 from handful.fewshot.benchmark.plan import Banks, Cell, named_bank, refuse_another_file
 from handful.fewshot.benchmark.score import Scores, score
@@ -38,6 +37,7 @@ from handful.fewshot.transforms import parameters_of, transform
 from handful.machine.threads import one_thread
 from handful.runs.executors import Shared
 from handful.shapes import Float, Int
+from handful.version import __version__
 
 BASE_SPLIT = "base"
 WITHOUT_BASE = "l2"
@@ -188,7 +188,7 @@ def _identity(cell: Cell, transform_name: str) -> Row:
 @cache
 def versions_text() -> str:
     """Versions of handful, Python and the packages that rows are computed with, as one line."""
-    versions = {"handful": handful.__version__, "python": platform.python_version()}
+    versions = {"handful": __version__, "python": platform.python_version()}
     versions |= {name: metadata.version(name) for name in COMPUTING}
     return ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
 
