@@ -241,7 +241,7 @@ def page() -> Page:
             "other columns are points gained over that, means over banking77 and tinyimagenet200. Shares of the "
             "classes at a site stay the *same*, *drift*, or are *fresh* at every visit. Weights are *right*, the "
             "*incomplete* ones lack a quarter of the classes, and the *wrong* ones favour all others; *candidates* "
-            "rule out all others. [Many batches](../do/many_batches.md) explains how to use them."
+            "rule out all others. [Many batches](../do/known.md) explains how to use them."
         ),
         alt="Points gained by pooling siblings and by carrying counts over, by kind of shares and size of the batch",
         figure=lambda: dots(gains, "points gained over batches alone", at=0),

@@ -1,4 +1,4 @@
-"""Write the figures of docs/do/scale.md from what `perf/large.py`, `perf/many.py` and `perf/plan.py` wrote.
+"""Write the figures of docs/do/many_and_large.md from what `perf/large.py`, `perf/many.py` and `perf/plan.py` wrote.
 
 python tools/render_scale.py
 """
@@ -12,7 +12,7 @@ from typing import Any
 from handful.fewshot.reports.tables import markdown_table
 from render_performance import RESULTS, ROOT, with_parts
 
-PAGE = ROOT / "docs" / "do" / "scale.md"
+PAGE = ROOT / "docs" / "do" / "many_and_large.md"
 
 
 def streamed(results: list[dict[str, Any]]) -> str:
