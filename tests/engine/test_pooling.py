@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from handful.engine.pooling import CONCENTRATIONS, pooled
+from handful.engine.pooling import pooled
+from handful.engine.settings import DEFAULT
 
 N_CLASSES = 40
 
@@ -56,7 +57,7 @@ def test_the_concentration_is_found():
     for truth in (4.0, 64.0):
         counts, base, pool_of, _ = drawn(40, 20, 60, "same", concentration=truth)
         found = pooled(counts, counts, base, pool_of, None).concentration
-        assert found in CONCENTRATIONS
+        assert found in DEFAULT.concentrations
         assert truth / 4 <= found <= truth * 4
 
 

@@ -6,8 +6,6 @@ import math
 import numpy as np
 
 from handful.engine.presence import (
-    SHARED_ERROR,
-    STRAYS,
     ItemPosterior,
     chosen_columns,
     joint_posterior,
@@ -15,6 +13,7 @@ from handful.engine.presence import (
     sample_presence,
     take_columns,
 )
+from handful.engine.settings import DEFAULT
 
 
 def problem(seed, n_classes=8, present_classes=2, n_items=12, dim=6, noise=1.0):
@@ -43,8 +42,8 @@ def exact(scores, shots, typical):
     """Sum over all sets of classes; the design effect is that of as many classes as typically occur."""
     n_items, n_classes = scores.shape
     e = np.exp(scores - scores.max(1, keepdims=True))
-    mixed = (1 - STRAYS) * e + STRAYS * e.mean(1, keepdims=True)
-    shared = SHARED_ERROR / shots / (1 + SHARED_ERROR / shots)
+    mixed = (1 - DEFAULT.strays) * e + DEFAULT.strays * e.mean(1, keepdims=True)
+    shared = DEFAULT.shared_error / shots / (1 + DEFAULT.shared_error / shots)
     total, held, labels = 0.0, np.zeros(n_classes), np.zeros_like(e)
     logs = {}
     for size in range(1, n_classes + 1):
@@ -59,8 +58,8 @@ def exact(scores, shots, typical):
         weight, here = np.exp(log - top), list(chosen)
         total += weight
         inside = np.zeros(n_classes)
-        inside[here] = (1 - STRAYS) / len(here)
-        q = e * (inside + STRAYS / n_classes)
+        inside[here] = (1 - DEFAULT.strays) / len(here)
+        q = e * (inside + DEFAULT.strays / n_classes)
         labels += weight * q / q.sum(1, keepdims=True)
         held[here] += weight
     return labels / total, held / total

@@ -1,6 +1,7 @@
 """Which items to look at first: one per doubtful class, however many items are doubtful."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from handful.engine import questions
 from handful.engine.questions import questions_about
+from handful.engine.settings import DEFAULT
 from handful.errors import OptionError
 from handful.estimators import BatchClassifier
 
@@ -54,7 +56,7 @@ def test_the_choice_is_nearly_the_best(seed):
     q = rng.dirichlet(np.full(3, 0.5), 9)
     found = questions_about(points, q, q.max(1), 3)
     directions = points / np.linalg.norm(points, axis=1, keepdims=True)
-    same_class = questions._same_class(directions, q, np.arange(9))
+    same_class = questions._same_class(directions, q, np.arange(9), DEFAULT)
     wrong = 1 - q.max(1)
 
     def worth(asked):
@@ -74,10 +76,10 @@ def test_answered_items_are_not_asked_about_again():
     assert first[0].item not in {question.item for question in again}
 
 
-def test_only_the_most_doubtful_of_very_many_are_compared(monkeypatch):
+def test_only_the_most_doubtful_of_very_many_are_compared():
     points, q, certainty, of = blocks(0, [30, 20, 10], [0.02, 0.3, 0.4])
-    monkeypatch.setattr(questions, "MOST_COMPARED", 30)
-    assert of[[question.item for question in questions_about(points, q, certainty, 2)]].tolist() == [1, 2]
+    few = replace(DEFAULT, most_compared=30)
+    assert of[[question.item for question in questions_about(points, q, certainty, 2, settings=few)]].tolist() == [1, 2]
 
 
 @pytest.mark.parametrize("n", [1, 2])

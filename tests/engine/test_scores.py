@@ -8,7 +8,6 @@ import pytest
 from handful.engine.model import Context
 from handful.engine.scores import (
     KINDS,
-    NATS,
     differences,
     factor_of_labelled,
     in_nats,
@@ -18,6 +17,7 @@ from handful.engine.scores import (
     several_probabilities,
     unit_of,
 )
+from handful.engine.settings import DEFAULT
 
 
 def made_up(present=(3, 7), n_items=40, n_classes=60, lead=2.5, seed=0):
@@ -111,7 +111,7 @@ def test_what_is_not_listed_is_no_label_unless_the_user_says_so():
     np.testing.assert_allclose(found.sum(1), 1)
     cut, _ = differences(cut, "logits")
     filled = in_nats(cut, 1.0, unlisted=True)
-    last = NATS * np.nanmin(cut, 1)
+    last = DEFAULT.nats_per_unit * np.nanmin(cut, 1)
     np.testing.assert_allclose(np.where(np.isnan(cut), filled, np.inf).min(1), last - math.log(60 / 5), atol=1e-9)
 
 
@@ -171,7 +171,7 @@ def test_a_single_item_is_labelled_alone():
     logits, _ = made_up()
     found = label_scores(in_nats(logits[:1], 1.0))
     assert found.joint_weight == pytest.approx(0, abs=1e-6)
-    np.testing.assert_allclose(found.probabilities, softmax(NATS * logits[:1]), rtol=1e-5)
+    np.testing.assert_allclose(found.probabilities, softmax(DEFAULT.nats_per_unit * logits[:1]), rtol=1e-5)
 
 
 def test_a_banned_class_is_as_if_it_were_not_there():
@@ -197,7 +197,7 @@ def test_given_items_keep_their_class():
 
 def test_labelled_items_find_the_temperature_and_few_of_them_hardly_move_it():
     rng = np.random.default_rng(0)
-    nats = NATS * rng.normal(size=(3000, 30))
+    nats = DEFAULT.nats_per_unit * rng.normal(size=(3000, 30))
     for factor in (0.6, 1.0, 1.9):
         chances = softmax(factor * nats).cumsum(1)
         truth = (rng.random((3000, 1)) > chances).sum(1).clip(max=29)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from handful.engine.tilt import CONCENTRATION, estimate_offset, tilt_by_prior
+from handful.engine.settings import DEFAULT
+from handful.engine.tilt import estimate_offset, tilt_by_prior
 
 
 def batch(offset, n_items=200, seed=0):
@@ -80,7 +81,7 @@ def counted(scores):
 
 def test_an_item_that_says_nothing_follows_the_weights():
     shares = np.array([0.7, 0.2, 0.1])
-    found = tilt_by_prior(np.log(shares), CONCENTRATION, 1, counted(np.zeros((1, 3))))
+    found = tilt_by_prior(np.log(shares), DEFAULT.prior_concentration, 1, counted(np.zeros((1, 3))))
     assert np.allclose(softmax(found.tilts), shares, atol=0.02)
     assert found.weight > 0.9
 
@@ -88,12 +89,14 @@ def test_an_item_that_says_nothing_follows_the_weights():
 def test_a_large_batch_contradicts():
     shares = np.array([0.98, 0.01, 0.01])
     scores = 8 * np.eye(3)[np.full(3000, 1)]
-    found = tilt_by_prior(np.log(shares), CONCENTRATION, 3000, counted(scores))
+    found = tilt_by_prior(np.log(shares), DEFAULT.prior_concentration, 3000, counted(scores))
     assert found.weight < 0.1
     assert found.tilts[1] > -0.2
 
 
 def test_a_banned_class_has_no_tilt():
-    excluded = tilt_by_prior(np.array([np.log(0.9), np.log(0.1), -np.inf]), CONCENTRATION, 2, counted(np.zeros((2, 3))))
+    excluded = tilt_by_prior(
+        np.array([np.log(0.9), np.log(0.1), -np.inf]), DEFAULT.prior_concentration, 2, counted(np.zeros((2, 3)))
+    )
     assert excluded.tilts[2] == 0
     assert excluded.tilts[1] < excluded.tilts[0]

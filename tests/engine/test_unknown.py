@@ -4,16 +4,10 @@ import numpy as np
 import pytest
 
 from handful.engine.head import fit_head
-from handful.engine.unknown import (
-    REJECTED,
-    UnknownEvidence,
-    UnknownModel,
-    UnknownPosterior,
-    fit_unknown_model,
-    logistic_line,
-    rejection_limit,
-    unknown_reason,
-)
+from handful.engine.linear import logistic_line
+from handful.engine.settings import DEFAULT
+from handful.engine.unknown import UnknownModel, fit_unknown_model, unknown_reason
+from handful.engine.unknown_items import UnknownEvidence, UnknownPosterior, rejection_limit
 
 
 def model(level, known, unknown):
@@ -28,7 +22,7 @@ class Posterior:
         self.grid = UnknownPosterior.of(of or model(5.0, 1.0, 1.5), evidence)
         self.chances, self.interval = self.grid.of_items(evidence), self.grid.interval
         self.nothing = self.grid.grid[0].sum()
-        self.rejected = self.chances > REJECTED
+        self.rejected = self.chances > DEFAULT.rejected
 
 
 @pytest.mark.parametrize("n", [30, 300, 3000])

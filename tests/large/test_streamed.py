@@ -1,5 +1,6 @@
 """A streamed batch: the answer of `handful.engine.model`, whatever the shards."""
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -9,6 +10,7 @@ from handful.banks import FeatureBank
 from handful.catalogue import Catalogue
 from handful.engine import model
 from handful.engine.model import label_batch
+from handful.engine.settings import DEFAULT
 from handful.large import shard, solve
 from handful.runs.executors import in_process
 from tests.kills_at_hand import differences
@@ -81,7 +83,7 @@ def test_rows_that_decide_are_left_out_of_the_means_that_they_moved(tmp_path, mo
     """All rows decide, so in parts or as a whole they have the same answer."""
     catalogue, queries, *_ = batch("one shot")
     whole = solve(catalogue, queries, tmp_path / "whole")
-    monkeypatch.setattr(model, "MOST_AT_A_TIME", 64)
+    monkeypatch.setattr(model, "BLOCK_ROWS", 64)
     parts = solve(catalogue, queries, tmp_path / "parts")
     np.testing.assert_array_equal(whole.answer().codes[:, 0], parts.answer().codes[:, 0])
     np.testing.assert_allclose(column(whole, "certainty"), column(parts, "certainty"), atol=1e-4)
@@ -115,13 +117,13 @@ def test_rows_that_decide_lie_in_equal_parts_of_the_batch():
     assert np.unique(rows % 100).size > 90  # a batch may have a period
 
 
-def test_more_rows_than_decide_are_labelled_by_classes_that_these_do_not_show(tmp_path, monkeypatch):
+def test_more_rows_than_decide_are_labelled_by_classes_that_these_do_not_show(tmp_path):
     """Fifty classes of 1/rank sizes, and 40 rows that decide."""
     problem = large_problem(n_classes=60, n_query=3000, n_present=50, apart=0.9)
-    monkeypatch.setattr(model, "MOST_DECIDING", 40)
-    sized = solve(problem.catalogue, problem.queries, tmp_path / "sized", transform="raw")
-    monkeypatch.setattr(model, "with_sizes", lambda decision, _: decision)
-    bare = solve(problem.catalogue, problem.queries, tmp_path / "bare", transform="raw")
+    catalogue = Catalogue.of_bank(problem.catalogue, transform="raw")
+    few = replace(DEFAULT, most_deciding=40)
+    sized = solve(catalogue.with_settings(few), problem.queries, tmp_path / "sized")
+    bare = solve(catalogue.with_settings(replace(few, most_counted=40)), problem.queries, tmp_path / "bare")
     assert (sized.answer().codes[:, 0] == problem.truth).mean() > (
         bare.answer().codes[:, 0] == problem.truth
     ).mean() + 0.01
@@ -166,10 +168,10 @@ def test_a_shard_whose_files_are_damaged_exchanged_or_missing_is_labelled_again(
     np.testing.assert_array_equal(again.expected_counts, whole.expected_counts)
 
 
-def test_totals_of_another_decision_are_not_used(tmp_path, monkeypatch):
+def test_totals_of_another_decision_are_not_used(tmp_path):
     catalogue, queries, *_ = batch()
     solve(catalogue, queries, tmp_path / "run", shard_rows=90)
-    monkeypatch.setattr(model, "MOST_DECIDING", 200)
+    catalogue = catalogue.with_settings(replace(DEFAULT, most_deciding=200))
     again = solve(catalogue, queries, tmp_path / "run", shard_rows=90)
     assert differences(again, solve(catalogue, queries, tmp_path / "fresh", shard_rows=90)) == []
 

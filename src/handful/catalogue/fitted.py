@@ -40,6 +40,7 @@ from handful.engine.links import find_copies
 from handful.engine.model import BatchItems, Context, JointAnswer, Reference, label_batch
 from handful.engine.names import NameVectors
 from handful.engine.scores import label_by_names
+from handful.engine.settings import DEFAULT, Settings
 from handful.engine.unknown import UnknownModel, fit_unknown_model, unknown_reason
 from handful.errors import LabelError, OptionError, TaskError
 from handful.plots import html
@@ -80,6 +81,8 @@ class Catalogue:
         Where the examples came from, what made their vectors, and how a few of them look.
     n_unnamed : int
         Number of classes without a name, which come last: a person said that their examples are none of the others.
+    settings : Settings
+        Numbers of the engine. Studies change them to find out what depends on one; files do not keep them.
 
     Examples
     --------
@@ -102,6 +105,7 @@ class Catalogue:
     names: ClassNames | None = None
     record: Record = field(default_factory=Record)
     n_unnamed: int = 0
+    settings: Settings = DEFAULT
 
     @classmethod
     def of(cls, features: Float[np.ndarray, "row dim"], labels: npt.NDArray[Any], transform: str = "l2") -> Catalogue:
@@ -205,21 +209,22 @@ class Catalogue:
     def label_points(self, points: Float[np.ndarray, "item dim"], context: Context) -> JointAnswer:
         """Label one batch of rows that `points` returned; `context` is about the classes that have a name."""
         if self.only_names:
-            return label_by_names(points, self.head.means, context)
+            return label_by_names(points, self.head.means, context, self.settings)
         return label_batch(points, self.reference, context.with_unnamed(self.n_unnamed))
 
     def scores(self, points: Float[np.ndarray, "item dim"], context: Context) -> Float[np.ndarray, "item class"]:
         """Return the scores of rows that `points` returned, -inf where a class cannot occur, of classes with a name."""
         if self.only_names:
             with np.errstate(divide="ignore"):
-                return np.log(label_by_names(points, self.head.means, context).probabilities.astype(np.float64))
+                found = label_by_names(points, self.head.means, context, self.settings)
+                return np.log(found.probabilities.astype(np.float64))
         scores = BatchItems(points, self.reference, context.with_unnamed(self.n_unnamed)).scores
         return np.asarray(scores[:, : self.reference.n_named], np.float64)
 
     @cached_property
     def reference(self) -> Reference:
         """What batches are compared with: the head, and what is known about items of no class."""
-        return Reference(self.head, self.unknown_model, self.n_unnamed)
+        return Reference(self.head, self.unknown_model, self.n_unnamed, self.settings)
 
     @cached_property
     def head(self) -> LinearHead:
@@ -286,14 +291,14 @@ class Catalogue:
             return None
         if self.equal_classes:
             return self._without_copies.unknown_model
-        return fit_unknown_model(self.head, *self.labelled_points)
+        return fit_unknown_model(self.head, *self.labelled_points, self.settings)
 
     @property
     def unknown_reason(self) -> str | None:
         """Why items of no class cannot be judged, as a sentence; None if they can."""
         if self.only_names:
             return "Unknown items cannot be judged by the names of classes alone; add examples of the classes."
-        return unknown_reason(self.head) if self.unknown_model is None else None
+        return unknown_reason(self.head, self.settings) if self.unknown_model is None else None
 
     @property
     def _square_norm(self) -> float:
@@ -310,7 +315,7 @@ class Catalogue:
         if self.names is None:
             return None
         points = self.names.points if self.only_names else self.names.points - self.origin
-        return NameVectors(points, places_of(self.names.classes, self.classes))
+        return NameVectors(points, places_of(self.names.classes, self.classes), self.settings)
 
     def with_unnamed(self, n_unnamed: int) -> Catalogue:
         """Return the same catalogue, and what was fitted to it, whose last classes have no name."""
@@ -322,6 +327,10 @@ class Catalogue:
         vars(same)["head"] = head
         vars(same)["unknown_model"] = unknown_model
         return same
+
+    def with_settings(self, settings: Settings) -> Catalogue:
+        """Return the same catalogue, and what was fitted to it, which labels with other numbers."""
+        return self._changed(settings=settings)
 
     def with_record(self, record: Record) -> Catalogue:
         """Return the same catalogue, and what was fitted to it, with another record."""
@@ -359,7 +368,8 @@ class Catalogue:
         )
         if head is None:
             return self
-        return self.with_fitted(head, before.unknown_model if for_a_batch else fit_unknown_model(head, points, codes))
+        model = before.unknown_model if for_a_batch else fit_unknown_model(head, points, codes, self.settings)
+        return self.with_fitted(head, model)
 
     @cached_property
     def content_hash(self) -> str:

@@ -46,7 +46,7 @@ from handful.engine.linear import (
     logistic_some,
     nearest_classes,
 )
-from handful.engine.names import USUAL_NAME_WEIGHT, HeadRows, NameVectors, Train
+from handful.engine.names import HeadRows, NameVectors, Train
 from handful.machine.threads import one_thread
 from handful.runs.progress import Reporter
 
@@ -337,7 +337,7 @@ def _with_names(rows: HeadRows, names: NameVectors, train: Train) -> HeadRows:
     means = class_sums(rows.points, rows.codes, rows.n_classes, ones) / np.maximum(rows.shots, 1)[:, None]
     if not names.are_informative(means, rows.shots):
         return rows if everywhere else named
-    best = replace(named, name_weight=USUAL_NAME_WEIGHT)
+    best = replace(named, name_weight=names.settings.usual_name_weight)
     left_out = _left_out(best, FOLDS, 200.0)  # each weight that is tried takes a head per fold
     if left_out:
         best = best.with_best_weight(train, left_out)

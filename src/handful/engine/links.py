@@ -1,8 +1,8 @@
 """Which items of a batch belong together: the log-odds that two of them share a class are `A + B cos + b`.
 
 A and B come from the catalogue (`unknown`), b from the pairs of the batch. Items are linked with *anchors*: all items
-of a batch, or `MOST_ANCHORS` of those that decide a larger one, so that the links of an item do not depend on the block
-in which it is labelled. An item keeps its `LINKS` strongest links; with weights w_nm that sum to one it stands for a
+of a batch, or some of those that decide a larger one, so that the links of an item do not depend on the block
+in which it is labelled. An item keeps its ten strongest links; with weights w_nm that sum to one it stands for a
 group of `n = 1/Σ_m w_nm²` items, or for itself alone. Copies of an item are linked like others, but twelve of them are
 neither more evidence nor a group with less noise.
 """
@@ -16,17 +16,12 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.special import expit, logit
 
+from handful.engine.limits import CONVERGED, MOST_LOG_ODDS, NEARLY_EQUAL
+from handful.engine.settings import DEFAULT, Settings
 from handful.shapes import PerBatch
 
 Floats = npt.NDArray[np.floating]
 Ints = npt.NDArray[np.integer]
-
-# Links that an item keeps.
-LINKS = 10
-# Nats by which two items that a person called none of these share a class more likely than two items of the batch.
-FEW_CLASSES = 1.5
-# Most anchors.
-MOST_ANCHORS = 512
 
 
 class Links(NamedTuple):
@@ -54,18 +49,25 @@ class Anchors(NamedTuple):
     centre: Floats  # [dim]
     pair_odds: tuple[float, float]  # A and B
     log_odds: PerBatch  # [...], b
+    settings: Settings
 
     @classmethod
     def of(
-        cls, points: Floats, centre: Floats, pair_odds: tuple[float, float], copy_of: npt.NDArray[np.intp]
+        cls,
+        points: Floats,
+        centre: Floats,
+        pair_odds: tuple[float, float],
+        copy_of: npt.NDArray[np.intp],
+        settings: Settings = DEFAULT,
     ) -> Anchors:
         """Make anchors of items [..., item, dim]; b is estimated from all pairs of them."""
         directions = points - centre
         lengths = _lengths(directions)
         directions /= lengths[..., None]
         cosines = directions @ directions.swapaxes(-1, -2)
-        bare = cls(points, lengths, directions, cosines, copy_of, centre, pair_odds, np.zeros(lengths.shape[:-1]))
-        return bare._replace(log_odds=_pair_log_odds(bare.odds(cosines)))
+        a, b = pair_odds
+        log_odds = _pair_log_odds(np.asarray(cosines * b + np.asarray(a, cosines.dtype)), settings)
+        return cls(points, lengths, directions, cosines, copy_of, centre, pair_odds, log_odds, settings)
 
     def odds(self, cosines: Floats) -> Floats:
         """Log-odds to share a class with an anchor, from cosines [..., item, some]."""
@@ -91,14 +93,15 @@ class Anchors(NamedTuple):
         # Cosines times the length of the item, which does not change the order. Its own link is the strongest.
         along = away @ self.directions.swapaxes(-1, -2)
         along[..., each[is_anchor], anchor_of[is_anchor]] = np.inf
-        strongest = _strongest(along, min(LINKS + 1, along.shape[-1]))
+        most = self.settings.links
+        strongest = _strongest(along, min(most + 1, along.shape[-1]))
         n_anchors = along.shape[-1]
         cosines = along.take(strongest + _firsts(along)) / lengths[..., None]
         weights = expit(self.odds(cosines))
         own = np.zeros_like(lengths)
         if not is_anchor.all():  # an item that is no anchor has its own link beside ten others
-            if strongest.shape[-1] > LINKS:
-                weights *= is_anchor[:, None] | (np.arange(LINKS + 1) != cosines.argmin(-1)[..., None])
+            if strongest.shape[-1] > most:
+                weights *= is_anchor[:, None] | (np.arange(most + 1) != cosines.argmin(-1)[..., None])
             own += ~is_anchor
         total = weights.sum(-1) + own
         weights = weights / total[..., None]
@@ -129,7 +132,7 @@ class Anchors(NamedTuple):
     def _equal(self, points: Floats, cosines: Floats, numbers: Ints) -> npt.NDArray[np.bool_]:
         """Which of the strongest are copies of the item, [..., item, near]."""
         # All numbers are compared only where the directions are nearly equal.
-        equal = np.asarray(cosines >= 0.999)
+        equal = np.asarray(cosines >= NEARLY_EQUAL)
         some = np.nonzero(equal)
         equal[some] = (points[some[:-1]] == self.points.reshape(-1, points.shape[-1])[numbers[some]]).all(-1)
         return equal
@@ -177,7 +180,12 @@ def find_copies(points: Floats) -> tuple[npt.NDArray[np.intp], Floats]:
 
 
 def new_groups(
-    log_odds: Floats, points: Floats, chances: Floats, scores: Floats, copy_of: npt.NDArray[np.intp]
+    log_odds: Floats,
+    points: Floats,
+    chances: Floats,
+    scores: Floats,
+    copy_of: npt.NDArray[np.intp],
+    settings: Settings = DEFAULT,
 ) -> list[NewGroup]:
     """Return the groups among unknown items, those of most worth first.
 
@@ -194,7 +202,7 @@ def new_groups(
     """
     groups = []
     for members in _agglomerated(log_odds):
-        if len(set(copy_of[members].tolist())) < 3:  # a few copies of an item are not a class
+        if len(set(copy_of[members].tolist())) < settings.smallest_group:  # a few copies of an item are not a class
             continue
         inside = points[members]
         members = members[((inside - inside.mean(0)) ** 2).sum(1).argsort(kind="stable")]
@@ -209,8 +217,8 @@ def new_groups(
 def groups_of_answers(anchors: Anchors, points: Floats) -> Ints:
     """Return the group of each of the items that a person called none of these, [item], numbered as they come.
 
-    They join while the mean log-odds of their pairs exceed `-FEW_CLASSES`: these items are of fewer classes than those
-    of the batch, so that two of them share a class more often.
+    They join while the mean log-odds of their pairs exceed -1.5 (`few_classes`): these items are of fewer classes than
+    those of the batch, so that two of them share a class more often.
 
     Parameters
     ----------
@@ -221,30 +229,30 @@ def groups_of_answers(anchors: Anchors, points: Floats) -> Ints:
     """
     directions = points - anchors.centre
     directions /= _lengths(directions)[:, None]
-    log_odds = anchors.odds(directions @ directions.T) + FEW_CLASSES
+    log_odds = anchors.odds(directions @ directions.T) + anchors.settings.few_classes
     groups = np.zeros(len(points), np.intp)
     for number, members in enumerate(sorted(_agglomerated(log_odds), key=min)):
         groups[members] = number
     return groups
 
 
-def _pair_log_odds(odds: Floats) -> Floats:
+def _pair_log_odds(odds: Floats, settings: Settings) -> Floats:
     """Log-odds that two items of a batch share a class, [...]: the most likely ones; the likelihood is concave."""
-    more = np.expm1(np.minimum(odds, 30))
+    more = np.expm1(np.minimum(odds, MOST_LOG_ODDS))
     each = np.arange(odds.shape[-1])
     more[..., each, each] = 0  # every pair is there twice, and no item with itself
     more = more.reshape(*odds.shape[:-2], -1)
-    chance = np.full(odds.shape[:-2], 0.1)
-    for _ in range(12 if len(each) > 1 else 0):
+    chance = np.full(odds.shape[:-2], settings.pair_start)
+    for _ in range(settings.pair_steps if len(each) > 1 else 0):
         ratio = more / (1 + chance[..., None].astype(more.dtype) * more)
         curvature = (ratio[..., None, :] @ ratio[..., None])[..., 0, 0]
         step = ratio.sum(-1, dtype=np.float64) / np.maximum(curvature, np.finfo(more.dtype).tiny)
         # At most half of the way to either end, so that no step leaves the interval.
-        least = np.maximum(chance / 2, 1e-4)
-        most = np.minimum((1 + chance) / 2, 0.9)
+        least = np.maximum(chance / 2, settings.pair_least)
+        most = np.minimum((1 + chance) / 2, settings.pair_most)
         before = chance
         chance = np.minimum(np.maximum(chance + step, least), most)
-        if (np.abs(chance - before) <= 1e-5 * chance).all():
+        if (np.abs(chance - before) <= CONVERGED * chance).all():
             break
     return np.asarray(logit(chance))
 

@@ -20,8 +20,9 @@ import numpy as np
 import numpy.typing as npt
 
 from handful.engine.head import LinearHead
-from handful.engine.linear import MovedMeans, class_slopes
-from handful.engine.links import MOST_ANCHORS, Anchors, Links, NewGroup, find_copies, new_groups
+from handful.engine.limits import BLOCK_ROWS, FEWEST_AT_A_TIME, IN_BLOCK, IN_MEMORY, IN_STACK, LEAST_TYPICAL, LOWEST
+from handful.engine.links import Anchors, Links, NewGroup, find_copies, new_groups
+from handful.engine.means import MovedMeans, class_slopes
 from handful.engine.presence import (
     ItemPosterior,
     PresenceSamples,
@@ -34,11 +35,11 @@ from handful.engine.presence import (
     sample_presence,
     take_columns,
 )
-from handful.engine.tilt import CONCENTRATION, OffsetTilt, Prior, estimate_offset, tilt_by_prior
-from handful.engine.unknown import (
-    REJECTED,
+from handful.engine.settings import DEFAULT, Settings
+from handful.engine.tilt import OffsetTilt, Prior, estimate_offset, tilt_by_prior
+from handful.engine.unknown import UnknownModel
+from handful.engine.unknown_items import (
     UnknownEvidence,
-    UnknownModel,
     UnknownPosterior,
     known_probability,
     rejection_limit,
@@ -50,26 +51,6 @@ Floats = npt.NDArray[np.floating]
 Doubles = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.integer]
 Bools = npt.NDArray[np.bool_]
-
-# Items of a large batch that decide, that are counted, and that are labelled at a time.
-MOST_DECIDING = 2**10
-MOST_COUNTED = 2**13
-MOST_AT_A_TIME = 2**12
-# Rejected items of a batch that are gathered into groups.
-MOST_GATHERED = 2**11
-# Scores of counted items that are kept for a second look.
-MOST_KEPT = 2**23
-# Nats by which a class without a name is less likely than another of the same score: it was opened by few examples,
-# which attract more than their share.
-UNNAMED = 0.4
-# The same by which it is less likely in a batch that is e times as far from the catalogue as its own examples, and when
-# that distance is estimated.
-UNNAMED_ELSEWHERE = 3.0
-UNNAMED_FIRST = 6.0
-# Nats by which all other classes are less likely than the class without a name that a person gave to an item.
-RULED_OUT = 40.0
-# Exponents are not smaller than this: they count for nothing.
-LOWEST = -60.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +72,7 @@ class Context:
     """
 
     log_shares: Floats | None = None
-    concentration: PerBatch = CONCENTRATION
+    concentration: PerBatch = DEFAULT.prior_concentration
     allowed: Bools | None = None
     fixed_labels: Ints | None = None
     unknown_share: Floats | None = None
@@ -149,6 +130,7 @@ class Reference:
     head: LinearHead
     unknown_model: UnknownModel | None = None
     n_unnamed: int = 0
+    settings: Settings = DEFAULT
 
     @property
     def n_named(self) -> int:
@@ -196,7 +178,7 @@ class BatchItems:
             unnamed = context.fixed_labels >= self.reference.n_named
             scores[fixed & ~unnamed] = -np.inf
             # Of an item that is none of these, which class is nearest is still worth knowing.
-            scores[unnamed] -= scores[unnamed].max(-1, keepdims=True) + RULED_OUT
+            scores[unnamed] -= scores[unnamed].max(-1, keepdims=True) + self.reference.settings.ruled_out
             scores[(*np.nonzero(fixed), context.fixed_labels[fixed])] = 0
         return scores
 
@@ -233,7 +215,9 @@ class BatchItems:
             return np.ones(self.points.shape[:-1])
         best = self.scores.argmax(-1)
         away = (self.points**2).sum(-1) + self.reference.lengths[best] - 2 * (self.points * head.means[best]).sum(-1)
-        return single_known_probability(model, model.statistic(away, self.top[..., 0]), self.restriction)
+        return single_known_probability(
+            model, model.statistic(away, self.top[..., 0]), self.restriction, self.reference.settings
+        )
 
     @cached_property
     def allowed(self) -> Bools:
@@ -245,7 +229,7 @@ class BatchItems:
     @cached_property
     def anchor_rows(self) -> Ints:
         """Numbers of the items that are anchors."""
-        return spread_rows(self.points.shape[-2], MOST_ANCHORS)
+        return spread_rows(self.points.shape[-2], self.reference.settings.most_anchors)
 
     @cached_property
     def anchors(self) -> Anchors:
@@ -254,7 +238,9 @@ class BatchItems:
         rows = self.anchor_rows
         assert model is not None
         some = slice(None) if len(rows) == self.points.shape[-2] else rows  # a copy of all would take longer
-        return Anchors.of(self.points[..., some, :], self.reference.centre, model.pair_odds, self.copies[0][..., some])
+        copy_of = self.copies[0][..., some]
+        reference = self.reference
+        return Anchors.of(self.points[..., some, :], reference.centre, model.pair_odds, copy_of, reference.settings)
 
     @cached_property
     def links(self) -> Links:
@@ -320,7 +306,7 @@ class ItemLabels(NamedTuple):
         largest = np.asarray((known[..., None] * q).max(-2), np.float64)
         return BatchTotals(counts, self.log_absence, confidence, largest)
 
-    def named(self, n_named: int) -> NamedLabels:
+    def named(self, n_named: int, settings: Settings = DEFAULT) -> NamedLabels:
         """Fold the classes without a name, which come last, into the chance to be unknown: `1 - (1 - u)(1 - Σ q)`."""
         q = self.probabilities
         unknown = self.unknown
@@ -331,7 +317,7 @@ class ItemLabels(NamedTuple):
         total = np.clip(1 - known * (1 - of_unnamed.sum(-1, dtype=np.float64)), 0, 1)
         best = of_unnamed.argmax(-1)
         likely = known * np.take_along_axis(of_unnamed, best[..., None], -1)[..., 0]
-        unnamed = np.where((total > REJECTED) & (likely > 1 - known), best, -1)
+        unnamed = np.where((total > settings.rejected) & (likely > 1 - known), best, -1)
         among_named = np.maximum(q[..., :n_named], np.finfo(q.dtype).tiny)
         return NamedLabels(among_named / among_named.sum(-1, keepdims=True), total, unnamed)
 
@@ -373,6 +359,7 @@ def summarize(
     unknown: Floats | None = None,
     unknown_share: Floats | None = None,
     n_unnamed: int = 0,
+    settings: Settings = DEFAULT,
 ) -> BatchSummary:
     """Say what a batch is like as a whole, in memory, of a stream, or of scores.
 
@@ -390,13 +377,13 @@ def summarize(
         Classes without a name, which come last: their items are unknown, and they are not listed.
     """
     lead = totals.counts.shape[:-1]
-    presence = presence_probability(samples, shots, totals.log_absence, totals.counts, n_items)
+    presence = presence_probability(samples, shots, totals.log_absence, totals.counts, n_items, settings)
     if posterior is not None:
         presence = np.minimum(presence, totals.counts)  # by Markov's inequality
     presence = np.maximum(presence, totals.largest)  # one item that has the class is enough
-    limit = np.full(lead, REJECTED)
+    limit = np.full(lead, settings.rejected)
     if posterior is not None and unknown is not None:
-        limit = rejection_limit(unknown, unknown_share)
+        limit = rejection_limit(unknown, unknown_share, settings)
     interval = np.broadcast_to([0.0, 1.0], (*lead, 2)) if posterior is None else posterior.interval
     n_named = totals.counts.shape[-1] - n_unnamed
     if n_unnamed:
@@ -563,7 +550,7 @@ class Decision:
         `linked` are their links, and the anchors' values; by default items of the same batch are linked.
         """
         posterior = posterior or self.item_posterior(items, responsibilities)
-        joint, others = joint_posterior(posterior, self.samples, self.n_classes)
+        joint, others = joint_posterior(posterior, self.samples, self.n_classes, self.reference.settings)
         unknown = np.full(items.points.shape[:-1], np.nan)
         joint_weight = 1 - self.samples.alone_weight[..., None]
         if self.unknown_posterior is not None:
@@ -578,7 +565,8 @@ class Decision:
         q = posterior.with_columns((1 - alone) * others + alone, columns, own)
         if np.any(np.asarray(self.distance) > 1):
             # A batch that is farther from the catalogue than its own examples is labelled with less certainty.
-            q **= (np.maximum(self.distance, 1) ** -0.25)[..., None, None].astype(q.dtype)
+            power = np.maximum(self.distance, 1) ** -self.reference.settings.less_certain
+            q **= power[..., None, None].astype(q.dtype)
             q /= q.sum(-1, keepdims=True)
         return ItemLabels(q, 1 / items.likelihood.sum(-1), log_absence(posterior, others), unknown)
 
@@ -666,7 +654,9 @@ class Decision:
         largest = np.finfo(away.dtype).max
         away = np.sort(np.where(unlabelled, away, largest), axis=-1)
         last = unlabelled.sum(-1, keepdims=True) - 1
-        at = 0.25 * np.maximum(last, 0)  # unknown items are rarely among the nearest quarter
+        at = self.reference.settings.near_part * np.maximum(
+            last, 0
+        )  # unknown items are rarely among the nearest quarter
         lower, upper = (np.take_along_axis(away, end.astype(np.intp), -1) for end in (np.floor(at), np.ceil(at)))
         quarter = np.where(last < 0, model.quarter, lower + (at - np.floor(at)) * (upper - lower))[..., 0]
         return np.maximum(quarter / model.quarter, 0.0)
@@ -691,14 +681,15 @@ def _decided(items: BatchItems) -> tuple[Decision, Floats, ItemPosterior]:
     reference = items.reference
     head = items.reference.head
     model = items.reference.unknown_model
+    settings = items.reference.settings
     at = _tilted(items, np.ones(items.points.shape[:-1]))
     weights = items.unlabelled.astype(np.float64)
     unknown = None
     if reference.n_unnamed:
         at = _with_unnamed(at, items)
     posterior = at.item_posterior(items, None)
-    at = replace(at, samples=sample_presence(posterior, head.mass, at.n_classes))
-    joint, _ = joint_posterior(posterior, at.samples, at.n_classes)
+    at = replace(at, samples=sample_presence(posterior, head.mass, at.n_classes, settings=settings))
+    joint, _ = joint_posterior(posterior, at.samples, at.n_classes, settings)
     dots = at.dots(items)
     at = replace(at, distance=at.distance_ratio(items, joint, dots))
     if model is not None:
@@ -706,14 +697,15 @@ def _decided(items: BatchItems) -> tuple[Decision, Floats, ItemPosterior]:
         each = evidence._replace(weights=evidence.weights / items.copies[1])
         told = items.context.unknown_share
         # A share that is told says which items are unknown, and changes no label, unless it is zero.
-        of = UnknownPosterior.of(model, each, None if told is None else np.where(told[..., :1] == 0, told, np.nan))
+        none = None if told is None else np.where(told[..., :1] == 0, told, np.nan)
+        of = UnknownPosterior.of(model, each, none, settings)
         at = replace(at, unknown_posterior=of)
         if told is not None:
-            at = replace(at, told_posterior=UnknownPosterior.of(model, each, told))
+            at = replace(at, told_posterior=UnknownPosterior.of(model, each, told, settings))
         # A batch of unknown items is still a batch.
-        weights = np.maximum(1 - np.where(items.unlabelled, of.of_evidence, 0.0) ** 2, 1e-3)
+        weights = np.maximum(1 - np.where(items.unlabelled, of.of_evidence, 0.0) ** 2, settings.least_weight)
         if (weights < 1).any():
-            unknown = (1 / weights - 1) * mean_likelihood(posterior, at.samples, at.n_classes)
+            unknown = (1 / weights - 1) * mean_likelihood(posterior, at.samples, at.n_classes, settings)
             again = _tilted(items, weights)
             tilts = again.tilts - at.unnamed_tilts
             at = replace(at, offset_tilt=again.offset_tilt, tilts=tilts, prior_weight=again.prior_weight)
@@ -728,10 +720,10 @@ def _decided(items: BatchItems) -> tuple[Decision, Floats, ItemPosterior]:
     means = head.means[columns]
     shots = head.mass[columns]
     slopes = reference.slopes[columns]
-    moved = MovedMeans.of(at.inside(items), responsibilities, slopes, means, shots, items.spread)
+    moved = MovedMeans.of(at.inside(items), responsibilities, slopes, means, shots, items.spread, settings)
     at = replace(at, moved_means=moved, moved_columns=columns, move_weight=move_weight)
     posterior = at.item_posterior(items, responsibilities)
-    at = replace(at, samples=sample_presence(posterior, head.mass, at.n_classes, unknown))
+    at = replace(at, samples=sample_presence(posterior, head.mass, at.n_classes, unknown, settings))
     return at, responsibilities, posterior
 
 
@@ -741,13 +733,15 @@ def _with_unnamed(at: Decision, items: BatchItems) -> Decision:
     Their examples come from the batch itself. In a batch from elsewhere all items look more like them than like the
     classes of the catalogue, whatever they are.
     """
+    settings = items.reference.settings
     unnamed = np.arange(at.tilts.shape[-1]) >= items.reference.n_named
-    first = replace(at, tilts=at.tilts - UNNAMED_FIRST * unnamed)
+    first = replace(at, tilts=at.tilts - settings.unnamed_first * unnamed)
     posterior = first.item_posterior(items, None)
-    first = replace(first, samples=sample_presence(posterior, items.reference.head.mass, at.n_classes))
-    joint, _ = joint_posterior(posterior, first.samples, at.n_classes)
+    samples = sample_presence(posterior, items.reference.head.mass, at.n_classes, settings=settings)
+    first = replace(first, samples=samples)
+    joint, _ = joint_posterior(posterior, first.samples, at.n_classes, settings)
     distance = np.asarray(first.distance_ratio(items, joint, first.dots(items)))
-    nats = UNNAMED + UNNAMED_ELSEWHERE * np.log(np.maximum(distance, 1.0))
+    nats = settings.unnamed + settings.unnamed_elsewhere * np.log(np.maximum(distance, 1.0))
     tilts = nats[..., None] * unnamed
     return replace(at, tilts=at.tilts - tilts, unnamed_tilts=tilts)
 
@@ -774,22 +768,29 @@ class DecidedBatch:
     linked: tuple[Ints, Anchors, Floats] | None
 
     @classmethod
-    def of(cls, n_items: int, n_classes: int, items_at: Callable[[Ints], BatchItems], labelled: Ints) -> DecidedBatch:
+    def of(
+        cls,
+        n_items: int,
+        n_classes: int,
+        items_at: Callable[[Ints], BatchItems],
+        labelled: Ints,
+        settings: Settings,
+    ) -> DecidedBatch:
         """Decide by some of the items and those that a person labelled, and count more of them.
 
         `items_at` returns items of these numbers; `labelled` are numbers of those that a person labelled.
         """
-        rows = deciding_rows(n_items, n_classes)
+        rows = deciding_rows(n_items, n_classes, settings)
         rows = np.union1d(rows, labelled[spread_rows(len(labelled), len(rows))])
         items = items_at(rows)
         decision, responsibilities = decide(items)
         if len(rows) < n_items:
             # Read once: at a URL each row is a request.
-            decision = with_sizes(decision, items_at(counted_rows(n_items, n_classes)))
+            decision = with_sizes(decision, items_at(counted_rows(n_items, n_classes, settings)))
         linked = None
         if decision.reference.unknown_model is not None:
             posterior = decision.item_posterior(items, responsibilities)
-            joint, _ = joint_posterior(posterior, decision.samples, decision.n_classes)
+            joint, _ = joint_posterior(posterior, decision.samples, decision.n_classes, settings)
             values = decision.linked_values(items, joint, decision.dots(items))
             linked = rows[items.anchor_rows], items.anchors, values[items.anchor_rows]
         return cls(decision, rows, responsibilities, linked)
@@ -837,8 +838,10 @@ def with_sizes(decision: Decision, items: BatchItems) -> Decision:
         for at in range(0, len(items.points), size):
             yield bare.item_posterior(items.rows(slice(at, at + size)), None)
 
-    kept = list(posteriors()) if len(items.points) * len(decision.tilts) <= MOST_KEPT else None
-    sizes = class_sizes(lambda: kept or posteriors(), decision.samples, head.mass, decision.n_classes)
+    kept = list(posteriors()) if len(items.points) * len(decision.tilts) <= IN_MEMORY else None
+    sizes = class_sizes(
+        lambda: kept or posteriors(), decision.samples, head.mass, decision.n_classes, decision.reference.settings
+    )
     return decision if sizes is None else replace(bare, samples=sizes)
 
 
@@ -859,24 +862,21 @@ def spread_rows(n_rows: int, most: int) -> Ints:
     return np.minimum(((np.arange(most) + within) * (n_rows / most)).astype(np.int64), n_rows - 1)
 
 
-def deciding_rows(n_rows: int, n_classes: int) -> Ints:
+def deciding_rows(n_rows: int, n_classes: int, settings: Settings) -> Ints:
     """Return the numbers of the items that decide."""
-    return spread_rows(n_rows, _within(MOST_DECIDING, 2**25, n_classes))
+    most = min(settings.most_deciding, settings.deciding_scores // n_classes)
+    return spread_rows(n_rows, max(settings.fewest_rows, most))
 
 
-def counted_rows(n_rows: int, n_classes: int) -> Ints:
+def counted_rows(n_rows: int, n_classes: int, settings: Settings) -> Ints:
     """Return the numbers of the items that are counted."""
-    return spread_rows(n_rows, _within(MOST_COUNTED, 2**29, n_classes))
+    most = min(settings.most_counted, settings.counted_scores // n_classes)
+    return spread_rows(n_rows, max(settings.fewest_rows, most))
 
 
 def rows_at_a_time(n_classes: int) -> int:
     """Return how many items are labelled at a time: several arrays of 8 MB, which caches hold in part."""
-    return _within(MOST_AT_A_TIME, 2**21, n_classes)
-
-
-def _within(most: int, numbers: int, n_classes: int) -> int:
-    """Return how many items have at most `numbers` scores in all; 16 at least, `most` at most."""
-    return max(16, min(most, numbers // n_classes))
+    return max(FEWEST_AT_A_TIME, min(BLOCK_ROWS, FEWEST_AT_A_TIME, IN_BLOCK // n_classes))
 
 
 def label_batch(points: Floats, reference: Reference, context: Context | None = None) -> JointAnswer:
@@ -897,7 +897,7 @@ def label_batch(points: Floats, reference: Reference, context: Context | None = 
 
 
 def label_batches(
-    batches: Iterable[tuple[Floats, Context]], reference: Reference, numbers: int = 2**23
+    batches: Iterable[tuple[Floats, Context]], reference: Reference, numbers: int = IN_MEMORY
 ) -> Iterator[JointAnswer]:
     """Label batches, about all of which the same things are known; those of one size are labelled as stacks.
 
@@ -922,7 +922,7 @@ def _in_stacks(batches: Sequence[tuple[Floats, Context]], reference: Reference) 
     answers = dict[int, JointAnswer]()
     for size in np.unique(sizes).tolist():
         numbers = np.flatnonzero(sizes == size).tolist()
-        most = max(1, 2**20 // (size * len(reference.head.weights)))
+        most = max(1, IN_STACK // (size * len(reference.head.weights)))
         for some in (numbers[at : at + most] for at in range(0, len(numbers), most)):
             answers |= zip(some, _labelled([batches[number] for number in some], reference), strict=True)
     return [answers[number] for number in range(len(sizes))]
@@ -933,7 +933,7 @@ def _labelled(batches: Sequence[tuple[Floats, Context]], reference: Reference) -
     points, context = batches[0]
     n_items = len(points)
     n_classes = len(reference.head.weights)
-    if len(deciding_rows(n_items, n_classes)) == n_items:
+    if len(deciding_rows(n_items, n_classes, reference.settings)) == n_items:
         if len(batches) > 1:
             points = np.stack([one for one, _ in batches])
             context = Context.stacked([one for _, one in batches])
@@ -947,7 +947,7 @@ def _labelled(batches: Sequence[tuple[Floats, Context]], reference: Reference) -
         return BatchItems(points[rows], reference, context.rows(rows))
 
     labelled = np.flatnonzero(np.zeros(0) if context.fixed_labels is None else context.fixed_labels != -1)
-    decided = DecidedBatch.of(n_items, n_classes, items_at, labelled)
+    decided = DecidedBatch.of(n_items, n_classes, items_at, labelled, reference.settings)
     size = rows_at_a_time(n_classes)
     starts = range(0, n_items, size)
     blocks = [decided.label(items_at(slice(at, at + size)), range(at, min(at + size, n_items))) for at in starts]
@@ -958,7 +958,7 @@ def _answers(decision: Decision, blocks: Sequence[ItemLabels], items: BatchItems
     """Return the answer about each batch of a stack, or about one, from the labels of all items."""
     reference = decision.reference
     labels = ItemLabels.joined(blocks)
-    named = labels.named(reference.n_named)
+    named = labels.named(reference.n_named, reference.settings)
     summary = summarize(
         decision.samples,
         reference.head.mass,
@@ -968,6 +968,7 @@ def _answers(decision: Decision, blocks: Sequence[ItemLabels], items: BatchItems
         named.unknown,
         items.context.unknown_share,
         reference.n_unnamed,
+        reference.settings,
     )
     lead = items.points.shape[:-2]
     prior_weight = np.broadcast_to(decision.prior_weight, lead)
@@ -1000,16 +1001,19 @@ def _tilted(items: BatchItems, weights: Floats) -> Decision:
     typical = weights * items.typicality
 
     def typical_shares(tilts: Floats) -> Floats:
-        return np.asarray(count(tilts, typical) / np.maximum(typical.sum(-1), 1e-3)[..., None])
+        return np.asarray(count(tilts, typical) / np.maximum(typical.sum(-1), LEAST_TYPICAL)[..., None])
 
+    settings = items.reference.settings
     offset_tilt = estimate_offset(
-        count, typical_shares, n_items, centre, allowed, head.weights, head.means, head.mass, items.spread
+        count, typical_shares, n_items, centre, allowed, head.weights, head.means, head.mass, items.spread, settings
     )
     tilts = offset_tilt.tilts
     prior_weight = np.ones_like(n_items)
     if context.log_shares is not None:
         before = tilts
-        prior = tilt_by_prior(context.log_shares, context.concentration, n_items, lambda extra: count(before + extra))
+        prior = tilt_by_prior(
+            context.log_shares, context.concentration, n_items, lambda extra: count(before + extra), settings
+        )
         tilts = tilts + prior.tilts
         prior_weight = prior.weight
     offset_tilt = offset_tilt._replace(offset=offset_tilt.offset.astype(items.points.dtype))
@@ -1026,17 +1030,20 @@ def _new_groups(
 ) -> list[NewGroup]:
     """Gather the rejected items: classes without a name first, then those of other items that belong together."""
     rows = np.flatnonzero(rejected & (unnamed == -1))
-    if len(rows) > MOST_GATHERED:
-        rows = rows[np.sort(np.argsort(-unknown[rows], kind="stable")[:MOST_GATHERED])]
+    most = reference.settings.most_gathered
+    if len(rows) > most:
+        rows = rows[np.sort(np.argsort(-unknown[rows], kind="stable")[:most])]
     of_unnamed = [np.flatnonzero(rejected & (unnamed == number)) for number in range(reference.n_unnamed)]
     found = [_as_group(members, points, unknown, reference) for members in of_unnamed if len(members)]
     if reference.unknown_model is None or len(rows) == 0:
         return found
     some = BatchItems(points[rows], reference)
     copy_of, _ = some.copies
-    anchors = Anchors.of(some.points, reference.centre, reference.unknown_model.pair_odds, copy_of)
+    pair_odds = reference.unknown_model.pair_odds
+    anchors = Anchors.of(some.points, reference.centre, pair_odds, copy_of, reference.settings)
     scores = some.scores[:, : reference.n_named]
-    groups = new_groups(anchors.odds(anchors.cosines), some.points, unknown[rows], scores, copy_of)
+    log_odds = anchors.odds(anchors.cosines)
+    groups = new_groups(log_odds, some.points, unknown[rows], scores, copy_of, reference.settings)
     return found + [group._replace(items=rows[group.items]) for group in groups]
 
 

@@ -22,13 +22,7 @@ import numpy as np
 
 from handful.engine.left_out import Bools, Floats, Fold, Ints, Margins, log_likelihood
 from handful.engine.linear import class_sums
-
-# a where no class has both; else it weighs as much as two classes. On clinc150 a is 0.5.
-USUAL_SLOPE = 0.5
-# Weight of a name in examples: what is tried, in this order, until the next is less likely; and what is used if
-# examples cannot tell, or at least if a class has none.
-NAME_WEIGHTS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
-USUAL_NAME_WEIGHT = 1.0
+from handful.engine.settings import DEFAULT, Settings
 
 # Trains on points, codes and weights, and returns W and b.
 Train = Callable[[Floats, Ints, Floats], tuple[Floats, Floats]]
@@ -57,29 +51,31 @@ class NameVectors:
 
     points: Floats
     codes: Ints
+    settings: Settings = DEFAULT
 
     def aligned(self, means: Floats, shots: Floats) -> Floats:
         """Return the names [name, dim] on the side of the examples; `shots` of zero mark classes without any."""
         m, t, centre, of_names = self._both(means, shots)
         away = self.points - of_names
-        usual = 2 * float((away**2).sum(1).mean())
+        usual = self.settings.name_slope_weight * float((away**2).sum(1).mean())
         size = float((t**2).sum()) + usual
-        slope = max(float((m * t).sum()) + USUAL_SLOPE * usual, 0.0) / size if size > 0 else 0.0
+        slope = max(float((m * t).sum()) + self.settings.name_slope * usual, 0.0) / size if size > 0 else 0.0
         return np.asarray(centre + slope * away)
 
     def are_informative(self, means: Floats, shots: Floats) -> bool:
         """Whether names go with the examples of their classes; True if there are too few classes to tell."""
         m, t, _, _ = self._both(means, shots)
-        if len(m) < 4:
+        if len(m) < self.settings.fewest_named:
             return True
         products = (m @ t.T).astype(np.float64)
-        return float(products.trace()) > 2 * math.sqrt((products**2).sum() / (len(m) - 1))
+        deviation = math.sqrt((products**2).sum() / (len(m) - 1))
+        return float(products.trace()) > self.settings.informative_sds * deviation
 
     def blended(self, means: Floats, shots: Floats) -> tuple[Floats, Floats]:
         """Return means and numbers of examples with every name as one more example, or if it is the only one."""
         used = self.are_informative(means, shots) | (shots[self.codes] == 0)
         weights = np.zeros_like(shots)
-        weights[self.codes] = USUAL_NAME_WEIGHT * used
+        weights[self.codes] = self.settings.usual_name_weight * used
         sums = means * shots[:, None]
         sums[self.codes] += self.aligned(means, shots) * weights[self.codes, None]
         return sums / (shots + weights)[:, None], shots + weights
@@ -130,7 +126,7 @@ class HeadRows:
         weights = np.zeros(self.n_classes, self.points.dtype)
         if self.names is not None:
             weights[self.names.codes] = self.name_weight
-            weights[self.shots == 0] = max(self.name_weight, USUAL_NAME_WEIGHT)
+            weights[self.shots == 0] = max(self.name_weight, self.names.settings.usual_name_weight)
         return weights
 
     def training_rows(self, kept: Bools, each: Floats) -> tuple[Floats, Ints, Floats]:
@@ -173,9 +169,10 @@ class HeadRows:
 
     def with_best_weight(self, train: Train, left_out: list[Bools]) -> HeadRows:
         """Return the same rows with the weight of names under which left-out examples are most likely."""
+        assert self.names is not None
         best = self
         highest = -math.inf
-        for weight in NAME_WEIGHTS:
+        for weight in self.names.settings.name_weights:
             tried = replace(self, name_weight=weight)
             value = tried.left_out_log_likelihood(train, left_out)
             if value <= highest:

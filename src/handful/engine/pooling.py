@@ -14,7 +14,7 @@ added up over the batches of a pool of siblings. c and ρ are those of the large
 that loses counting zero. **Where a pool does not gain**, its batches are labelled without their siblings.
 
 The labels have errors, and errors look as if batches differed. So batches follow their base measure more closely than
-c says, and are labelled with `FOLLOW` times c.
+c says, and are labelled with ten times c (`follow`).
 """
 
 from __future__ import annotations
@@ -25,16 +25,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln
 
+from handful.engine.settings import DEFAULT, Settings
+
 Floats = npt.NDArray[np.floating]
 Ints = npt.NDArray[np.integer]
-
-# Values that c and ρ may have.
-CONCENTRATIONS = tuple(2.0**power for power in range(-2, 13))
-FORGETTING = (1.0, 0.95, 0.9, 0.8, 0.65, 0.5, 0.35)
-# Nats that a pool has to gain, all its batches together: a Bayes factor of twenty.
-LEAST_GAIN = 3.0
-# How much closer batches follow their base measure than counts with errors suggest.
-FOLLOW = 10.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +40,7 @@ class Pooled:
     shares
         π of each batch, [group, class]; b where pooling does not help.
     concentration
-        c, before it is multiplied by `FOLLOW`.
+        c, before it is multiplied by `follow`.
     forgetting
         ρ; one if batches have no order.
     gain
@@ -62,7 +56,14 @@ class Pooled:
     used: npt.NDArray[np.bool_]
 
 
-def pooled(counts: Floats, labels: Floats, base: Floats, pool_of: Ints, step_of: Ints | None) -> Pooled:
+def pooled(
+    counts: Floats,
+    labels: Floats,
+    base: Floats,
+    pool_of: Ints,
+    step_of: Ints | None,
+    settings: Settings = DEFAULT,
+) -> Pooled:
     """Estimate base measures, concentration and forgetting.
 
     Parameters
@@ -78,19 +79,19 @@ def pooled(counts: Floats, labels: Floats, base: Floats, pool_of: Ints, step_of:
     """
     n_pools = int(pool_of.max()) + 1
     entries = labels.nonzero()
-    seen = _LabelCounts(entries[0], labels[entries], labels.sum(1), pool_of, n_pools)
+    seen = _LabelCounts(entries[0], labels[entries], labels.sum(1), pool_of, n_pools, settings)
     alone = seen.likelihood(base[entries])
     without = alone[alone.sum(1).argmax()]
     tried = []
-    for forgetting in FORGETTING if step_of is not None else (1.0,):
+    for forgetting in settings.forgetting if step_of is not None else (1.0,):
         shares = _shares(counts, base, pool_of, step_of, forgetting)
         gains = seen.likelihood(shares[entries]) - without
         # If no pool gains, the smallest loss is reported.
         ranks = zip(gains.clip(min=0).sum(1).tolist(), gains.sum(1).tolist(), strict=True)
         rank, row = max((rank, -row) for row, rank in enumerate(ranks))
-        tried.append((rank, forgetting, CONCENTRATIONS[-row], gains[-row]))
+        tried.append((rank, forgetting, settings.concentrations[-row], gains[-row]))
     _, forgetting, concentration, gain = max(tried, key=lambda one: one[:2])
-    used = gain > LEAST_GAIN
+    used = gain > settings.least_gain
     shares = _shares(counts, base, pool_of, step_of, forgetting)
     items = np.bincount(pool_of, seen.sizes, n_pools)
     shares = np.where(used[pool_of][:, None], shares, base)
@@ -106,11 +107,12 @@ class _LabelCounts:
     sizes: Floats
     pool_of: Ints
     n_pools: int
+    settings: Settings
 
     def likelihood(self, shares: Floats) -> Floats:
         """`ln p(H | c π)`, added up over the batches of each pool, for every c: [concentration, pool]."""
         rows = []
-        for c in CONCENTRATIONS:
+        for c in self.settings.concentrations:
             of_entry = gammaln(c * shares + self.number) - gammaln(c * shares)
             total = gammaln(c) - gammaln(c + self.sizes) + np.bincount(self.group, of_entry, len(self.sizes))
             rows.append(np.bincount(self.pool_of, total, self.n_pools))

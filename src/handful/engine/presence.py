@@ -32,24 +32,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import entr, expit, gammaln
 
+from handful.engine.limits import LEAST_COUNT, LINEAR, MOST_LOG_GAIN, SMALL_CHANCE
+from handful.engine.settings import DEFAULT, Settings
 from handful.shapes import PerBatch
 
 Floats = npt.NDArray[np.floating]
 Columns = npt.NDArray[np.intp]
-
-# ε, the share of strays.
-STRAYS = 0.02
-# c: correlation of the errors of two items of a class that has one example, as odds.
-SHARED_ERROR = 0.2
-# α of even batches, that of uneven ones is 1, and the log-odds of an uneven batch before anything is seen.
-EVEN = 10
-UNEVEN_LOG_ODDS = -1.0
-# Chains, and their sweeps, of which the first third does not count; T, the temperature of the relaxation.
-CHAINS = 8
-SWEEPS = 6
-SOFTNESS = 0.5
-# Frequency of the noise of a class: cycles when its expected count grows by a factor of e.
-FREQUENCY = 2.0
 
 
 class ItemPosterior(NamedTuple):
@@ -99,13 +87,13 @@ class PresenceSamples(NamedTuple):
         return np.asarray(self.presence.sum(-1))
 
 
-def error_correlation(shots: Floats) -> Floats:
+def error_correlation(shots: Floats, settings: Settings) -> Floats:
     """`ρ/(1+ρ)`, the correlation of the errors of two items of a class."""
-    odds = SHARED_ERROR / shots.astype(np.float64)
+    odds = settings.shared_error / shots.astype(np.float64)
     return np.asarray(odds / (1 + odds))
 
 
-def class_noise(own: Floats) -> tuple[Floats, Floats]:
+def class_noise(own: Floats, settings: Settings = DEFAULT) -> tuple[Floats, Floats]:
     """Return logistic noise of each class, [sweep, ..., class, chain], and how far it comes first, [sweep, ..., class].
 
     Both are waves of `ln Σ_n p_nk^r`, r = 1/2, 1, 2, in one random direction per sweep. Chains have evenly spaced
@@ -122,19 +110,25 @@ def class_noise(own: Floats) -> tuple[Floats, Floats]:
     >>> bool(np.allclose(class_noise(own)[0][:, 3:], class_noise(own[::-1, 3:])[0], atol=1e-6))
     True
     """
+    sweeps = settings.sweeps
     counts = np.stack([of.sum(-2, dtype=np.float64) for of in (np.sqrt(own), own, own**2)], -1)
     rng = np.random.default_rng(0)
-    phases = np.einsum("...r,sr->s...", np.log(counts + 1e-3), FREQUENCY * rng.normal(size=(2 * SWEEPS, 3)))
-    phases += rng.random(2 * SWEEPS).reshape(-1, *(1,) * (counts.ndim - 1))
-    of_chains = phases[:SWEEPS, ..., None] + np.arange(CHAINS) / CHAINS
-    chance = np.abs(2 * (of_chains - np.floor(of_chains)) - 1).clip(1e-6, 1 - 1e-6)
-    first = np.abs(2 * (phases[SWEEPS:] % 1) - 1)
+    directions = settings.noise_frequency * rng.normal(size=(2 * sweeps, counts.shape[-1]))
+    phases = np.einsum("...r,sr->s...", np.log(counts + settings.noise_floor), directions)
+    phases += rng.random(2 * sweeps).reshape(-1, *(1,) * (counts.ndim - 1))
+    of_chains = phases[:sweeps, ..., None] + np.arange(settings.chains) / settings.chains
+    chance = np.abs(2 * (of_chains - np.floor(of_chains)) - 1).clip(SMALL_CHANCE, 1 - SMALL_CHANCE)
+    first = np.abs(2 * (phases[sweeps:] % 1) - 1)
     # Few classes have a part of each turn: none jumps from one turn to the other when its chances change by rounding.
-    return np.log(chance / (1 - chance)), (0.5 + 25 * (first - 0.5)).clip(0, 1)
+    return np.log(chance / (1 - chance)), (0.5 + settings.turn_steepness * (first - 0.5)).clip(0, 1)
 
 
 def sample_presence(
-    posterior: ItemPosterior, shots: Floats, n_classes: PerBatch, unknown: Floats | None = None
+    posterior: ItemPosterior,
+    shots: Floats,
+    n_classes: PerBatch,
+    unknown: Floats | None = None,
+    settings: Settings = DEFAULT,
 ) -> PresenceSamples:
     """Say which classes are present in each batch of a stack.
 
@@ -169,17 +163,18 @@ def sample_presence(
         )
     counts = posterior.sums(np.ones_like(posterior.scale))
     most = counts.max(-1, keepdims=True)
-    # A class with a smaller expected count is absent but for strays; per 75 items of a large batch.
-    enough = counts >= np.minimum(0.02 * max(n_items / 75, 1.0), most)
+    # A class with a smaller expected count is absent but for strays; in proportion to the items of a large batch.
+    least = settings.candidate_count * max(n_items / settings.candidate_items, 1.0)
+    enough = counts >= np.minimum(least, most)
     columns = chosen_columns(enough)
     own = posterior.of_columns(columns)
     valid = take_columns(enough, columns)
     order = posterior.scale.argsort(-1)  # sums of single precision are the same in whatever order the items came
     own = np.take_along_axis(own, order[..., None], -2)
     counts = own.sum(-2, dtype=np.float64)  # to the last digit: the largest one starts alone
-    start = expit(4 * np.log(np.maximum(counts, 1e-30)))
+    start = expit(settings.start_steepness * np.log(np.maximum(counts, LEAST_COUNT)))
     start[counts >= counts.max(-1, keepdims=True)] = 1.0  # so that there is one
-    rows = (1 - STRAYS) * own + STRAYS / np.asarray(n_classes)[..., None, None]
+    rows = (1 - settings.strays) * own + settings.strays / np.asarray(n_classes)[..., None, None]
     unknown = np.zeros_like(posterior.scale) if unknown is None else np.take_along_axis(unknown, order, -1)
     rows = rows + unknown[..., None]
     lead = columns.shape[:-1]
@@ -187,13 +182,14 @@ def sample_presence(
     rows = rows.reshape(-1, n_items, width)
     flat = valid.reshape(-1, width)
     start = (start * valid).reshape(-1, width)
-    noise, first = class_noise(own)
-    noise = noise.reshape(SWEEPS, -1, width, CHAINS)
-    first = first.reshape(SWEEPS, -1, width)
-    shared = error_correlation(shots)[columns].reshape(-1, width)
+    noise, first = class_noise(own, settings)
+    noise = noise.reshape(settings.sweeps, -1, width, settings.chains)
+    first = first.reshape(settings.sweeps, -1, width)
+    shared = error_correlation(shots, settings)[columns].reshape(-1, width)
     n_classes = np.broadcast_to(n_classes, lead).reshape(-1)
     unknown = unknown.reshape(-1, n_items)
-    states = np.zeros((len(rows), CHAINS * (SWEEPS - SWEEPS // 3), width), np.float32)
+    n_states = settings.chains * (settings.sweeps - settings.warm_up)
+    states = np.zeros((len(rows), n_states, width), np.float32)
     presence = np.zeros(flat.shape)
     alone_weight = np.zeros(len(rows))
     # Batches with about as many columns go together.
@@ -202,7 +198,9 @@ def sample_presence(
     for power in np.unique(powers):
         some = np.flatnonzero(powers == power)
         size = int(sizes[some].max())
-        chains = _Chains(rows[some, :, :size], shared[some, :size], n_classes[some], start[some, :size], unknown[some])
+        chains = _Chains(
+            rows[some, :, :size], shared[some, :size], n_classes[some], start[some, :size], unknown[some], settings
+        )
         visited, chance = chains.sweep(noise[:, some, :size], first[:, some, :size], flat[some, :size])
         few, uneven = chains.evidence(visited)
         few = few + (entr(chance) + entr(1 - chance)).sum(-1)
@@ -215,7 +213,11 @@ def sample_presence(
 
 
 def class_sizes(
-    posteriors: Callable[[], Iterable[ItemPosterior]], samples: PresenceSamples, shots: Floats, n_classes: PerBatch
+    posteriors: Callable[[], Iterable[ItemPosterior]],
+    samples: PresenceSamples,
+    shots: Floats,
+    n_classes: PerBatch,
+    settings: Settings = DEFAULT,
 ) -> PresenceSamples | None:
     """Class sizes `π_k = Σ_n r_nk / n`, `r_nk ∝ E_nk π_k`, of many items, or None if `samples` say as much.
 
@@ -224,8 +226,8 @@ def class_sizes(
     better than the classes present and than equal shares, by more than one nat for each class that has a size of its
     own. Gains are tempered: items of one class are wrong together, and then sizes that are not there would be learned.
     """
-    few = np.full(len(shots), STRAYS / n_classes)
-    few[samples.columns] += (1 - STRAYS) * samples.states.mean(0)
+    few = np.full(len(shots), settings.strays / n_classes)
+    few[samples.columns] += (1 - settings.strays) * samples.states.mean(0)
     shares = np.full(len(few), 1 / n_classes)
     for _ in range(2):
         before = shares
@@ -239,11 +241,11 @@ def class_sizes(
             counts += posterior.sums(1 / likely[:, 0]) * before
             n_items += len(likely)
         shares = counts / n_items
-    own = np.flatnonzero(counts >= 0.1)  # others are absent but for strays
+    own = np.flatnonzero(counts >= settings.sized_count)  # others are absent but for strays
     gained = log_likelihood[0] + float((counts[own] * np.log(shares[own] / before[own])).sum())
     gained -= max(log_likelihood[1], -n_items * np.log(n_classes))
     n_own = float(np.exp(entr(shares).sum()))
-    shared = float((shares * error_correlation(shots)).sum())
+    shared = float((shares * error_correlation(shots, settings)).sum())
     temper = 1 / (1 + max(n_items / n_own - 1, 0) * shared)
     if temper * gained <= n_own:
         return None
@@ -251,41 +253,51 @@ def class_sizes(
     return PresenceSamples.of_batch(own, states, -np.expm1(-counts[own]), 0.0)
 
 
-def joint_posterior(posterior: ItemPosterior, samples: PresenceSamples, n_classes: PerBatch) -> tuple[Floats, Floats]:
+def joint_posterior(
+    posterior: ItemPosterior, samples: PresenceSamples, n_classes: PerBatch, settings: Settings = DEFAULT
+) -> tuple[Floats, Floats]:
     """`q_nk` of the candidate classes if few are present, [..., item, column], and of all others, by the item's own."""
     own = posterior.of_columns(samples.columns)
-    stray = STRAYS / np.asarray(n_classes)[..., None].astype(own.dtype)
-    each = 1 / (((1 - STRAYS) * own + stray[..., None]) @ samples.states.swapaxes(-1, -2))
+    stray = settings.strays / np.asarray(n_classes)[..., None].astype(own.dtype)
+    each = 1 / (((1 - settings.strays) * own + stray[..., None]) @ samples.states.swapaxes(-1, -2))
     others = stray * each.mean(-1)
-    q = own * (others[..., None] + (1 - STRAYS) / each.shape[-1] * (each @ samples.states))
+    q = own * (others[..., None] + (1 - settings.strays) / each.shape[-1] * (each @ samples.states))
     total = q.sum(-1) + others * (1 - own.sum(-1))
     return q / total[..., None], others / total
 
 
-def mean_likelihood(posterior: ItemPosterior, samples: PresenceSamples, n_classes: PerBatch) -> Floats:
+def mean_likelihood(
+    posterior: ItemPosterior, samples: PresenceSamples, n_classes: PerBatch, settings: Settings = DEFAULT
+) -> Floats:
     """Mean of `L_n(z)` over z, [..., item]."""
     own = posterior.of_columns(samples.columns) @ samples.states.mean(-2)[..., None]
-    return np.asarray((1 - STRAYS) * own[..., 0] + STRAYS / np.asarray(n_classes)[..., None])
+    return np.asarray((1 - settings.strays) * own[..., 0] + settings.strays / np.asarray(n_classes)[..., None])
 
 
 def log_absence(posterior: ItemPosterior, others: Floats) -> npt.NDArray[np.float64]:
     """Σ_n ln(1 - chance of the class), as a stray and alone, [..., 2, class]; `others` is that of `joint_posterior`."""
     factors = [others, np.ones_like(others)]
     absent = -np.stack([posterior.sums(factor) for factor in factors], -2)
-    some = chosen_columns(absent[..., 1, :] <= -1e-3)  # of others `ln(1 - x) = -x`
+    some = chosen_columns(absent[..., 1, :] <= -LINEAR)  # of others `ln(1 - x) = -x`
     own = posterior.of_columns(some)
-    exact = [np.log1p(-(own * factor[..., None]).clip(max=1 - 1e-6)).sum(-2, dtype=np.float64) for factor in factors]
+    chances = [(own * factor[..., None]).clip(max=1 - SMALL_CHANCE) for factor in factors]
+    exact = [np.log1p(-chance).sum(-2, dtype=np.float64) for chance in chances]
     put_columns(absent, some, np.stack(exact, -2))
     return absent
 
 
 def presence_probability(
-    samples: PresenceSamples, shots: Floats, absent: Floats, counts: Floats, n_items: PerBatch
+    samples: PresenceSamples,
+    shots: Floats,
+    absent: Floats,
+    counts: Floats,
+    n_items: PerBatch,
+    settings: Settings = DEFAULT,
 ) -> npt.NDArray[np.float64]:
     """Chance that each class has an item, from `log_absence`; items of one class are wrong together."""
     shares = counts / np.maximum(counts.sum(-1, keepdims=True), np.finfo(np.float64).tiny)
     typical = np.exp(entr(shares).sum(-1))
-    shared = error_correlation(shots)
+    shared = error_correlation(shots, settings)
     each = np.maximum(np.stack([samples.n_present, typical], -1), 1)
     temper = 1 / (1 + np.maximum(n_items / each - 1, 0)[..., None] * shared)
     here = np.zeros(counts.shape)
@@ -301,12 +313,21 @@ class _Chains:
     The last column is empty: turns of different length are filled up with it.
     """
 
-    def __init__(self, rows: Floats, shared: Floats, n_classes: PerBatch, start: Floats, unknown: Floats) -> None:
+    def __init__(
+        self,
+        rows: Floats,
+        shared: Floats,
+        n_classes: PerBatch,
+        start: Floats,
+        unknown: Floats,
+        settings: Settings,
+    ) -> None:
+        self.settings = settings
         self.n_items, size = rows.shape[-2:]
         self.unknown = unknown[:, None].astype(np.float32)  # [batch, 1, item], u, which is part of the rows
         self.rows = np.zeros((len(rows), size + 1, self.n_items), np.float32)
         self.rows[:, :size] = rows.swapaxes(1, 2)
-        self.here = np.zeros((len(rows), size + 1, CHAINS))
+        self.here = np.zeros((len(rows), size + 1, settings.chains))
         self.here[:, :size] = start[..., None]
         # Sums over the columns of states, and of states times what errors share.
         self.weights = np.zeros((len(rows), 2, size + 1))
@@ -319,17 +340,19 @@ class _Chains:
         """Return the states of the sweeps that count, [batch, state, column], and the chances of the classes."""
         n_batches, width, _ = self.here.shape
         size = width - 1
-        first_counted = SWEEPS // 3
+        n_chains = self.settings.chains
+        n_sweeps = self.settings.sweeps
+        first_counted = self.settings.warm_up
         parts = np.stack([first, 1 - first], 1) * valid  # [sweep, turn, batch, column]
         sizes = (parts > 0).sum(-1)
         order = np.argsort(parts == 0, axis=-1, kind="stable")
         parts = np.take_along_axis(parts, order, -1)[..., None]
         order = np.where(np.arange(size) < sizes[..., None], order, size) + width * np.arange(n_batches)[:, None]
-        drawn = np.zeros((SWEEPS, n_batches * width, CHAINS))
-        drawn.reshape(SWEEPS, n_batches, width, CHAINS)[:, :, :size] = noise
-        presence = np.zeros((n_batches * width, CHAINS))
+        drawn = np.zeros((n_sweeps, n_batches * width, n_chains))
+        drawn.reshape(n_sweeps, n_batches, width, n_chains)[:, :, :size] = noise
+        presence = np.zeros((n_batches * width, n_chains))
         states = []
-        here = self.here.reshape(-1, CHAINS)
+        here = self.here.reshape(-1, n_chains)
         rows = self.rows.reshape(-1, self.n_items)
         for sweep, most in enumerate(sizes.max(-1).tolist()):
             for half in range(2):
@@ -337,15 +360,15 @@ class _Chains:
                 part = parts[sweep, half, :, : most[half]]
                 before = here[turn]
                 log_odds, evidence = self.log_odds(before, rows[turn])
-                here[turn] = before + part * (_sigmoid((log_odds + drawn[sweep, turn]) / SOFTNESS) - before)
+                relaxed = _sigmoid((log_odds + drawn[sweep, turn]) / self.settings.softness)
+                here[turn] = before + part * (relaxed - before)
                 self.here[:, size] = 0
                 if sweep >= first_counted:
                     presence[turn] += part * (_sigmoid(log_odds) * -np.expm1(-evidence))
             states.append(self.here[:, :size].swapaxes(1, 2).copy())
-        presence = presence.reshape(n_batches, width, CHAINS)[:, :size].mean(-1) / (SWEEPS - first_counted)
-        return np.concatenate(states[first_counted:], 1), np.minimum(
-            presence, 1
-        )  # parts add up to one but for rounding
+        presence = presence.reshape(n_batches, width, n_chains)[:, :size].mean(-1) / (n_sweeps - first_counted)
+        # Parts of turns add up to one but for rounding.
+        return np.concatenate(states[first_counted:], 1), np.minimum(presence, 1)
 
     def log_odds(self, mine: Floats, own: Floats) -> tuple[Floats, Floats]:
         """Log-odds of some classes given the others, and the evidence for them, [batch, some, chain].
@@ -357,7 +380,7 @@ class _Chains:
         own = own[:, :, None]
         ratio = own * mine[..., None].astype(np.float32)
         np.subtract(total, ratio, out=ratio)
-        np.maximum(ratio, np.float32(np.exp(-25)) * total, out=ratio)  # the log of a ratio is at most 25
+        np.maximum(ratio, np.float32(np.exp(-MOST_LOG_GAIN)) * total, out=ratio)
         np.divide(own, ratio, out=ratio)
         ratio += 1
         evidence = (np.log(ratio, out=ratio).reshape(-1, self.n_items) @ self.ones).reshape(mine.shape)
@@ -380,16 +403,16 @@ class _Chains:
         gain = (np.log(total) - np.log(1 / self.n_classes + self.unknown)).sum(-1) - self.n_items * np.log(n_present)
         sets = gammaln(n_classes + 1) - gammaln(n_present + 1) - gammaln(n_classes - n_present + 1)
         few = temper * gain - sets - np.log(n_present / n_classes)
-        # Of a class, if it were present for certain; shares are Dirichlet with α = 1, against α = EVEN. Of two
-        # whole numbers, Γ(n+a) Γ(b) / (Γ(a) Γ(n+b)) is 1 / Π_{a ≤ j < b} (1 + n/j).
+        # Of a class, if it were present for certain; shares are Dirichlet with α = 1, against the α of even batches. Of
+        # two whole numbers, Γ(n+a) Γ(b) / (Γ(a) Γ(n+b)) is 1 / Π_{a ≤ j < b} (1 + n/j).
         counts = (1 / total) @ np.maximum(rows - self.unknown, 0).swapaxes(1, 2)
         product = np.ones_like(states)
-        for alpha in range(1, EVEN):
+        for alpha in range(1, self.settings.even):
             product *= 1 + counts / np.float32(alpha)
-        alphas = np.array([[[1]], [[EVEN]]]) * here
+        alphas = np.array([[[1]], [[self.settings.even]]]) * here
         of_all = gammaln(alphas) - gammaln(alphas + (states * counts).sum(-1))
         bayes = of_all[0] - of_all[1] - (states * np.log(product)).sum(-1)
-        return few.mean(1), expit(temper * bayes + UNEVEN_LOG_ODDS).mean(1)
+        return few.mean(1), expit(temper * bayes + self.settings.uneven_log_odds).mean(1)
 
     def _tempered(self, sums: Floats) -> tuple[Floats, Floats]:
         """Return h and τ of each state, [batch, 1, state], from sums of states and of what errors share."""

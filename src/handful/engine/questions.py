@@ -24,12 +24,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
+from handful.engine.limits import LEAST_LENGTH
 from handful.engine.linear import logistic_line
+from handful.engine.settings import DEFAULT, Settings
 
 Floats = npt.NDArray[np.floating]
-
-# Items that are compared with one another: those whose labels are most likely wrong.
-MOST_COMPARED = 2048
 
 
 class Question(NamedTuple):
@@ -63,7 +62,12 @@ class Question(NamedTuple):
 
 
 def questions_about(
-    points: Floats, probabilities: Floats, certainty: Floats, n: int, answered: Collection[int] = ()
+    points: Floats,
+    probabilities: Floats,
+    certainty: Floats,
+    n: int,
+    answered: Collection[int] = (),
+    settings: Settings = DEFAULT,
 ) -> list[Question]:
     """Return the first n questions about a batch, in order of their worth.
 
@@ -82,8 +86,8 @@ def questions_about(
     wrong = 1 - certainty
     wrong[list(answered)] = 0
     known = np.array(sorted(answered), np.intp)
-    kept = np.union1d(np.argsort(-wrong, kind="stable")[:MOST_COMPARED], known)
-    same = _same_class(_directions(points), q, kept)
+    kept = np.union1d(np.argsort(-wrong, kind="stable")[: settings.most_compared], known)
+    same = _same_class(_directions(points), q, kept, settings)
     errors = wrong[kept]
     askable = ~np.isin(kept, known)
     covered = same[~askable].max(0, initial=0.0)
@@ -103,19 +107,19 @@ def questions_about(
     return questions
 
 
-def same_class(points: Floats, probabilities: Floats) -> Floats:
+def same_class(points: Floats, probabilities: Floats, settings: Settings = DEFAULT) -> Floats:
     """`r_nm` of all items: the chance that two have the same class."""
-    return _same_class(_directions(points), probabilities.astype(np.float64), np.arange(len(points)))
+    return _same_class(_directions(points), probabilities.astype(np.float64), np.arange(len(points)), settings)
 
 
 def _directions(points: Floats) -> Floats:
     directions = points.astype(np.float64)
-    return np.asarray(directions / np.maximum(np.linalg.norm(directions, axis=1, keepdims=True), 1e-12))
+    return np.asarray(directions / np.maximum(np.linalg.norm(directions, axis=1, keepdims=True), LEAST_LENGTH))
 
 
-def _same_class(directions: Floats, q: Floats, kept: npt.NDArray[np.intp]) -> Floats:
+def _same_class(directions: Floats, q: Floats, kept: npt.NDArray[np.intp], settings: Settings) -> Floats:
     """`r_nm` of the items that are kept."""
-    some = np.unique(np.linspace(0, len(q) - 1, min(len(q), 512)).round().astype(int))
+    some = np.unique(np.linspace(0, len(q) - 1, min(len(q), settings.most_paired)).round().astype(int))
     pairs = np.triu_indices(len(some), 1)
     agree = (q[some] @ q[some].T)[pairs].clip(0, 1)
     cosines = (directions[some] @ directions[some].T)[pairs]

@@ -49,18 +49,15 @@ import numpy.typing as npt
 from scipy.optimize import minimize_scalar
 from scipy.special import expit, log_softmax, logit, logsumexp, softmax
 
+from handful.engine.limits import SMALL_CHANCE, SMALLEST_CHANCE
 from handful.engine.model import Context, ItemLabels, JointAnswer, deciding_rows, summarize
 from handful.engine.presence import ItemPosterior, joint_posterior, log_absence, sample_presence
+from handful.engine.settings import DEFAULT, Settings
 from handful.engine.tilt import tilt_by_prior
 from handful.shapes import PerBatch
 
 Floats = npt.NDArray[np.floating]
 Bools = npt.NDArray[np.bool_]
-
-# c, nats per unit.
-NATS = 2.0
-# ln of the factor on c: its standard deviation among models.
-LOG_FACTOR_SD = 0.25
 
 
 def _log_odds(p: Floats) -> Floats:
@@ -96,7 +93,7 @@ def differences(
     return scores - best[:, None], best
 
 
-def unit_of(scores: Floats, excluded: Bools | None = None) -> float:
+def unit_of(scores: Floats, excluded: Bools | None = None, settings: Settings = DEFAULT) -> float:
     """u: the least of the means of `j (d_(j) - d_(j+1))` over the items that list as many, j = 2, 3, 4.
 
     A j counts if half of the items, or of those that list three, list j + 1 classes. If nothing does, j is one; without
@@ -115,7 +112,7 @@ def unit_of(scores: Floats, excluded: Bools | None = None) -> float:
     >>> round(unit_of(sample), 1)
     3.0
     """
-    most = min(5, scores.shape[1])  # as many as tools list
+    most = min(settings.listed_scores, scores.shape[1])  # as many as tools list
     ranked = np.where(np.isnan(scores) if excluded is None else np.isnan(scores) | excluded, -np.inf, scores)
     ranked = np.sort(np.partition(ranked, -most, axis=1)[:, -most:].astype(np.float64), axis=1)[:, ::-1]
     gaps = dict[int, float]()
@@ -127,9 +124,9 @@ def unit_of(scores: Floats, excluded: Bools | None = None) -> float:
     return min((u for j, u in gaps.items() if j > 1), default=gaps.get(1, 1.0))
 
 
-def in_nats(scores: Floats, unit: float, *, unlisted: bool = False) -> Floats:
+def in_nats(scores: Floats, unit: float, *, unlisted: bool = False, settings: Settings = DEFAULT) -> Floats:
     """`S_nk`; -inf for classes that are not listed, or `ln(K/m)` below the last of m if they count."""
-    nats = scores * (NATS / unit)
+    nats = scores * (settings.nats_per_unit / unit)
     missing = np.isnan(nats)
     if not unlisted:
         nats[missing] = -np.inf
@@ -140,7 +137,7 @@ def in_nats(scores: Floats, unit: float, *, unlisted: bool = False) -> Floats:
     return np.asarray(nats)
 
 
-def factor_of_labelled(nats: Floats, codes: npt.NDArray[np.integer]) -> float:
+def factor_of_labelled(nats: Floats, codes: npt.NDArray[np.integer], settings: Settings = DEFAULT) -> float:
     """Return the factor on c under which labelled items are most likely, with `ln f ~ N(0, 1/16)`.
 
     Items whose class is not listed for them say nothing about c.
@@ -151,18 +148,19 @@ def factor_of_labelled(nats: Floats, codes: npt.NDArray[np.integer]) -> float:
 
     def loss(log_factor: float) -> float:
         chances = log_softmax(nats * math.exp(log_factor), axis=1)[np.arange(len(codes)), codes]
-        return 0.5 * (log_factor / LOG_FACTOR_SD) ** 2 - float(chances.sum())
+        return 0.5 * (log_factor / settings.log_factor_sd) ** 2 - float(chances.sum())
 
     return math.exp(minimize_scalar(loss, bounds=(-2, 2), method="bounded").x)
 
 
 def label_scores(
-    nats: Floats, context: Context | None = None, n_examples: float = 1.0, *, several: bool = False
+    nats: Floats, context: Context | None = None, *, several: bool = False, settings: Settings = DEFAULT
 ) -> JointAnswer:
     """Label one batch jointly by `S_nk` [item, class]; -inf is no label of the item.
 
-    Classes count as if they had `n_examples` each. With `several` classes per item, the chances of an item are shares,
-    and say nothing about the presence of a class.
+    With `several` classes per item, the chances of an item are shares, and say nothing about the presence of a class.
+    Each class is then scored against the rest, so its errors are shared less than those of classes of which one is
+    right: it counts as five examples, and with one, classes that share their items are not found.
 
     Examples
     --------
@@ -185,15 +183,18 @@ def label_scores(
         def count(tilts: Floats) -> Floats:
             return np.asarray(softmax(scores + tilts, axis=1).sum(0))
 
-        tilts, prior_weight = tilt_by_prior(context.log_shares, context.concentration, float(len(scores)), count)
+        tilts, prior_weight = tilt_by_prior(
+            context.log_shares, context.concentration, float(len(scores)), count, settings
+        )
     posterior = ItemPosterior.of(softmax(scores + tilts.astype(scores.dtype), axis=1))
-    shots = np.full(len(tilts), n_examples)
-    decided = deciding_rows(len(scores), len(tilts))
-    samples = sample_presence(ItemPosterior(*(part[decided] for part in posterior)), shots, n_classes)
+    shots = np.full(len(tilts), settings.examples_of_several if several else settings.examples_of_scores)
+    decided = deciding_rows(len(scores), len(tilts), settings)
+    some = ItemPosterior(*(part[decided] for part in posterior))
+    samples = sample_presence(some, shots, n_classes, settings=settings)
     # The first item of a class tells nothing about itself: h of m items are no better labelled with the others.
-    most = max(1 - max(float(samples.n_present), 1.0) / len(decided), 0.0)
+    most = max(1 - settings.alone_per_class * max(float(samples.n_present), 1.0) / len(decided), 0.0)
     samples = samples._replace(alone_weight=1 - (1 - samples.alone_weight) * most)
-    joint, others = joint_posterior(posterior, samples, n_classes)
+    joint, others = joint_posterior(posterior, samples, n_classes, settings)
     columns = samples.columns
     alone = samples.alone_weight
     own = (1 - alone) * joint + alone * posterior.of_columns(columns)
@@ -202,8 +203,8 @@ def label_scores(
     totals = labels.totals()
     if several:
         totals = totals._replace(largest=np.zeros_like(totals.largest))
-    summary = summarize(samples, shots, totals, float(len(scores)))
-    return JointAnswer.of(labels, labels.named(len(tilts)), summary, prior_weight)
+    summary = summarize(samples, shots, totals, float(len(scores)), settings=settings)
+    return JointAnswer.of(labels, labels.named(len(tilts), settings), summary, prior_weight)
 
 
 def restricted(nats: Floats, context: Context) -> tuple[Floats, Bools]:
@@ -221,7 +222,9 @@ def restricted(nats: Floats, context: Context) -> tuple[Floats, Bools]:
     return scores, left
 
 
-def label_several(nats: Floats, best: Floats, context: Context | None = None) -> JointAnswer:
+def label_several(
+    nats: Floats, best: Floats, context: Context | None = None, settings: Settings = DEFAULT
+) -> JointAnswer:
     """Return the chances that items have each class, and that they have none, as their chance of being unknown.
 
     Parameters
@@ -234,46 +237,49 @@ def label_several(nats: Floats, best: Floats, context: Context | None = None) ->
         What is known about the batch. Classes that an item does not list are not `allowed`.
     """
     context = context or Context()
-    # Each class is scored against the rest, so its errors are shared less than those of classes of which one is right.
-    # With one example instead of five, classes that share their items are not found.
-    answer = label_scores(nats, context, n_examples=5.0, several=True)
+    answer = label_scores(nats, context, several=True, settings=settings)
     (scores, _) = restricted(nats, context)
-    presence = raised_presence(np.asarray(answer.presence, np.float64), softmax(scores, axis=1).sum(0))
-    chances = several_probabilities(nats.astype(np.float64) + best[:, None], presence, np.isfinite(scores))
+    presence = raised_presence(np.asarray(answer.presence, np.float64), softmax(scores, axis=1).sum(0), settings)
+    chances = several_probabilities(nats.astype(np.float64) + best[:, None], presence, np.isfinite(scores), settings)
     return replace(
         answer,
         probabilities=chances,
         expected_counts=chances.sum(0),
         presence=presence,
-        unknown=np.exp(np.log1p(-chances.clip(max=1 - 1e-12)).sum(1)),
+        unknown=np.exp(np.log1p(-chances.clip(max=1 - SMALLEST_CHANCE)).sum(1)),
     )
 
 
-def raised_presence(presence: npt.NDArray[np.float64], alone: Floats) -> npt.NDArray[np.float64]:
+def raised_presence(
+    presence: npt.NDArray[np.float64], alone: Floats, settings: Settings = DEFAULT
+) -> npt.NDArray[np.float64]:
     """Raise the chance of classes with expected counts like those of classes that are present, items labelled alone."""
     if not (presence >= 0.5).any():
         return presence
-    share = np.where(alone < 1.5, 0, alone / np.median(alone[presence >= 0.5])) ** 4
-    return np.asarray(np.maximum(presence, share / (share + 0.5**4)))
+    typical = np.median(alone[presence >= 0.5])
+    share = np.where(alone < settings.several_least, 0, alone / typical) ** settings.several_power
+    return np.asarray(np.maximum(presence, share / (share + 0.5**settings.several_power)))
 
 
-def several_probabilities(scores: Floats, presence: Floats, allowed: Bools) -> Floats:
+def several_probabilities(scores: Floats, presence: Floats, allowed: Bools, settings: Settings = DEFAULT) -> Floats:
     """`p_nk` from scores of any scale; zero where a class is not allowed."""
     usable = allowed.any(0)
     absent = usable & (presence < 0.5)
     # Where all are present, there is nothing better than all of them.
     null = scores[:, absent if absent.any() else usable]
     deviation = float(np.sqrt(((null - null.mean(1, keepdims=True)) ** 2).mean()))
-    scale = NATS / deviation if deviation > 0 else 1.0
+    scale = settings.nats_per_unit / deviation if deviation > 0 else 1.0
     ratios = scores * scale - logsumexp(null * scale) + np.log(null.size)
-    shares = np.full(len(presence), 0.1)
-    for _ in range(30):
+    shares = np.full(len(presence), settings.several_start)
+    for _ in range(settings.several_steps):
         chances = expit(ratios + logit(shares)) * allowed
-        shares = (chances.sum(0) / (len(scores) + 1)).clip(1e-6, 1 - 1e-6)
+        shares = (chances.sum(0) / (len(scores) + 1)).clip(SMALL_CHANCE, 1 - SMALL_CHANCE)
     return np.asarray(chances * presence)
 
 
-def label_by_names(points: Floats, names: Floats, context: Context | None = None) -> JointAnswer:
+def label_by_names(
+    points: Floats, names: Floats, context: Context | None = None, settings: Settings = DEFAULT
+) -> JointAnswer:
     """Label one batch [item, dim] by names [class, dim], both in their own space.
 
     Examples
@@ -291,4 +297,5 @@ def label_by_names(points: Floats, names: Floats, context: Context | None = None
     if context.log_shares is not None:
         of_batch = np.isneginf(context.log_shares)
         excluded = of_batch if excluded is None else excluded | of_batch
-    return label_scores(in_nats(scores, unit_of(scores, excluded)), context)
+    unit = unit_of(scores, excluded, settings)
+    return label_scores(in_nats(scores, unit, settings=settings), context, settings=settings)

@@ -34,14 +34,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import entr, log_softmax, softmax
 
+from handful.engine.limits import EQUAL
+from handful.engine.settings import DEFAULT, Settings
 from handful.shapes import PerBatch
 
 Floats = npt.NDArray[np.floating]
-
-# An offset counts as far as it exceeds this many times what chance gives.
-CHANCE = 2.0
-# c of weights that a user gives.
-CONCENTRATION = 300.0
 
 
 class OffsetTilt(NamedTuple):
@@ -62,6 +59,7 @@ def estimate_offset(
     means: Floats,
     shots: Floats,
     spread: PerBatch,
+    settings: Settings = DEFAULT,
 ) -> OffsetTilt:
     """Estimate offset and η of each batch of a stack.
 
@@ -83,18 +81,18 @@ def estimate_offset(
     log_shots = np.log(shots.astype(np.float64))
     log_shots = log_shots - (allowed * log_shots).sum(-1, keepdims=True) / allowed.sum(-1, keepdims=True)
     log_shots = np.where(allowed, log_shots, 0.0)
-    uneven = np.abs(log_shots).max(-1) > 1e-6
+    uneven = np.abs(log_shots).max(-1) > EQUAL
     offset = np.zeros_like(centre)
     offset_tilts = np.zeros(allowed.shape)
     eta = np.zeros(allowed.shape[:-1])
-    for _ in range(6 if np.any(spread) or uneven.any() else 0):
+    for _ in range(settings.offset_steps if np.any(spread) or uneven.any() else 0):
         tilts = offset_tilts + eta[..., None] * log_shots
         shares = count(tilts) / n_items[..., None]
         if uneven.any():
-            eta = np.where(uneven, _eta(eta, log_shots, allowed, typical_shares(tilts)), 0.0)
+            eta = np.where(uneven, _eta(eta, log_shots, allowed, typical_shares(tilts), settings), 0.0)
         if np.any(spread):
             unexplained = centre - shares.astype(means.dtype) @ means
-            noise = CHANCE * spread * (1 / n_items + (shares**2 / shots).sum(-1))
+            noise = settings.offset_chance * spread * (1 / n_items + (shares**2 / shots).sum(-1))
             square = np.maximum((unexplained**2).sum(-1), np.finfo(np.float64).tiny)
             offset = np.maximum(0.0, 1 - noise / square)[..., None] * unexplained
             if not offset.any() and not offset_tilts.any() and not uneven.any():
@@ -103,16 +101,20 @@ def estimate_offset(
     return OffsetTilt(offset, offset_tilts, offset_tilts + eta[..., None] * log_shots)
 
 
-def _eta(eta: Floats, log_shots: Floats, allowed: npt.NDArray[np.bool_], shares: Floats) -> PerBatch:
-    """Newton steps to the mode of η ~ N(0, 1) in [-0.5, 1.5]; the shares are as many draws as classes they occupy."""
+def _eta(
+    eta: Floats, log_shots: Floats, allowed: npt.NDArray[np.bool_], shares: Floats, settings: Settings
+) -> PerBatch:
+    """Newton steps to the mode of η ~ N(0, 1) in [-½, 1½]; the shares are as many draws as classes they occupy."""
+    precision = 1 / settings.eta_sd**2
     draws = np.exp(entr(shares).sum(-1))
     seen = (shares * log_shots).sum(-1)
-    for _ in range(4):
+    for _ in range(settings.newton_steps):
         expected = np.where(allowed, np.exp(eta[..., None] * log_shots), 0.0)
         expected /= expected.sum(-1, keepdims=True)
         mean = (expected * log_shots).sum(-1)
         variance = (expected * log_shots**2).sum(-1) - mean**2
-        eta = np.clip(eta + (draws * (seen - mean) - eta) / (draws * variance + 1), -0.5, 1.5)
+        slope = draws * (seen - mean) - precision * eta
+        eta = np.clip(eta + slope / (draws * variance + precision), settings.eta_least, settings.eta_most)
     return eta
 
 
@@ -146,7 +148,11 @@ class PriorTilt(NamedTuple):
 
 
 def tilt_by_prior(
-    log_shares: Floats, concentration: PerBatch, n_items: PerBatch, count: Callable[[Floats], Floats]
+    log_shares: Floats,
+    concentration: PerBatch,
+    n_items: PerBatch,
+    count: Callable[[Floats], Floats],
+    settings: Settings = DEFAULT,
 ) -> PriorTilt:
     """Weigh a prior against the batch; `count(tilts)` returns `Σ_n p_nk` under constants per class, none if excluded.
 
@@ -162,18 +168,19 @@ def tilt_by_prior(
     def shares(weight: PerBatch) -> Floats:
         return np.asarray(softmax(np.where(excluded, -np.inf, weight[..., None] * log_weights), axis=-1))
 
+    precision = 1 / settings.gamma_sd**2
     weight = np.zeros(log_weights.shape[:-1])
-    for _ in range(8):
+    for _ in range(settings.gamma_steps):
         seen = (count(weight[..., None] * log_weights) * log_weights).sum(-1)
-        for _ in range(4):
+        for _ in range(settings.newton_steps):
             expected = shares(weight)
             mean = (expected * log_weights).sum(-1)
             variance = (expected * log_weights**2).sum(-1) - mean**2
-            slope = seen - n_items * mean - 4 * (weight - 1)
-            weight = np.clip(weight + slope / (n_items * variance + 4), 0.0, 1.0)
+            slope = seen - n_items * mean - precision * (weight - 1)
+            weight = np.clip(weight + slope / (n_items * variance + precision), 0.0, 1.0)
     expected = np.asarray(concentration)[..., None] * shares(weight)
     tilts = np.zeros_like(log_weights)
-    for _ in range(8):
+    for _ in range(settings.prior_steps):
         counts = count(tilts)
         ratio = (counts + expected) / (counts + expected.max(-1, keepdims=True))
         tilts = np.log(np.where(excluded, 1, ratio))

@@ -82,7 +82,14 @@ class Batches:
         """Check what is known about the items; `groups` is the group of each, None for a single batch."""
         known = Known() if known is None else known
         contexts = BatchContexts(
-            known, items.classes, len(items), groups, items.given, new=items.new, several=items.several
+            known,
+            items.classes,
+            len(items),
+            groups,
+            items.given,
+            new=items.new,
+            several=items.several,
+            settings=items.settings,
         )
         return cls(items, contexts)
 
@@ -205,6 +212,6 @@ class Batches:
             counts[place] = found.expected_counts
             labels[place] = np.bincount(found.probabilities.argmax(1)[~found.rejected], minlength=counts.shape[1])
         assert self.contexts.siblings is not None
-        prior, self.pooling = self.contexts.siblings.prior(counts, labels, self.contexts.prior)
+        prior, self.pooling = self.contexts.siblings.prior(counts, labels, self.contexts.prior, self.items.settings)
         self.contexts = copy(self.contexts)  # the caller's stays as it is
         self.contexts.prior = prior

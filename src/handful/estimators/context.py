@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from handful.arguments import did_you_mean
 from handful.engine.model import Context
+from handful.engine.settings import DEFAULT, Settings
 from handful.engine.tilt import Prior
 from handful.errors import LabelError, OptionError
 from handful.estimators.coarse import coarse_names
@@ -130,6 +131,8 @@ class BatchContexts:
         Items that have none of the classes and say nothing about others: left out of everything.
     several : bool
         Whether an item may hold several classes.
+    settings : Settings
+        Numbers of the engine.
     """
 
     def __init__(
@@ -143,6 +146,7 @@ class BatchContexts:
         new: Bool[np.ndarray, "class"] | None = None,
         excluded: Bool[np.ndarray, "item"] | None = None,
         several: bool = False,
+        settings: Settings = DEFAULT,
     ) -> None:
         if groups is None and ("pool" in known or "order" in known):
             raise OptionError("pool and order need groups, and there are none; give the argument groups")
@@ -163,7 +167,7 @@ class BatchContexts:
             self.allowed |= new
         weights = weights_of(known.get("prior"), None if by_item else candidates, classes, self.groups, new)
         n_groups = 1 if self.groups is None else len(self.groups)
-        self.prior: Prior | None = None if weights is None else prior_of(weights, n_groups)
+        self.prior: Prior | None = None if weights is None else prior_of(weights, n_groups, settings)
         self.siblings: Siblings | None = siblings_of(known.get("pool"), known.get("order"), n_items, self.group_of)
         self.coarse = coarse_names(known["coarse"], classes) if "coarse" in known else None
         self.unknown_share: Float[np.ndarray, "group two"] | None = shares_of(known.get("expect_unknown"), self.groups)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from handful.arguments import did_you_mean
 from handful.catalogue import Catalogue
 from handful.catalogue.labels import places_of
-from handful.engine.links import MOST_ANCHORS, Anchors, groups_of_answers
+from handful.engine.links import Anchors, groups_of_answers
 from handful.engine.model import spread_rows
 from handful.errors import LabelError, OptionError
 from handful.estimators.containers import labels_of
@@ -135,8 +135,9 @@ def _groups_of(
     model = None if catalogue.only_names else catalogue.unknown_model
     if model is None:
         return np.arange(len(rows))
-    some = catalogue.points(read(spread_rows(n_items, MOST_ANCHORS)))
-    anchors = Anchors.of(some, catalogue.reference.centre, model.pair_odds, np.arange(len(some)))
+    some = catalogue.points(read(spread_rows(n_items, catalogue.reference.settings.most_anchors)))
+    reference = catalogue.reference
+    anchors = Anchors.of(some, reference.centre, model.pair_odds, np.arange(len(some)), reference.settings)
     return groups_of_answers(anchors, catalogue.points(read(rows)))
 
 

@@ -14,6 +14,7 @@ from handful.catalogue import Catalogue
 from handful.engine.head import LinearHead
 from handful.engine.model import Context, JointAnswer, label_batches
 from handful.engine.scores import label_scores, label_several
+from handful.engine.settings import DEFAULT, Settings
 from handful.estimators.context import Known
 from handful.estimators.given import with_given
 from handful.shapes import Bool, Float, Int
@@ -53,6 +54,11 @@ class CatalogueItems:
     def head(self) -> LinearHead | None:
         """The head of the catalogue."""
         return self.catalogue.head
+
+    @property
+    def settings(self) -> Settings:
+        """Numbers of the engine."""
+        return self.catalogue.settings
 
     @property
     def unknown_reason(self) -> str | None:
@@ -114,6 +120,7 @@ class ScoredItems:
 
     head = None
     new = None
+    settings = DEFAULT
 
     @property
     def unknown_reason(self) -> str | None:

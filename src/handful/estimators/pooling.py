@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from handful.catalogue.labels import distinct, objects
-from handful.engine.pooling import FOLLOW, pooled
-from handful.engine.tilt import CONCENTRATION, Prior
+from handful.engine.pooling import pooled
+from handful.engine.settings import DEFAULT, Settings
+from handful.engine.tilt import Prior
 from handful.errors import OptionError, TaskError
 from handful.estimators.containers import column_of, column_values, gaps_in, places_in
 from handful.shapes import Float, Int
@@ -88,22 +89,28 @@ class Siblings:
         return Siblings.ranked(self.names[left], pool_of, None if self.step_of is None else self.step_of[groups])
 
     def prior(
-        self, counts: Float[np.ndarray, "group class"], labels: Float[np.ndarray, "group class"], known: Prior | None
+        self,
+        counts: Float[np.ndarray, "group class"],
+        labels: Float[np.ndarray, "group class"],
+        known: Prior | None,
+        settings: Settings = DEFAULT,
     ) -> tuple[Prior, Pooling]:
         """Return what siblings hold as a prior, on top of what was known before.
 
         `counts` and `labels` are those of groups that were labelled without their siblings.
         """
         base = np.full_like(counts, 1 / counts.shape[1]) if known is None else np.exp(known.log_shares)
-        found = pooled(counts, labels, base, self.pool_of, self.step_of)
+        found = pooled(counts, labels, base, self.pool_of, self.step_of, settings)
         used = found.used[self.pool_of]
-        return Prior.of(found.shares, np.where(used, FOLLOW * found.concentration, CONCENTRATION)), Pooling(
+        concentration = np.where(used, settings.follow * found.concentration, settings.prior_concentration)
+        pooling = Pooling(
             self.names,
             found.gain,
             found.used,
             found.concentration if bool(used.any()) else 0.0,
             None if self.step_of is None else found.forgetting,
         )
+        return Prior.of(found.shares, concentration), pooling
 
 
 def siblings_of(pool: Any, order: Any, n_items: int, group_of: Int[np.ndarray, "item"]) -> Siblings | None:

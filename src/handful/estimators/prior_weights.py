@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from handful.arguments import did_you_mean, some_of
 from handful.catalogue.labels import objects, places_of, same_kind
-from handful.engine.tilt import CONCENTRATION, Prior
+from handful.engine.settings import DEFAULT, Settings
+from handful.engine.tilt import Prior
 from handful.errors import LabelError, OptionError
 from handful.estimators.containers import values_of
 from handful.reading.class_names import plain_label
@@ -201,6 +202,7 @@ def _columns(prior: Any) -> dict[str, list[Any]] | None:
     return None
 
 
-def prior_of(weights: Float[np.ndarray, "row class"], n_batches: int) -> Prior:
+def prior_of(weights: Float[np.ndarray, "row class"], n_batches: int, settings: Settings = DEFAULT) -> Prior:
     """Return the prior of every batch; one row of weights is that of all."""
-    return Prior.of(np.broadcast_to(weights, (n_batches, weights.shape[1])), np.full(n_batches, CONCENTRATION))
+    of_batches = np.broadcast_to(weights, (n_batches, weights.shape[1]))
+    return Prior.of(of_batches, np.full(n_batches, settings.prior_concentration))

@@ -14,7 +14,7 @@ import numpy as np
 from handful.engine.linear import class_sums
 from handful.engine.links import NewGroup
 from handful.engine.model import JointAnswer
-from handful.engine.unknown import known_probability, rejection_limit
+from handful.engine.unknown_items import known_probability, rejection_limit
 from handful.errors import OptionError
 from handful.estimators.containers import column_values, gaps_in, places_in
 from handful.shapes import Bool, Float, Int

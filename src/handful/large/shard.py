@@ -81,7 +81,9 @@ class DecidedRun:
         def items_at(rows: Ints) -> BatchItems:
             return BatchItems(read(rows), reference, replace(context, fixed_labels=given.at(rows)))
 
-        return cls(DecidedBatch.of(n_rows, len(reference.head.weights), items_at, given.rows), context, given)
+        n_classes = len(reference.head.weights)
+        batch = DecidedBatch.of(n_rows, n_classes, items_at, given.rows, reference.settings)
+        return cls(batch, context, given)
 
     @property
     def decision(self) -> Decision:

@@ -1,0 +1,51 @@
+"""Limits: block sizes, and guards against rounding, overflow and division by zero. No answer depends on them."""
+
+# Numbers of a stack of batches that are labelled as one, of a block of items, and of what is read before it is labelled
+# or kept for a second look.
+IN_STACK = 2**20
+IN_BLOCK = 2**21
+IN_MEMORY = 2**23
+# Items that are labelled at a time, at most and at least.
+BLOCK_ROWS = 2**12
+FEWEST_AT_A_TIME = 16
+# Densities of unknown items that are computed at a time.
+DENSITIES = 256
+
+# Exponents of likelihoods are not smaller: they count for nothing.
+LOWEST = -60.0
+# Logarithms of the ratio of an item to be unknown, and of a cell of their posterior; smaller numbers take much longer.
+LEAST_LOG_RATIO = -40.0
+MOST_LOG_RATIO = 60.0
+LEAST_LOG_CELL = -80.0
+# The log of the likelihood ratio of a class, per item, in single precision.
+MOST_LOG_GAIN = 25.0
+# Log-odds of a pair whose exponential is taken.
+MOST_LOG_ODDS = 30.0
+
+# A chance whose logarithm is taken differs from zero and from one by this, in single and in double precision.
+SMALL_CHANCE = 1e-6
+SMALLEST_CHANCE = 1e-12
+# Below this, `ln(1 - x)` is `-x`.
+LINEAR = 1e-3
+# What is divided by is at least this: sums of weights, counts of typical items, differences of variances, variances of
+# a share, lengths.
+LEAST_SUM = 1e-9
+LEAST_TYPICAL = 1e-3
+LEAST_DIFFERENCE = 1e-4
+LEAST_VARIANCE = 1e-12
+LEAST_LENGTH = 1e-12
+LEAST_COUNT = 1e-30
+# Numbers of examples are equal if their logarithms differ by less.
+EQUAL = 1e-6
+# Steps end when a chance changes by this share of itself.
+CONVERGED = 1e-5
+# Cells of a grid that are left out, by the largest of them: where items are judged, and where the interval is.
+NO_SOURCE = 1e-8
+NO_CELL = 1e-4
+# Cosine above which two items are compared number by number.
+NEARLY_EQUAL = 0.999
+# Ends of an interval are compared a little above a multiple, so that rounding does not decide.
+ABOVE = 1e-5
+# The normal distribution: `Φ(x) = ½ + ½ tanh(y + b y³)` with `y = a x`, to within 0.0002.
+NORMAL_SLOPE = 0.7988
+NORMAL_CUBE = 0.0692

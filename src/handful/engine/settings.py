@@ -1,0 +1,230 @@
+"""Settings: every number of the engine that can change an answer, with its meaning, its unit and where it comes from.
+
+There is one default, `DEFAULT`, and nobody who uses handful chooses another: studies do, with `dataclasses.replace`, to
+find out what depends on a number (`studies/sensitivity.py`). Steps take the settings as an argument.
+
+**Units.** A `chance` lies between zero and one. `nats` are natural logarithms of odds or of likelihood ratios. Numbers
+of `items`, `examples`, `classes`, `groups`, `steps` are whole; a `ratio` compares two quantities of one kind.
+
+**Origins.** *tuned* on the tuning banks of the studies, and left alone since; *measured* there, with the figure; a
+*convention* that another value would serve as well; a limit of *work*: more would take longer and change little.
+
+Numbers that no answer depends on, block sizes and guards against rounding, are in `handful.engine.limits`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+def _number(default: Any, unit: str, origin: str, meaning: str, *, fitted: bool = False) -> Any:
+    about = {"unit": unit, "origin": origin, "meaning": meaning, "fitted": fitted}
+    return field(default=default, metadata=about)
+
+
+def _fitted(default: Any, unit: str, origin: str, meaning: str) -> Any:
+    """Return a number that is used when a catalogue is fitted."""
+    return _number(default, unit, origin, meaning, fitted=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Settings:
+    """Numbers of the engine; `dataclasses.fields(Settings)` has the unit, the origin and the meaning of each.
+
+    Examples
+    --------
+    >>> from dataclasses import fields, replace
+    >>> replace(DEFAULT, strays=0.04).strays
+    0.04
+    >>> fields(Settings)[0].metadata["meaning"]
+    'an offset counts as far as it exceeds this many times what chance gives'
+    """
+
+    # -- the offset of a batch, and shares that follow the numbers of examples: `offset` ---------------------------
+
+    offset_chance: float = _number(
+        2.0, "ratio", "tuned", "an offset counts as far as it exceeds this many times what chance gives"
+    )
+    offset_steps: int = _number(6, "steps", "work", "steps in which offset, η and shares follow from one another")
+    eta_sd: float = _number(1.0, "exponent", "tuned", "deviation of η, the exponent of the numbers of examples")
+    eta_least: float = _number(-0.5, "exponent", "convention", "η is at least this")
+    eta_most: float = _number(1.5, "exponent", "convention", "η is at most this")
+    newton_steps: int = _number(4, "steps", "work", "Newton steps to the mode of η and of γ")
+
+    # -- weights of the classes that are known in advance: `prior` --------------------------------------------------
+
+    prior_concentration: float = _number(300.0, "items", "tuned", "c: items that weights of a user count as")
+    gamma_sd: float = _number(0.5, "exponent", "tuned", "deviation of γ, the exponent of the weights, from one")
+    gamma_steps: int = _number(8, "steps", "work", "steps of expectation maximisation for γ")
+    prior_steps: int = _number(8, "steps", "work", "steps in which counts and tilts of a prior follow from one another")
+
+    # -- which classes are present: `presence` ----------------------------------------------------------------------
+
+    strays: float = _number(0.02, "chance", "tuned", "ϵ: share of items of classes that are otherwise absent")
+    shared_error: float = _number(
+        0.2, "odds", "tuned", "correlation of the errors of two items of a class with one example, as odds"
+    )
+    even: int = _number(10, "Dirichlet parameter", "tuned", "α of even batches; that of uneven ones is one")
+    uneven_log_odds: float = _number(-1.0, "nats", "tuned", "log-odds of an uneven batch before anything is seen")
+    chains: int = _number(8, "chains", "work", "chains of the sampler")
+    sweeps: int = _number(6, "sweeps", "work", "sweeps of a chain")
+    warm_up: int = _number(2, "sweeps", "work", "first sweeps, which do not count")
+    softness: float = _number(0.5, "nats", "tuned", "temperature of the relaxed states")
+    noise_frequency: float = _number(
+        2.0, "cycles", "tuned", "cycles of the noise of a class when its expected count grows by a factor of e"
+    )
+    noise_floor: float = _number(1e-3, "items", "convention", "added to a count before the noise takes its logarithm")
+    turn_steepness: float = _number(
+        25.0, "ratio", "convention", "one by the share of a wave in which a class has a part of both turns"
+    )
+    start_steepness: float = _number(
+        4.0, "ratio", "convention", "power of its count at which the odds of a class start"
+    )
+    candidate_count: float = _number(
+        0.02, "items", "work", "expected count below which a class is absent but for strays"
+    )
+    candidate_items: float = _number(75.0, "items", "work", "of a batch beyond which that count grows with it")
+    sized_count: float = _number(
+        0.1, "items", "work", "expected count above which a class of a large batch has a size of its own"
+    )
+
+    # -- class means that move: `means` -----------------------------------------------------------------------------
+
+    pull: float = _number(2.0, "examples", "tuned", "a: what an item of a class counts in its mean")
+    believed: float = _number(0.5, "ratio", "tuned", "share of the gain of a moved mean that is added to a score")
+
+    # -- which items belong together: `links` -----------------------------------------------------------------------
+
+    links: int = _number(10, "items", "work", "links that an item keeps")
+    most_anchors: int = _number(512, "items", "work", "items of a batch that all others are linked with")
+    pair_start: float = _number(0.1, "chance", "work", "chance of a pair to share a class from which steps start")
+    pair_least: float = _number(1e-4, "chance", "convention", "chance of a pair to share a class, at least")
+    pair_most: float = _number(0.9, "chance", "convention", "chance of a pair to share a class, at most")
+    pair_steps: int = _number(12, "steps", "work", "Newton steps to the chance of a pair to share a class")
+    smallest_group: int = _number(3, "items", "convention", "different items that make a proposal")
+    most_gathered: int = _number(2**11, "items", "work", "rejected items of a batch that are gathered into groups")
+    few_classes: float = _number(
+        1.5, "nats", "tuned", "by which two items that a person called none of these share a class more likely"
+    )
+
+    # -- what the catalogue tells about unknown items: `unknown` ----------------------------------------------------
+
+    fewest_left_out: int = _fitted(20, "examples", "convention", "that must be left out to learn from them")
+    common: float = _fitted(
+        0.1, "ratio", "tuned", "share of the variance of t that all items of a class have in common"
+    )
+    near_part: float = _fitted(
+        0.25, "chance", "convention", "part of the items, the nearest ones, that tells how far a batch is"
+    )
+    pairs_per_class: int = _fitted(32, "examples", "work", "examples of a class that make pairs of one class")
+    pairs_apart: int = _fitted(512, "examples", "work", "examples that make pairs of two classes")
+    pair_weight: float = _fitted(1000.0, "pairs", "convention", "of either kind, against the ridge of A and B")
+
+    # -- which items of a batch are unknown: `unknown_items` --------------------------------------------------------
+
+    nothing_unknown: float = _number(0.5, "chance", "convention", "that nothing is unknown, before anything is seen")
+    elsewhere: float = _number(0.7, "chance", "tuned", "that a batch comes from elsewhere")
+    home_shift: float = _number(0.4, "t", "tuned", "deviation of κ of a batch from the source of the catalogue")
+    other_shift: float = _number(2.0, "t", "tuned", "scale of κ of a batch from elsewhere, a Cauchy distribution")
+    other_width: float = _number(1.6, "octaves", "tuned", "deviation of log₂ w of a batch from elsewhere")
+    near_level: float = _number(0.3, "ratio", "tuned", "g of batches whose unknown items look nearly known")
+    near_chance: float = _number(0.25, "chance", "tuned", "of a batch with such items")
+    most_groups: float = _number(8.0, "groups", "tuned", "evidence of more groups counts as that of this many")
+    wrong_label: float = _number(0.05, "chance", "tuned", "that a label of a person is wrong")
+    shifts: tuple[float, ...] = _number(
+        tuple(k / 2 - 1 for k in range(17)), "t", "work", "values of κ that are summed over"
+    )
+    widths: tuple[float, ...] = _number((1.0, 2.0, 4.0, 8.0), "ratio", "work", "values of w that are summed over")
+    shares: int = _number(12, "values", "work", "values of ρ that are summed over, beside none")
+    least_level: float = _number(0.1, "t", "convention", "level of unknown items above known ones, at least")
+    far_slope: float = _number(
+        1e-3, "nats", "convention", "by which t = 1 more makes an item more likely unknown before the turning point"
+    )
+    interval_tail: float = _number(
+        0.05, "chance", "convention", "that the share of unknown items is below its interval"
+    )
+    interval_parts: int = _number(60, "parts", "convention", "of one, to which the ends of the interval are rounded")
+    least_weight: float = _number(1e-3, "items", "convention", "what an unknown item counts at least")
+    rejected: float = _number(0.5, "chance", "convention", "to be unknown, above which an item is rejected")
+    most_known_rejected: float = _number(
+        0.15, "chance", "tuned", "share of the known items that is expected to be rejected where a share is told"
+    )
+
+    # -- classes without a name: `unnamed` --------------------------------------------------------------------------
+
+    unnamed: float = _number(0.4, "nats", "tuned", "by which a class without a name is less likely")
+    unnamed_elsewhere: float = _number(
+        3.0, "nats", "tuned", "the same for each factor of e by which a batch is farther than left-out examples"
+    )
+    unnamed_first: float = _number(6.0, "nats", "tuned", "the same while that distance is estimated")
+    ruled_out: float = _number(
+        40.0, "nats", "convention", "by which a class without a name that a person gave rules out others"
+    )
+
+    # -- labels: `labels` -------------------------------------------------------------------------------------------
+
+    less_certain: float = _number(
+        0.25, "exponent", "tuned", "labels of a batch that is f times as far are raised to the power of 1/f to this"
+    )
+
+    # -- large batches: `stream` ------------------------------------------------------------------------------------
+
+    most_deciding: int = _number(2**10, "items", "work", "of a large batch that decide")
+    deciding_scores: int = _number(2**25, "scores", "work", "that the deciding items have at most")
+    most_counted: int = _number(2**13, "items", "work", "of a large batch that are counted")
+    counted_scores: int = _number(2**29, "scores", "work", "that the counted items have at most")
+    fewest_rows: int = _number(16, "items", "work", "that decide or are counted, however many classes there are")
+
+    # -- names of classes: `names` ----------------------------------------------------------------------------------
+
+    name_slope: float = _fitted(
+        0.5, "ratio", "measured: 0.5 on clinc150", "a, from names to examples, where no class has both"
+    )
+    name_slope_weight: float = _fitted(2.0, "classes", "convention", "that this slope counts as")
+    name_weights: tuple[float, ...] = _fitted(
+        (0.0, 0.5, 1.0, 2.0, 4.0, 8.0), "examples", "work", "weights of a name that are tried"
+    )
+    usual_name_weight: float = _fitted(1.0, "examples", "convention", "weight of a name if examples cannot tell")
+    fewest_named: int = _fitted(4, "classes", "convention", "that tell whether names go with examples")
+    informative_sds: float = _fitted(
+        2.0, "deviations", "convention", "by which names must go with their examples more than at random"
+    )
+
+    # -- scores of another model, and names alone: `scores` ---------------------------------------------------------
+
+    nats_per_unit: float = _number(2.0, "nats", "tuned", "c: per unit of another model's scores")
+    log_factor_sd: float = _number(0.25, "nats", "tuned", "deviation of the logarithm of the factor on c among models")
+    listed_scores: int = _number(5, "scores", "convention", "best scores of an item that tell the unit")
+    examples_of_scores: float = _number(1.0, "examples", "tuned", "that a class counts as where only scores are known")
+    examples_of_several: float = _number(
+        5.0, "examples", "tuned", "the same where an item may have several classes, each scored by itself"
+    )
+    alone_per_class: float = _number(
+        1.0, "items", "convention", "of each class present that are labelled alone where only scores are known"
+    )
+    several_power: float = _number(4.0, "exponent", "tuned", "of a count compared with that of a class that is present")
+    several_least: float = _number(1.5, "items", "tuned", "expected count below which a class is not raised")
+    several_start: float = _number(0.1, "chance", "work", "share of items that have a class from which steps start")
+    several_steps: int = _number(30, "steps", "work", "steps of expectation maximisation for these shares")
+
+    # -- siblings: `pooling` ----------------------------------------------------------------------------------------
+
+    concentrations: tuple[float, ...] = _number(
+        tuple(2.0**power for power in range(-2, 13)), "items", "work", "concentrations of siblings that are tried"
+    )
+    forgetting: tuple[float, ...] = _number(
+        (1.0, 0.95, 0.9, 0.8, 0.65, 0.5, 0.35), "ratio", "work", "rates of forgetting that are tried"
+    )
+    least_gain: float = _number(3.0, "nats", "convention", "that siblings have to gain: a Bayes factor of twenty")
+    follow: float = _number(
+        10.0, "ratio", "tuned", "how much closer batches follow siblings than counts with errors suggest"
+    )
+
+    # -- questions to a person: `questions` -------------------------------------------------------------------------
+
+    most_compared: int = _number(2048, "items", "work", "among which questions are chosen")
+    most_paired: int = _number(512, "items", "work", "whose pairs tell when two items share a class")
+
+
+DEFAULT = Settings()

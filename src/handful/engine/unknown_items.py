@@ -1,0 +1,372 @@
+"""Which items of a batch belong to no class: only two populations in one batch are evidence.
+
+Every item has a statistic t, zero on average for items like the examples of its class and m for items of no class; the
+catalogue tells m and the variances of both, for groups of n items that belong together (`handful.engine.unknown`). So
+
+    t ~ (1-ρ) N(κ, w v₀) + ρ N(κ + g m, w g v₁).
+
+Three things are not known in advance, and are integrated over:
+
+- **The source.** A batch from the source of the catalogue has κ near zero and w = 1. One from elsewhere is farther from
+  the catalogue as a whole, and its items vary more: κ and w are larger.
+- **How unlike the unknown items are.** Most batches have g = 1, as the left-out classes of the catalogue. In others,
+  g is small: items of no class look nearly like those of some class, and no batch can tell how many there are.
+- **The share ρ**: none with chance one half, else with density 2(1-ρ); or a Beta distribution that is known in advance.
+
+A batch in which everything is far is shifted, or has no known items: where the two cannot be told apart the interval of
+the share is wide, and the chance of every item is below one half. Items whose class a person said tell κ and w, and
+nothing about ρ: people label what they know.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import betainc, log_softmax
+
+from handful.engine.left_out import Floats
+from handful.engine.limits import (
+    ABOVE,
+    DENSITIES,
+    LEAST_DIFFERENCE,
+    LEAST_LOG_CELL,
+    LEAST_LOG_RATIO,
+    LEAST_SUM,
+    LEAST_VARIANCE,
+    MOST_LOG_RATIO,
+    NO_CELL,
+    NO_SOURCE,
+    NORMAL_CUBE,
+    NORMAL_SLOPE,
+)
+from handful.engine.settings import DEFAULT, Settings
+from handful.engine.unknown import UnknownModel
+
+Bools = npt.NDArray[np.bool_]
+
+
+class UnknownEvidence(NamedTuple):
+    """What the items of a batch look like; leading axes are the batches of a stack."""
+
+    t: Floats  # [..., item], the statistic
+    sizes: Floats  # [..., item], of the group that it stands for
+    weights: Floats  # [..., item], what it counts as evidence
+    labelled: Bools  # [..., item], whether a person said its class
+    restriction: Floats  # [..., item], 0 if it may have all classes, 1 if it may have one, see `BatchItems.restriction`
+
+    @classmethod
+    def of(cls, t: Floats) -> UnknownEvidence:
+        """Make those of single items."""
+        return cls(t, np.ones_like(t), np.ones_like(t), np.zeros(t.shape, bool), np.zeros_like(t))
+
+
+@dataclass(frozen=True, eq=False)
+class UnknownPosterior:
+    """What is known about the share of unknown items of each batch of a stack.
+
+    Attributes
+    ----------
+    model : UnknownModel
+        Of the catalogue.
+    grid : Floats
+        Posterior of share, shift, width and level, [..., share, shift, width, level].
+    interval : Floats
+        Of the share, 90 %, [..., 2].
+    of_evidence : Floats
+        Chance of each item of the evidence to be unknown, [..., item], as that of `of_items`.
+    """
+
+    model: UnknownModel
+    grid: Floats
+    interval: Floats
+    of_evidence: Floats
+    settings: Settings
+
+    @classmethod
+    def of(
+        cls,
+        model: UnknownModel,
+        evidence: UnknownEvidence,
+        unknown_share: Floats | None = None,
+        settings: Settings = DEFAULT,
+    ) -> UnknownPosterior:
+        """Integrate over everything; `unknown_share` is [..., 2] as in `Context`.
+
+        Examples
+        --------
+        >>> rng = np.random.default_rng(0)
+        >>> model = UnknownModel((0.0, 1.0), (0, 1), (0, 1), (6.0, 0.0), (1.0, 0.0), (1.0, 0.0), 1.0)
+        >>> evidence = UnknownEvidence.of(np.concatenate([rng.normal(0, 1, 40), rng.normal(6, 1, 20)]))
+        >>> posterior = UnknownPosterior.of(model, evidence)
+        >>> int((posterior.of_items(evidence) > 0.5).sum())
+        20
+        >>> shifted = UnknownEvidence.of(rng.normal(3, 1, 60))  # everything is
+        >>> int((UnknownPosterior.of(model, shifted).of_items(shifted) > 0.5).sum())
+        0
+        """
+        lead = np.shape(evidence.t)[:-1]
+        n_items = np.shape(evidence.t)[-1]
+        t, n, w, r = (
+            np.asarray(each, np.float64).reshape(-1, n_items)
+            for each in (evidence.t, evidence.sizes, evidence.weights, evidence.restriction)
+        )
+        labelled = evidence.labelled.reshape(-1, n_items)
+        told = np.full((len(t), 2), np.nan) if unknown_share is None else unknown_share.reshape(-1, 2)
+        prior = _prior(told, settings)
+        size = max(1, DENSITIES // n_items)
+        parts = [slice(at, at + size) for at in range(0, len(t), size)]
+        found = [
+            _integrated(model, prior[part], t[part], n[part], w[part], labelled[part], r[part], settings)
+            for part in parts
+        ]
+        grid, interval, of_evidence = (
+            np.concatenate(each).reshape(*lead, *each[0].shape[1:]) for each in zip(*found, strict=True)
+        )
+        return cls(model, grid, interval, of_evidence, settings)
+
+    def of_items(self, evidence: UnknownEvidence) -> npt.NDArray[np.float64]:
+        """Chance of each item to be unknown, by its own evidence, [..., item]."""
+        shape = evidence.t.shape
+        n_items = evidence.t.shape[-1]
+        shares = _grid(self.settings).shares
+        t, sizes, restriction = (
+            each.reshape(-1, n_items) for each in (evidence.t, evidence.sizes, evidence.restriction)
+        )
+        grid = self.grid.reshape(len(t), len(shares), -1)
+        unknown = np.zeros(t.shape)
+        high = max(1, DENSITIES // n_items)
+        wide = DENSITIES
+        for top in range(0, len(t), high):
+            some = slice(top, top + high)
+            sources, weights = _likely(grid[some])
+            for left in range(0, n_items, wide):
+                here = some, slice(left, left + wide)
+                ratio = _unknown_ratio(self.model, t[here], sizes[here], restriction[here], sources, self.settings)
+                inverse = 1 / ratio
+                for number in range(1, len(shares)):
+                    chance = _item_posterior(inverse, shares[number])
+                    unknown[here] += (chance @ weights[:, number, :, None])[..., 0]
+        return unknown.reshape(shape).clip(0, 1)
+
+
+def rejection_limit(unknown: Floats, unknown_share: Floats | None, settings: Settings = DEFAULT) -> Floats:
+    """Chance above which an item is rejected, [...]: one half, as long as no share is told.
+
+    If a share is told, as many items are rejected as are expected to be unknown, `Σ_n c_n`, the most likely ones; but
+    no more than so that 15 % (`most_known_rejected`) of the known items are expected to be among them.
+
+    Examples
+    --------
+    >>> rejection_limit(np.array([0.95, 0.4, 0.45, 0.1]), np.array([3.0, 7.0]))
+    array(0.45)
+    >>> rejection_limit(np.array([0.99, 0.98, 0.9, 0.6, 0.0, 0.0]), None)
+    array(0.5)
+    """
+    limit = np.full(unknown.shape[:-1], settings.rejected)
+    if unknown_share is None:
+        return limit
+    falling = -np.sort(-np.nan_to_num(unknown), axis=-1)
+    known = 1 - falling
+    few = known.cumsum(-1) <= settings.most_known_rejected * known.sum(-1, keepdims=True)
+    expected = np.rint(falling.sum(-1, keepdims=True)).astype(np.intp)
+    most = np.minimum(few.sum(-1, keepdims=True), expected)
+    falling = np.concatenate([falling, np.zeros((*unknown.shape[:-1], 1))], -1)
+    return np.where(np.isnan(unknown_share[..., 0]), limit, np.take_along_axis(falling, most, -1)[..., 0])
+
+
+def _prior(unknown_share: Floats, settings: Settings) -> Floats:
+    """Chance of each share, [batch, share], from a and b of each batch."""
+    a = unknown_share[:, 0, None]
+    b = unknown_share[:, 1, None]
+    shares = _grid(settings).shares
+    nothing = settings.nothing_unknown
+    ends = np.linspace(0, 1, len(shares))
+    beta = np.diff(betainc(np.maximum(a, np.finfo(np.float64).tiny), b, ends))
+    beta = np.where(a > 0, np.pad(beta, [(0, 0), (1, 0)]), shares == 0)
+    default = np.concatenate([[nothing], (1 - nothing) * np.diff(1 - (1 - ends) ** 2)])
+    return np.where(np.isnan(a), default, beta)
+
+
+def known_probability(unknown: Floats) -> npt.NDArray[np.float64]:
+    """Chance of each item to have a class; one if the catalogue cannot tell."""
+    return np.where(np.isnan(unknown), 1.0, 1 - unknown)
+
+
+def single_known_probability(
+    model: UnknownModel, t: Floats, restriction: Floats, settings: Settings = DEFAULT
+) -> Floats:
+    """Chance that a single item has a class, at even odds and without shift, [..., item]."""
+    flat = np.asarray(t).reshape(1, -1)
+    shifts = _grid(settings).shifts
+    shape = _grid(settings).log_prior.shape
+    source = np.ravel_multi_index((np.searchsorted(shifts, 0.0), 0, shape[-1] - 1), shape)
+    ratio = _unknown_ratio(model, flat, np.ones_like(flat), restriction.reshape(1, -1), np.array([source]), settings)
+    return np.asarray(1 / (1 + ratio)).reshape(np.shape(t))
+
+
+class _Grid(NamedTuple):
+    """Values that are summed over. A source is a shift, a width and a level, with the log of its prior chance."""
+
+    shifts: Floats  # [shift], κ
+    widths: Floats  # [width], w
+    factors: Floats  # [level], g
+    shares: Floats  # [share], ρ
+    log_prior: Floats  # [shift, width, level]
+
+
+@cache
+def _grid(settings: Settings) -> _Grid:
+    # Items of another laboratory vary up to eight times as much: some are measured as the examples were, others not.
+    shifts = np.array(settings.shifts)
+    widths = np.array(settings.widths)
+    same = np.full((len(shifts), len(widths)), -np.inf)
+    same[:, 0] = log_softmax(-0.5 * (shifts / settings.home_shift) ** 2)
+    # A Cauchy distribution: a batch may be very far.
+    of_shifts = -np.log1p((shifts / settings.other_shift) ** 2)
+    of_widths = -0.5 * (np.log2(widths) / settings.other_width) ** 2
+    other = log_softmax(of_shifts)[:, None] + log_softmax(of_widths)
+    both = np.logaddexp(np.log(1 - settings.elsewhere) + same, np.log(settings.elsewhere) + other)
+    log_prior = np.asarray(both[..., None] + np.log([settings.near_chance, 1 - settings.near_chance]))
+    shares = np.concatenate([[0.0], (np.arange(settings.shares) + 0.5) / settings.shares])
+    return _Grid(shifts, widths, np.array([settings.near_level, 1.0]), shares, log_prior)
+
+
+def _integrated(
+    model: UnknownModel,
+    prior: Floats,
+    t: Floats,
+    n: Floats,
+    w: Floats,
+    labelled: Bools,
+    restriction: Floats,
+    settings: Settings,
+) -> tuple[Floats, Floats, Floats]:
+    """Return grids [batch, share, shift, width, level], intervals [batch, 2] and chances of items [batch, item]."""
+    shifts, widths, _, shares, log_prior = _grid(settings)
+    known = (model.known[0] + model.known[1] / n)[:, None]
+
+    def log_known(weights: Floats) -> Floats:
+        """Log-density of these items if all of them are known, [batch, source]."""
+        total = weights.sum(1)[:, None, None]
+        squares = ((t[:, None] - shifts[:, None]) ** 2 / known) @ weights[..., None]
+        log = -0.5 * (squares / widths + (np.log(known) @ weights[..., None] + total * np.log(widths)))
+        log *= np.minimum(1.0, settings.most_groups / np.maximum(total, LEAST_SUM))
+        return np.repeat(log, log_prior.shape[-1], axis=-1).reshape(len(t), -1)
+
+    ratio = _unknown_ratio(model, t, n, restriction, np.arange(log_prior.size), settings)
+    free = np.where(labelled, 0.0, w)
+    log = np.zeros((len(t), len(shares), log_prior.size))
+    for number in range(1, len(shares)):
+        mixed = ratio * np.float32(shares[number]) + np.float32(1 - shares[number])
+        log[:, number] = (free[:, None].astype(np.float32) @ np.log(mixed))[:, 0]
+    log *= np.minimum(1.0, settings.most_groups / np.maximum(free.sum(1), LEAST_SUM))[:, None, None]
+    log += log_known(free)[:, None]
+    if labelled.any():
+        said = np.where(labelled, w, 0.0)
+        right = np.log(ratio * np.float32(settings.wrong_label) + np.float32(1 - settings.wrong_label))
+        of_wrong = (said[:, None].astype(np.float32) @ right)[:, 0]
+        of_wrong *= np.minimum(1.0, settings.most_groups / np.maximum(said.sum(1), LEAST_SUM))[:, None]
+        log += (of_wrong + log_known(said))[:, None]
+    with np.errstate(divide="ignore"):
+        log += log_prior.ravel()
+        log += np.log(prior)[..., None]
+    log -= log.max((1, 2), keepdims=True)
+    grid = np.exp(np.maximum(log, LEAST_LOG_CELL, dtype=np.float32))
+    grid /= grid.sum((1, 2), keepdims=True)
+    return grid.reshape(len(t), len(shares), *log_prior.shape), *_share_in_batch(grid, ratio, n, labelled, settings)
+
+
+def _unknown_ratio(
+    model: UnknownModel,
+    t: Floats,
+    n: Floats,
+    restriction: Floats,
+    sources: npt.NDArray[np.intp],
+    settings: Settings,
+) -> Floats:
+    """How many times as likely items are if they are unknown, [batch, item, source].
+
+    Its log is a parabola in x = t - κ. Before its turning point it is nearly constant: an item farther out is never
+    less likely to be unknown.
+    """
+    shifts, widths, factors, _, log_prior = _grid(settings)
+    shift, width, level = np.unravel_index(sources, log_prior.shape)
+    w = np.repeat(widths, len(factors))
+    g = np.tile(factors, len(widths))
+    m, known, unknown = ((base + extra / n)[..., None] for base, extra in (model.level, model.known, model.unknown))
+    v0 = w * known
+    m = np.maximum(g * (m + model.farther * restriction[..., None]), settings.least_level)
+    # Unknown items that vary less than known ones would explain any batch: its middle is narrow.
+    v1 = np.maximum(v0, w * g * unknown)
+    parabola = (1 / v0 - 1 / v1) / 2, m / v1, np.log(v0 / v1) / 2 - m**2 / (2 * v1)
+    turning_point = -m * v0 / np.maximum(v1 - v0, LEAST_DIFFERENCE)
+    # A product with ones and zeros is faster than `take`.
+    chosen = (np.arange(w.size)[:, None] == len(factors) * width + level).astype(np.float32)
+    a, b, c, turning_point = (each.astype(np.float32) @ chosen for each in (*parabola, turning_point))
+    x = t.astype(np.float32)[..., None] - shifts[shift].astype(np.float32)
+    outer = np.maximum(x, turning_point)
+    log = (a * outer + b) * outer + c + np.float32(settings.far_slope) * (x - outer)
+    np.clip(log, np.float32(LEAST_LOG_RATIO), np.float32(MOST_LOG_RATIO), out=log)
+    return np.asarray(np.exp(log, out=log))
+
+
+def _item_posterior(inverse_ratio: Floats, share: float) -> Floats:
+    """Chance of each item to be unknown if sources and share hold, [batch, item, source]."""
+    chance = inverse_ratio * np.float32((1 - share) / share)
+    chance += 1
+    return np.asarray(np.reciprocal(chance, out=chance))
+
+
+def _likely(grid: Floats) -> tuple[npt.NDArray[np.intp], Floats]:
+    """Return the sources that count in any batch, and the grid of these, [batch, share, source]; zero if too small."""
+    likely = grid > NO_SOURCE * grid.max((1, 2), keepdims=True)
+    sources = np.flatnonzero(likely.any((0, 1)))
+    return sources, (grid * likely).take(sources, -1)
+
+
+def _share_in_batch(
+    grid: Floats, ratio: Floats, n: Floats, labelled: Bools, settings: Settings
+) -> tuple[Floats, Floats]:
+    """5 % and 95 % quantiles of the share of unknown items [batch, 2], and the chance of each item [batch, item].
+
+    The share has a normal distribution for each cell of the grid. A quantile is rounded outwards to parts of one: it is
+    the number of ends below which lies less than the tail, counted in halves.
+    """
+    shares = _grid(settings).shares
+    parts = settings.interval_parts
+    free = ~labelled
+    (sources, weights) = _likely(grid)
+    inverse = 1 / ratio.take(sources, -1)
+    mean = np.zeros_like(weights)
+    variance = np.zeros_like(weights)
+    counted = (np.stack([free, n * free], 1) / free.shape[1]).astype(np.float32)
+    unknown = np.zeros(free.shape)
+    for number in range(1, len(shares)):
+        chance = _item_posterior(inverse, shares[number])
+        unknown += (chance @ weights[:, number, :, None])[..., 0]
+        mean[:, number], variance[:, number] = (counted @ chance).swapaxes(0, 1)
+        variance[:, number] -= (counted[:, 1:] @ np.multiply(chance, chance, out=chance))[:, 0]
+    # Of each batch, the cells that count: one after the other.
+    cells = np.flatnonzero(weights > NO_CELL * weights.max((1, 2), keepdims=True))
+    mean, variance, weights = (each.take(cells) for each in (mean, variance, weights))
+    sizes = np.bincount(cells // (len(shares) * len(sources)))
+    firsts = sizes.cumsum() - sizes
+    deviation = np.sqrt(np.maximum(variance / free.shape[1], np.float32(LEAST_VARIANCE)))
+    steepness = np.float32(NORMAL_SLOPE) / deviation
+    tails = np.array([[settings.interval_tail], [1 - settings.interval_tail]])
+    ends_below = np.zeros((2, len(grid)), int)
+    total = np.add.reduceat(weights, firsts)
+    for power in reversed(range(parts.bit_length())):
+        width = 2**power
+        end = ends_below + width - 1
+        y = np.repeat((end / parts + ABOVE).astype(np.float32), sizes, axis=1)
+        y -= mean
+        y *= steepness
+        y *= 1 + np.float32(NORMAL_CUBE) * y * y
+        below = np.add.reduceat(np.tanh(y, out=y) * weights, firsts, 1)
+        ends_below = ends_below + width * (((total + below) / 2 < tails) & (end < parts))
+    return np.stack([np.maximum(ends_below[0] - 1, 0), ends_below[1]], 1) / parts, unknown.clip(0, 1)
