@@ -5,10 +5,11 @@ import inspect
 import numpy as np
 import pytest
 
+from handful.classification.building import build_catalogue
 from handful.cli.classify import classify_command
 from handful.cli.main import main
 from handful.cli.review import FROM_CLASSIFY, _unfinished, review_command
-from handful.review import files
+from handful.review import files, unlabelled
 from handful.review.server import Finished
 
 
@@ -25,7 +26,8 @@ def test_it_has_the_options_of_classify_word_for_word():
     own, theirs = inspect.signature(review_command).parameters, inspect.signature(classify_command).parameters
     assert set(FROM_CLASSIFY) <= set(own)
     without = set(theirs) - set(own)
-    assert without == {"context", "scores", "sites", "annotate", "pictures", "method", "on"}
+    # Catalogue and batch are arguments, not options.
+    assert without == {"catalogue", "batch", "scores", "sites", "annotate", "pictures", "method", "on"}
 
 
 def test_an_interrupted_review_goes_on_with_the_same_command(here, monkeypatch, capsys):
@@ -48,6 +50,42 @@ def test_what_was_written_is_said(here, monkeypatch, capsys):
     monkeypatch.setattr(files, "serve", lambda page, finish, where: Finished(["x.csv"], "handful catalogue add"))
     assert main(["review", "catalogue.npz", "today.npz", "--out", "labels.csv"]) == 0
     assert "for later batches: handful catalogue add" in capsys.readouterr().out
+
+
+def test_a_batch_alone_is_named(here, monkeypatch, capsys):
+    (here / "names.txt").write_text("elk\nowl\n")
+    offered = []
+
+    def serve(page, finish, where):
+        offered.extend(page.review.session.names)
+        page.review.decide(0, [0, 1], "new", "fox")
+        return finish(page.review, False)
+
+    monkeypatch.setattr(unlabelled, "serve", serve)
+    assert main(["review", "today.npz", "--classes", "names.txt"]) == 0
+    said = capsys.readouterr().out
+    assert offered == ["elk", "owl"]
+    for name in ("today.labels.csv", "today.labels.corrections.json", "today.handful"):
+        assert f"wrote {name}" in said
+        assert (here / name).is_file()
+    assert "for the next batch: handful review today.handful next_batch" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["today.npz", "--prior", "weights.csv"], "there is no catalogue"),
+        (["today.npz", "--group-by", "site", "--candidates", "list.txt"], "leave out --candidates, --group-by"),
+        (["days", "--next"], "there is no catalogue"),
+        (["catalogue.npz", "today.npz", "--classes", "names.txt"], "a catalogue has its own"),
+        (["kinds.handful"], "name the batch after it: handful review kinds.handful BATCH"),
+        (["catalogue.npz", "today.npz", "more.npz"], "got 3 paths"),
+    ],
+)
+def test_what_a_review_cannot_have_is_refused_with_a_sentence(here, words, reason, capsys):
+    build_catalogue(here / "catalogue.npz", here / "kinds.handful")
+    assert main(["review", *words]) == 1
+    assert reason in " ".join(capsys.readouterr().err.split())
 
 
 @pytest.mark.parametrize("out", ["today.npz", "catalogue.npz", "labels.txt"])

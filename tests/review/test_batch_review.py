@@ -24,7 +24,7 @@ def shown(review):
 
 
 def right(review, truth):
-    return np.mean([review.said_by_model(item) == label for item, label in enumerate(truth)])
+    return np.mean([said == label for said, label in zip(review.said_by_model(), truth, strict=True)])
 
 
 def test_a_few_answers_are_enough_and_undoing_them_is_exact_across_restarts(tmp_path, prepared):

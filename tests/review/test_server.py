@@ -274,7 +274,7 @@ PATHS = (
 
 
 def test_every_route_wants_the_token_the_host_and_the_origin(app, routes):
-    assert len(routes.all()) == 11
+    assert len(routes.all()) == 14
     for route in routes.all():
         path = route.path.replace("{at:int}", "1").replace("{name}", HEX)
         for method in route.methods:

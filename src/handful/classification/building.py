@@ -141,8 +141,22 @@ def build_catalogue(
 
 
 def _built(examples: Path, out: Path, on_progress: Listener, reading: Reading) -> Catalogue:
-    found = embedded_examples(examples, on_progress=on_progress, **reading)
-    sources = found.sources(out, examples, date=records.today())
+    return write_catalogue(embedded_examples(examples, on_progress=on_progress, **reading), examples, out)
+
+
+def write_catalogue(found: EmbeddedExamples, source: Path, out: Path, **said: str) -> Catalogue:
+    """Fit the catalogue of examples, and write it as one file.
+
+    Parameters
+    ----------
+    found
+        The examples.
+    source, out
+        The folder or table that has them, and the file of the catalogue.
+    **said
+        Who said what they are, and in which review, as in `Source`.
+    """
+    sources = found.sources(out, source, date=records.today(), **said)
     record = Record(
         found.backbone,
         found.kind,
@@ -335,10 +349,12 @@ def _labelled_of(path: Path, said: Said, on_progress: Listener | None, reading: 
     if some.items is None:
         assert some.points is not None
         kind: Kind = "text" if some.contents else ""
-        return EmbeddedExamples(_bank(some.points, [labels[row] for row in sorted(labels)]), some, kind, some.backbone)
+        return EmbeddedExamples(
+            bank_of(some.points, [labels[row] for row in sorted(labels)]), some, kind, some.backbone
+        )
     position = {row: item for item, row in enumerate(whole.rows)}
     embedded, batch = _embed(some, path, reading, on_progress)
-    bank = _bank(embedded.features, [labels[position[row]] for row in batch.rows])
+    bank = bank_of(embedded.features, [labels[position[row]] for row in batch.rows])
     return EmbeddedExamples(bank, batch, some.items.kind, batch.backbone)
 
 
@@ -367,7 +383,8 @@ def _embed(whole: Batch, path: Path, reading: Reading, on_progress: Listener | N
     return kept, batch
 
 
-def _bank(features: Float[np.ndarray, "row dim"], labels: Sequence[str]) -> FeatureBank:
+def bank_of(features: Float[np.ndarray, "row dim"], labels: Sequence[str]) -> FeatureBank:
+    """Make a bank of labelled vectors."""
     names, codes = np.unique(np.array(labels), return_inverse=True)
     return FeatureBank.from_arrays(np.array(features), codes, names.tolist())
 

@@ -23,6 +23,7 @@ from handful.plots import html
 from handful.reading.class_names import SimilarNames, similar_summary
 from handful.reading.contents import Source
 from handful.reading.table import Columns, Skipped
+from handful.session import PartlyNamed
 from handful.shapes import Int
 
 # What an item is called that looks like no class.
@@ -244,6 +245,8 @@ class Classified:
         n_items = len(self.batch.rows)
         n_classes = counted(len(self.class_names), "class")
         made_by = f"; features of {self.backbone.partition(', weights ')[0]}" if self.backbone else ""
+        if isinstance(self.answer, PartlyNamed):
+            return f"{counted(n_items, 'item')} without a catalogue, which get the names that a person gives{made_by}"
         if self.backbone == BY_SCORES:
             with_what = f" by the scores of {n_classes}"
         elif self.n_examples == 0:

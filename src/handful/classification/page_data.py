@@ -14,8 +14,9 @@ from handful.classification.labelled import MOST_EXPLAINED, Classified, Shown
 from handful.engine.questions import Question
 from handful.estimators.why import Explanation, NearExample, explained, questions_of
 from handful.extraction.decode import decode_image
-from handful.plots.maps import batch_map
+from handful.plots.maps import batch_map, map_of_groups
 from handful.reading.contents import KeptPictures, Source, Unreadable, pick
+from handful.session import PartlyNamed
 from handful.shapes import Int
 
 # Pixels of the longer side of an example: sharp at half that size.
@@ -155,9 +156,13 @@ def item_data(classified: Classified, on_page: Int[np.ndarray, "some"], title: s
 
 def map_data(classified: Classified, on_page: Int[np.ndarray, "some"]) -> dict[str, Any] | None:
     """Return the places of items and examples on the map of `Answer.plot_map`, one unit wide; None without vectors."""
-    if classified.batches is None:
+    answer = classified.answer
+    if isinstance(answer, PartlyNamed):
+        found = map_of_groups(answer.items, on_page)
+    elif classified.batches is None:
         return None
-    found = batch_map(classified.answer, classified.batches.items, on_page)
+    else:
+        found = batch_map(answer, classified.batches.items, on_page)
     some = slice(None, None, 1 + len(found.codes) // MOST_ON_MAP)
     wide = float(np.ptp(found.items, axis=0).max()) or 1.0
     return {
@@ -186,6 +191,8 @@ def label_data(classified: Classified, on_page: Int[np.ndarray, "some"]) -> dict
         "doubtful": answer.doubtful[on_page].astype(int).tolist(),
         "coarse": None if answer.coarse is None else answer.coarse.labels[on_page].tolist(),
         "coarse_certainty": None if answer.coarse is None else rounded(answer.coarse.certainty[on_page]),
+        "from_nothing": isinstance(answer, PartlyNamed),
+        "not_named": _not_named(classified, on_page),
         "given": [
             [position[item], None if k is None else classified.class_names[k]]
             for item, k in classified.given.items()
@@ -204,6 +211,16 @@ def label_data(classified: Classified, on_page: Int[np.ndarray, "some"]) -> dict
         numbers[proposal["items"]] = number
     data["proposal"] = numbers.tolist()
     return data
+
+
+def _not_named(classified: Classified, on_page: Int[np.ndarray, "some"]) -> list[int]:
+    """Return the items, as places on the page, that are like nothing named so far; none if there is a catalogue."""
+    answer = classified.answer
+    if not isinstance(answer, PartlyNamed):
+        return []
+    is_open = answer.not_named.copy()
+    is_open[list(classified.given)] = False
+    return np.flatnonzero(is_open[on_page]).tolist()
 
 
 def best_questions(classified: Classified, n: int) -> list[Question]:
@@ -288,17 +305,22 @@ def example_data(
 
 def _of_batch(classified: Classified) -> dict[str, Any]:
     answer = classified.answer
+    proposals = answer.proposals
+    called = "New group"
+    if isinstance(answer, PartlyNamed):  # every item without a name is in a group, often alone
+        proposals = tuple(proposal for proposal in proposals if proposal.size > 1)
+        called = "Group"
     return {
         "present": _present(answer.expected_counts, answer.presence),
         "proposals": [
             {
-                "name": f"New group {number}",
+                "name": f"{called} {number}",
                 "group": None,
                 "items": proposal.items.tolist(),
                 "cohesion": round(float(proposal.cohesion), 4),
-                "nearest": str(proposal.nearest),
+                "nearest": None if proposal.nearest is None else str(proposal.nearest),
             }
-            for number, proposal in enumerate(answer.proposals, start=1)
+            for number, proposal in enumerate(proposals, start=1)
         ],
     }
 

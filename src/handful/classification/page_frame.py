@@ -22,9 +22,10 @@ REVIEW_KEYS = (
     ("z", "the picture at full size"),
     ("u", "undo, as often as you like"),
     ("g", "one class for a whole group: exceptions, a new group, or all items chosen on the map"),
+    ("r t", "without a catalogue, of the class that is listed: another name, or that of another class; it is two"),
     ("a", "accept the label of all items listed"),
     ("s", "finish: write the labels"),
-    ("Esc", "back to what is asked"),
+    ("Esc", "back to what is asked; out of a field, so that keys answer again"),
     *SHARED_KEYS,
 )
 REPORT_BAR = """
@@ -83,7 +84,7 @@ the catalogue. Click an item, or draw around several.</span>
 REVIEW_DIALOGS = """
 <dialog id='ask' aria-labelledby='question'><form method='dialog'><label for='words' id='question'></label>
 <input id='words' autocomplete='off' role='combobox' aria-controls='options' aria-expanded='true' dir='auto'>
-<ul id='options' role='listbox' aria-labelledby='question'></ul></form></dialog>
+<ul id='options' class='options' role='listbox' aria-labelledby='question'></ul></form></dialog>
 <dialog id='sure' aria-labelledby='sure-said'><p id='sure-said'></p><div id='sure-more'></div>
 <p class='buttons'><button type='button' id='sure-yes' class='main'></button>
 <button type='button' id='sure-no'>Back</button></p></dialog>

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from handful.cli.options import known_of, reading_of, with_options
+from handful.cli.options import known_of, reading_of, refuse, with_options
 from handful.cli.terminal import Interrupted, data
 
 # Options of `classify` that a review has too.
@@ -21,10 +21,33 @@ FROM_CLASSIFY = (
 )
 
 
+# Of these, options about a catalogue or about its classes, which a batch alone cannot have.
+NEED_CATALOGUE = (
+    *("--names", "--precursor", "--sequence", "--pool", "--order", "--coarse", "--candidates", "--prior"),
+    *("--expect-unknown", "--group-by", "--given", "--new-class", "--next"),
+)
+
+
 @with_options(*FROM_CLASSIFY)
 def review_command(
-    catalogue: Annotated[Path, typer.Argument(help="Labelled examples, as for `handful classify --catalogue`.")],
-    batch: Annotated[Path, typer.Argument(help="Items to label, as for `handful classify --batch`.")],
+    context: typer.Context,
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="[CATALOGUE] BATCH",
+            help="Labelled examples, as for `handful classify --catalogue`, and items to label, as for --batch. "
+            "With a batch alone, the items that you name are the examples.",
+            show_default=False,
+        ),
+    ],
+    classes: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="LIST",
+            help="Without a catalogue: names that may occur, one per line. They are offered as you type, and rule "
+            "nothing out.",
+        ),
+    ] = None,
     opens_next: Annotated[
         bool,
         typer.Option("--next", help="BATCH is a folder of batches: open the first, by name, that has no labels here."),
@@ -51,10 +74,13 @@ def review_command(
 ) -> None:
     """Review a batch: answer questions on a page, and all other items are labelled again after every answer.
 
-    The page asks about single items while that corrects most, then it shows sheets of items with one label, which you
-    accept at a glance. Every answer teaches, and tells how far the other labels can be trusted: the page says how many
-    are expected to be right, and when you may stop. Every answer is on the disk before the page goes on. Stop with
-    Ctrl-C whenever you like; the same command goes on.
+    With a batch alone there are no examples: the page shows items that look alike, and asks what they are. Names are
+    typed once, and then offered. Finish writes the labels and a catalogue, for the next batch.
+
+    With a catalogue, the page asks about single items while that corrects most, then it shows sheets of items with one
+    label, which you accept at a glance. Every answer teaches, and tells how far the other labels can be trusted: the
+    page says how many are expected to be right, and when you may stop. Every answer is on the disk before the page goes
+    on. Stop with Ctrl-C whenever you like; the same command goes on.
 
     Finish on the page writes the labels to --out, with what you said and what the model said in columns of their own,
     and your answers beside them, for --given. The same command opens a finished review again, for instance to name a
@@ -62,19 +88,26 @@ def review_command(
 
     \b
     Examples:
-      handful review photos/ new_photos/
+      handful review photos/
+      handful review photos.handful new_photos/
+      handful review photos_by_class/ new_photos/
       handful review intents.jsonl today.jsonl --out labels.parquet
       handful review photos.bank cameras/ --group-by folder --sure 0.95
       handful review birds.handful days/ --next
     """
     from handful.classification.files import check_ending
-    from handful.classification.label import embed
-    from handful.classification.task import check, read_inputs
     from handful.errors import OptionError
     from handful.machine.extras import import_extra
-    from handful.machine.outputs import refuse_overwriting
-    from handful.runs.progress import bars
 
+    if len(paths) > 2:
+        raise OptionError(f"a review has a catalogue and a batch, or a batch alone; got {len(paths)} paths")
+    batch = paths[-1]
+    alone = len(paths) == 1
+    if alone:
+        refuse(context, NEED_CATALOGUE, "there is no catalogue: with a batch alone, its items are what you name")
+        _refuse_catalogue(batch)
+    elif classes is not None:
+        raise OptionError("--classes offers names where there is no catalogue; a catalogue has its own, leave it out")
     unfinished = [batch]
     if opens_next:
         if out is not None:
@@ -88,17 +121,11 @@ def review_command(
     final = out if out is not None else _labels_of(batch)
     check_ending(final, batch)
     outputs = files.Outputs(final, options["report"], options["tasks"])
-    with tempfile.TemporaryDirectory(prefix="handful-") as work:
-        with bars(f"labelling {batch}") as on_progress:
-            beside = {"names": options["names"], "segments": options["segments"]}
-            inputs = read_inputs(catalogue, batch, **beside, **reading_of(options))
-            about = {"group_by": options["group_by"] or None, "unknown": options["unknown"]}
-            task = check(inputs, **about, **known_of(options))
-            writes = {"labels": final, "corrections": outputs.corrections, "review": outputs.folder}
-            refuse_overwriting(task.inputs.paths, {**writes, "page": outputs.page, "tasks": outputs.tasks})
-            fitted = embed(task, work, on_progress=on_progress)
-        address = serving.Address(host, port, opens, _announce)
-        found = files.review_files(fitted, outputs, _name_of(batch), address, sure=sure)
+    address = serving.Address(host, port, opens, _announce)
+    if alone:
+        found = _without_catalogue(batch, outputs, address, sure, classes, options)
+    else:
+        found = _with_catalogue(paths[0], batch, outputs, address, sure, options)
     if found is None:
         raise Interrupted("everything you said is kept; run the same command again to go on")
     for path in found.written:
@@ -107,8 +134,61 @@ def review_command(
         data(note)
     if found.command:
         data(f"to keep what you confirmed for later batches: {found.command}")
+    if found.next_batch:
+        data(f"for the next batch: {found.next_batch}")
     if unfinished[1:]:
         data(f"next is {unfinished[1]}: run the same command again")
+
+
+def _with_catalogue(
+    catalogue: Path, batch: Path, outputs: Any, address: Any, sure: float, options: dict[str, Any]
+) -> Any:
+    """Read and embed both, and serve the review."""
+    from handful.classification.label import embed
+    from handful.classification.task import check, read_inputs
+    from handful.machine.extras import import_extra
+    from handful.machine.outputs import refuse_overwriting
+    from handful.runs.progress import bars
+
+    review_files = import_extra("handful.review.files", "review").review_files
+    with tempfile.TemporaryDirectory(prefix="handful-") as work:
+        with bars(f"labelling {batch}") as on_progress:
+            beside = {"names": options["names"], "segments": options["segments"]}
+            inputs = read_inputs(catalogue, batch, **beside, **reading_of(options))
+            about = {"group_by": options["group_by"] or None, "unknown": options["unknown"]}
+            task = check(inputs, **about, **known_of(options))
+            refuse_overwriting(task.inputs.paths, outputs.written)
+            fitted = embed(task, work, on_progress=on_progress)
+        return review_files(fitted, outputs, _name_of(batch), address, sure=sure)
+
+
+def _without_catalogue(
+    batch: Path, outputs: Any, address: Any, sure: float, classes: Path | None, options: dict[str, Any]
+) -> Any:
+    """Read and embed the batch, and serve the review."""
+    from handful.classification.names import read_names
+    from handful.classification.unlabelled import read_unlabelled
+    from handful.machine.extras import import_extra
+    from handful.machine.outputs import refuse_overwriting
+    from handful.runs.progress import bars
+
+    review_unlabelled = import_extra("handful.review.unlabelled", "review").review_unlabelled
+    offered = () if classes is None else read_names(classes).labels
+    with tempfile.TemporaryDirectory(prefix="handful-") as work:
+        with bars(f"reading {batch}") as on_progress:
+            about = {"segments": options["segments"], "unknown": options["unknown"]}
+            unlabelled = read_unlabelled(batch, work, **about, on_progress=on_progress, **reading_of(options))
+            inputs = {**unlabelled.paths, **({} if classes is None else {"names": classes.absolute()})}
+            refuse_overwriting(inputs, {**outputs.written, "catalogue": outputs.catalogue})
+        return review_unlabelled(unlabelled, outputs, _name_of(batch), address, sure=sure, classes=offered)
+
+
+def _refuse_catalogue(batch: Path) -> None:
+    from handful.catalogue.files import is_catalogue
+    from handful.errors import OptionError
+
+    if is_catalogue(batch):
+        raise OptionError(f"{batch} is a catalogue; name the batch after it: handful review {batch} BATCH")
 
 
 def _name_of(batch: Path) -> str:

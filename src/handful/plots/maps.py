@@ -60,6 +60,15 @@ def batch_map(answer: AnswerLike, items: Any, rows: Any = slice(None)) -> BatchM
     return BatchMap(shown, project(items.points[rows]), project(points[of_shown]), codes[of_shown])
 
 
+def map_of_groups(items: Any, rows: Any = slice(None)) -> BatchMap:
+    """Return the map of items without a class: its axes separate the groups that `items` are compared with."""
+    means = items.catalogue.head.means
+    (points, codes) = items.catalogue.labelled_points
+    project = discriminants(means, points - means[codes], items.points)
+    none = np.zeros(0, np.int64)
+    return BatchMap(none, project(items.points[rows]), np.zeros((0, 2)), none)
+
+
 def plot_map(answer: AnswerLike, ax: Any = None) -> Any:
     """Draw the items and examples of the classes present; see `Answer.plot_map`."""
     if not hasattr(answer.items, "points"):

@@ -11,8 +11,8 @@ import datetime
 import hashlib
 import json
 import threading
-from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -66,6 +66,8 @@ class BatchReview:
         Who decides.
     sure, sheet_size, calibration
         As in `Session`; a journal that was begun with another calibration keeps that.
+    from_nothing, classes
+        Whether there is no catalogue, and names that are offered then, as in `Session`.
 
     Attributes
     ----------
@@ -89,13 +91,15 @@ class BatchReview:
         sure: float = SURE_TO_STOP,
         sheet_size: int = SHEET_SIZE,
         calibration: Calibration | None = None,
+        from_nothing: bool = False,
+        classes: Sequence[str] = (),
     ) -> None:
         self.journal = journal
         self.person = person
         self.lock = threading.RLock()
         self.notes = list[str]()
         self._label = label
-        self._kept: OrderedDict[tuple[Any, ...], Classified] = OrderedDict()
+        self._kept = list[tuple[Said, Classified]]()
         if journal.n_lost:
             self.notes.append(
                 f"The journal of this review has lost its last {counted(journal.n_lost, 'line')} ({journal.path}): "
@@ -108,7 +112,14 @@ class BatchReview:
         if depends is not None:
             self.notes += noted(journal, depends, calibration or Calibration())
             calibration = calibration_of(journal)
-        self.session = Session.of(self._answer, sure=sure, sheet_size=sheet_size, calibration=calibration)
+        self.session = Session.of(
+            self._answer,
+            from_nothing=from_nothing,
+            classes=classes,
+            sure=sure,
+            sheet_size=sheet_size,
+            calibration=calibration,
+        )
         self._replay()
 
     def _replay(self) -> None:
@@ -128,13 +139,11 @@ class BatchReview:
 
     def labelled(self, said: Said) -> Classified:
         """Label the batch with what was said, or take an earlier labelling with the same."""
-        key = tuple(said.given.items()), said.discarded
-        if key not in self._kept:
-            self._kept[key] = self._label(said)
-            if len(self._kept) > MOST_KEPT:
-                self._kept.popitem(last=False)
-        self._kept.move_to_end(key)
-        return self._kept[key]
+        said = replace(said, skipped=frozenset())  # items that were left open change no label
+        place = next((at for at, (before, _) in enumerate(self._kept) if before == said), None)
+        found = (said, self._label(said)) if place is None else self._kept.pop(place)
+        self._kept = [*self._kept, found][-MOST_KEPT:]
+        return found[1]
 
     def _answer(self, said: Said) -> Answer:
         return self.labelled(said).answer
@@ -152,6 +161,27 @@ class BatchReview:
             self.refuse_behind(number)
             self._check(items, kind, label)
             self._keep(items, [cast(Kind, kind)] * len(items), [label] * len(items))
+
+    def merge(self, number: int, label: str, into: str) -> None:
+        """Say that two names are one class; a second name that nobody has said renames the first."""
+        with self.lock:
+            self.refuse_behind(number)
+            self._check_name(into)
+            self._check_said(label)
+            if label == into:
+                raise OptionError(f"{label!r} is one class already; give two names")
+            self._keep_step({"step": "merge", "names": [label, into], "at": _now(), "by": self.person})
+
+    def split(self, number: int, label: str) -> None:
+        """Say that one class is two: items of the smaller part lose their name."""
+        with self.lock:
+            self.refuse_behind(number)
+            self._check_said(label)
+            # The session finds the part; the journal has it, so that a replay does not depend on how it is found.
+            items = list(self.session.split(label).steps[-1].items)
+            self.session.undo()
+            event = {"step": "split", "names": [label], "items": items, "at": _now(), "by": self.person}
+            self._keep_step(event)
 
     def take_over(self, said: Mapping[int, tuple[Kind, str | None]]) -> None:
         """Take over the answers of an earlier review: all of them as one step, or none.
@@ -196,17 +226,22 @@ class BatchReview:
         self, items: Sequence[int], kinds: Sequence[Kind], labels: Sequence[str | None], source: str | None = None
     ) -> None:
         """Label the batch with one more step, and journal it if that can be done."""
+        was = self.said_by_model()
         event: Event = {
             "step": "answer",
             "items": [[item, self.batch.names[item], self.batch.content(item)] for item in items],
             "kinds": list(kinds),
             "labels": [label if kind in ("class", "new") else None for kind, label in zip(kinds, labels, strict=True)],
-            "was": [self.said_by_model(item) for item in items],
+            "was": [was[item] for item in items],
             "at": _now(),
             "by": self.person,
         }
         if source is not None:
             event["source"] = source
+        self._keep_step(event)
+
+    def _keep_step(self, event: Event) -> None:
+        """Tell the session a step, and journal it if that can be done."""
         step = Step.of(event)
         self._take(step)
         try:
@@ -234,6 +269,9 @@ class BatchReview:
     def _drop(self, at: int, reason: HandfulError) -> None:
         step = self.state.steps[at]
         self._append({"step": "drop", "at": at, "why": str(reason)})
+        if step.names:
+            self.notes.append(f"What you said about {' and '.join(map(repr, step.names))} was taken back: {reason}.")
+            return
         said = step.labels[0] or step.kinds[0]
         more = f" and {counted(len(step.items) - 1, 'more item')}" if len(step.items) > 1 else ""
         self.notes.append(f"The answer {said!r} for {self.batch.names[step.items[0]]}{more} was taken back: {reason}.")
@@ -254,13 +292,21 @@ class BatchReview:
             raise OptionError("the answer must be about items of the batch, each once")
         if kind not in ("class", "new"):
             return
-        known = {*self.first.class_names, *self.new_classes}
+        self._check_name(label)
+        if kind == "class" and label not in (*self.first.class_names, *self.new_classes):
+            raise OptionError(f"there is no class {label!r}; if it is new, say so")
+
+    def _check_name(self, label: str | None) -> None:
         if label is None or not label.strip() or label != label.strip() or len(label) > MOST_LETTERS:
             raise OptionError(f"a class must have a name of up to {MOST_LETTERS} characters")
-        if label in NO_CLASS and label not in known:
+        if label in NO_CLASS and label not in (*self.first.class_names, *self.new_classes):
             raise OptionError(f"{label!r} cannot be the name of a class: it says that an item has none")
-        if kind == "class" and label not in known:
-            raise OptionError(f"there is no class {label!r}; if it is new, say so")
+
+    def _check_said(self, label: str) -> None:
+        if not self.session.from_nothing:
+            raise OptionError("classes of a catalogue are merged and split in the catalogue: handful catalogue --help")
+        if label not in self.new_classes:
+            raise OptionError(f"no item has the name {label!r}")
 
     # -- what follows --------------------------------------------------------------------------------------------------
 
@@ -269,10 +315,9 @@ class BatchReview:
         """Classes that the person named."""
         return list(dict.fromkeys(one.label for _, one in self.state.of_kind("new") if one.label is not None))
 
-    def said_by_model(self, item: int) -> str | None:
-        """Return the model's label of an item now; None for none of the classes."""
-        answer = self.session.result
-        return None if answer.rejected[item] else str(answer.classes[answer.codes[item, 0]])
+    def said_by_model(self) -> list[str | None]:
+        """Return the model's label of each item now; None for none of the classes."""
+        return _labels_of(self.classified)
 
     def progress(self) -> dict[str, Any]:
         """Say how far the review is, in numbers and in a sentence."""
@@ -285,6 +330,9 @@ class BatchReview:
         said = f"{n_seen:,} of {counted(n_items, 'item')} seen in {counted(len(self.state.steps), 'decision')}. "
         said += f"About {value:,} of {counted(n_labels, 'label')} are expected to be right"
         said += f" ({low:,} to {high:,})." if low < high else "."
+        n_not_named = int(session.not_named.sum())
+        if n_not_named:
+            said += f" {counted(n_not_named, 'item')} {'is' if n_not_named == 1 else 'are'} not named yet."
         return {
             "said": said,
             "right": [round(share, 4) for share in right],
@@ -298,10 +346,9 @@ class BatchReview:
 
     def changed_since(self, before: Classified, apart: Sequence[int]) -> list[int]:
         """Return the items whose label differs from an earlier one, other than these."""
-        now = self.classified.answer
-        labels = np.asarray(now.labels != before.answer.labels) | (now.rejected != before.answer.rejected)
-        labels[list(apart)] = False
-        return list(map(int, np.flatnonzero(labels)))
+        now = _labels_of(self.classified)
+        then = _labels_of(before)
+        return [item for item, label in enumerate(now) if label != then[item] and item not in set(apart)]
 
     def corrections(self, without: Collection[str] = ()) -> dict[str, Any]:
         """Return what the person said, as a file of corrections; items of the classes in `without` are left out."""
@@ -313,6 +360,13 @@ class BatchReview:
     def confirmed(self) -> dict[int, Decision]:
         """Return the items whose class a person said or confirmed."""
         return dict(self.state.of_kind("class", "new"))
+
+
+def _labels_of(classified: Classified) -> list[str | None]:
+    """Return the model's label of each item; None for none of the classes."""
+    answer = classified.answer
+    pairs = zip(answer.codes[:, 0].tolist(), answer.rejected.tolist(), strict=True)
+    return [None if rejected else classified.class_names[code] for code, rejected in pairs]
 
 
 def sheet_size_of(contents: Source | None) -> int:

@@ -28,14 +28,14 @@ MOST_LETTERS = 120
 
 
 def depends_on(
-    catalogue: Catalogue, class_names: Sequence[str], known: Mapping[str, Any], group_by: Sequence[str] = ()
+    catalogue: Catalogue | None, class_names: Sequence[str], known: Mapping[str, Any], group_by: Sequence[str] = ()
 ) -> Event:
     """Return the event of the journal that says it.
 
     Parameters
     ----------
     catalogue, class_names
-        The catalogue, and the names of its classes.
+        The catalogue, if there is one, and the names of its classes.
     known, group_by
         What is known about the batch, as in `classify` or `infer`, and the columns of its groups.
 
@@ -46,7 +46,7 @@ def depends_on(
     >>> event["catalogue"]["classes"], event["options"]["candidates"][0]
     (2, 'dog')
     """
-    shots = catalogue.shots.tolist()
+    shots = [] if catalogue is None else catalogue.shots.tolist()
     options = {
         name: [_shown(value), _hash(value)]
         for name, value in {**known, "group_by": list(group_by) or None}.items()

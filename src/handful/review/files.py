@@ -11,8 +11,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from handful.catalogue import Catalogue
 from handful.catalogue.changes import change
 from handful.catalogue.files import is_catalogue, load_catalogue
@@ -38,6 +36,8 @@ from handful.session.stopping import SURE_TO_STOP, Look
 # Columns of the labels: what a person said about an item, and what the model said before.
 PERSON = "person"
 MODEL = "model"
+# What the model says about an item that is like nothing named so far, in a review without a catalogue.
+NOT_NAMED = "not named yet"
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,17 @@ class Outputs:
     def corrections(self) -> Path:
         """What the person said, as `classify` takes it."""
         return self.labels.with_name(f"{self.labels.stem}.corrections.json")
+
+    @property
+    def written(self) -> dict[str, Path | None]:
+        """All of it, by what it is."""
+        paths = {"labels": self.labels, "corrections": self.corrections, "review": self.folder}
+        return {**paths, "page": self.page, "tasks": self.tasks}
+
+    @property
+    def catalogue(self) -> Path:
+        """What a review without a catalogue makes of the names: `photos.handful` beside `photos.labels.csv`."""
+        return self.labels.with_name(f"{self.labels.stem.removesuffix('.labels')}.handful")
 
     @property
     def folder(self) -> Path:
@@ -171,21 +182,8 @@ def finish(
     by_name
         Classes that need no examples, because their names are given.
     """
-    found = with_people(review, review.classified)
-    write_predictions(found, outputs.labels)
-    written = [outputs.labels, outputs.corrections]
-    with written_whole(outputs.corrections) as place:
-        write_private(place, json.dumps(review.corrections(), indent=1))
-    if outputs.tasks is not None:
-        write_label_studio(found, outputs.tasks)
-        written.append(outputs.tasks)
-    if outputs.page is not None:
-        write_page(found, outputs.page, title=title)
-        written.append(outputs.page)
-    for path in written:
-        if path.is_file():
-            path.chmod(PRIVATE_FILE)
-    batch = found.inputs.get("batch")
+    written = write_results(review, outputs, title)
+    batch = review.classified.inputs.get("batch")
     command = ""
     notes = list[str]()
     if catalogue is not None and batch is not None and review.confirmed():
@@ -202,7 +200,26 @@ def finish(
             command = _adding(catalogue, outputs.corrections, batch)
     if catalogue is not None and is_catalogue(catalogue) and review.finished():
         notes += _keep_calibration(review.session.looks, catalogue)
-    return Finished([str(path) for path in written], command, notes)
+    return Finished([str(path) for path in written], command, notes=notes)
+
+
+def write_results(review: BatchReview, outputs: Outputs, title: str) -> list[Path]:
+    """Write the labels and what the person said, and the page and the tasks if they are wanted; return the files."""
+    found = with_people(review, review.classified)
+    write_predictions(found, outputs.labels)
+    written = [outputs.labels, outputs.corrections]
+    with written_whole(outputs.corrections) as place:
+        write_private(place, json.dumps(review.corrections(), indent=1))
+    if outputs.tasks is not None:
+        write_label_studio(found, outputs.tasks)
+        written.append(outputs.tasks)
+    if outputs.page is not None:
+        write_page(found, outputs.page, title=title)
+        written.append(outputs.page)
+    for path in written:
+        if path.is_file():
+            path.chmod(PRIVATE_FILE)
+    return written
 
 
 def _gone(review: BatchReview, catalogue: Path, by_name: Collection[str]) -> set[str]:
@@ -257,12 +274,11 @@ def _adding(catalogue: Path, corrections: Path, batch: Path) -> str:
 
 def with_people(review: BatchReview, classified: Classified) -> Classified:
     """Add two columns: what a person said about each item, and what the model said before, or says."""
-    decisions = review.state.decisions
-    answer = classified.answer
-    said = np.where(answer.rejected, NONE, answer.labels.astype(object)).tolist()
+    none = NOT_NAMED if review.session.from_nothing else NONE
+    said = [label or none for label in review.said_by_model()]
     person: list[str | None] = [None] * len(said)
-    for item, one in decisions.items():
-        said[item] = one.was or NONE
+    for item, one in review.state.decisions.items():
+        said[item] = one.was or none
         person[item] = one.label or {"none": NONE, "bad": "bad item", "skip": "passed"}.get(one.kind)
     columns = Columns({**classified.batch.columns.by_name, PERSON: person, MODEL: said})
     return replace(classified, batch=replace(classified.batch, columns=columns))

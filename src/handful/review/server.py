@@ -39,6 +39,7 @@ from handful.machine.untrusted import parse_json
 from handful.reading.contents import FolderFiles, Source, pick
 from handful.review.batch_review import BatchReview, BehindError
 from handful.review.guard import Guard
+from handful.session import similar_names
 
 # Pixels of the longer side of a picture of an item, and of one that fills a screen.
 LARGE = 320
@@ -59,12 +60,15 @@ class Finished(NamedTuple):
         The files that were written.
     command : str
         The command that adds to the catalogue, if that is left.
+    next_batch : str
+        The command that reviews the next batch with the catalogue that was made.
     notes : sequence of str
         What the person should be told: sentences.
     """
 
     written: list[str]
     command: str = ""
+    next_batch: str = ""
     notes: Sequence[str] = ()
 
 
@@ -130,13 +134,18 @@ class Page:
         Where the labels will be written, as shown.
     can_add : bool
         Whether the catalogue is a file that examples can be added to.
+    catalogue : str
+        Where a catalogue of the named items will be written, as shown, if there is none yet.
     """
 
-    def __init__(self, review: BatchReview, title: str, *, out: str = "", can_add: bool = False) -> None:
+    def __init__(
+        self, review: BatchReview, title: str, *, out: str = "", can_add: bool = False, catalogue: str = ""
+    ) -> None:
         self.review = review
         self.title = title
         self.out = out
         self.can_add = can_add
+        self.catalogue = catalogue
         self.media = Media()
         self._items = review.on_page.tolist()
         self._place = {item: at for at, item in enumerate(self._items)}
@@ -185,6 +194,8 @@ class Page:
             "progress": review.progress(),
             "out": self.out,
             "can_add": self.can_add,
+            "catalogue": self.catalogue,
+            "offered": list(map(str, review.session.names)) if review.session.from_nothing else [],
             "n_confirmed": len(review.confirmed()),
             "command": "",
         }
@@ -196,7 +207,13 @@ class Page:
         if request is None or not items:
             return None
         label = None if request.label is None else str(request.label)
-        return {"items": items, "label": label, "choices": list(map(str, request.choices)), "why": request.why}
+        return {
+            "items": items,
+            "label": label,
+            "choices": list(map(str, request.choices)),
+            "why": request.why,
+            "asks_name": request.asks_name,
+        }
 
     def why(self, at: int) -> dict[str, Any]:
         """Return why the item at a place on the page has its label, and the examples near it."""
@@ -250,6 +267,9 @@ class Routes:
             Route("/media/{name}", self.media),
             Route("/full/{name}", self.full),
             Route("/decide", self.decide, methods=["POST"]),
+            Route("/similar", self.similar, methods=["POST"]),
+            Route("/merge", self.merge, methods=["POST"]),
+            Route("/split", self.split, methods=["POST"]),
             Route("/undo", self.undo, methods=["POST"]),
             Route("/finish", self.end, methods=["POST"]),
         ]
@@ -311,6 +331,36 @@ class Routes:
             return self.page.state(self.review.changed_since(before, items))
 
         return await self._alone(work)
+
+    async def similar(self, request: Request) -> Response:
+        """Return the names said before that look like one that is about to be said."""
+        name = _text(await _body(request), "name")
+        return await self._alone(lambda: {"similar": similar_names(name, self.review.session.names)})
+
+    async def merge(self, request: Request) -> Response:
+        """Keep that two names are one class, and return the labels that follow."""
+        body = await _body(request)
+        number = _whole(body, "number")
+        label = _text(body, "label")
+        into = _text(body, "into")
+        return await self._alone(self._changing(lambda: self.review.merge(number, label, into)))
+
+    async def split(self, request: Request) -> Response:
+        """Keep that one class is two, and return the labels that follow."""
+        body = await _body(request)
+        number = _whole(body, "number")
+        label = _text(body, "label")
+        return await self._alone(self._changing(lambda: self.review.split(number, label)))
+
+    def _changing(self, change: Callable[[], None]) -> Callable[[], dict[str, Any]]:
+        """Return what makes a change, and then the state with the labels that changed by it."""
+
+        def work() -> dict[str, Any]:
+            before = self.review.classified
+            change()
+            return self.page.state(self.review.changed_since(before, []))
+
+        return work
 
     async def undo(self, request: Request) -> Response:
         """Take the last step back, and return the labels from before."""
@@ -387,6 +437,13 @@ def _whole(body: dict[str, Any], name: str) -> int:
     value = body.get(name)
     if isinstance(value, bool) or not isinstance(value, int):
         raise HTTPException(422, f"{name} must be a whole number")
+    return value
+
+
+def _text(body: dict[str, Any], name: str) -> str:
+    value = body.get(name)
+    if not isinstance(value, str):
+        raise HTTPException(422, f"{name} must be a text")
     return value
 
 

@@ -32,6 +32,10 @@ SESSION_KINDS: dict[Kind, StepKind] = {
 }
 
 
+# Steps about names, and how many names each has: two are one class, or one is two.
+ABOUT_NAMES = {"merge": 2, "split": 1}
+
+
 class Decision(NamedTuple):
     """What a person said about an item.
 
@@ -56,16 +60,39 @@ class Decision(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One step of a person, about one item or several; it is undone as one."""
+    """One step of a person, about one item or several; it is undone as one.
+
+    Attributes
+    ----------
+    items, kinds, labels, was : tuple
+        Positions of items, and for each what was said, the class, and what the model said then. A split has the items
+        that it takes out of a class, and nothing about each.
+    names : tuple of str
+        Two names: the first is the class that the second is. One: it is two classes.
+    """
 
     items: tuple[int, ...]
-    kinds: tuple[Kind, ...]
-    labels: tuple[str | None, ...]
-    was: tuple[str | None, ...]
+    kinds: tuple[Kind, ...] = ()
+    labels: tuple[str | None, ...] = ()
+    was: tuple[str | None, ...] = ()
+    names: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, event: Mapping[str, Any]) -> Step:
-        """Read an event of the journal: one `kind` for all items, as older versions wrote it, or one for each."""
+        """Read an event of the journal."""
+        return cls._about_names(event) if event["step"] in ABOUT_NAMES else cls._about_items(event)
+
+    @classmethod
+    def _about_names(cls, event: Mapping[str, Any]) -> Step:
+        step = cls(tuple(event.get("items", ())), names=tuple(event["names"]))
+        if len(step.names) != ABOUT_NAMES[event["step"]] or not all(type(name) is str for name in step.names):
+            raise ValueError(f"a {event['step']} needs {ABOUT_NAMES[event['step']]} names, got {step.names}")
+        _check_positions(step.items)
+        return step
+
+    @classmethod
+    def _about_items(cls, event: Mapping[str, Any]) -> Step:
+        """Read what was said: one `kind` for all items, as older versions wrote it, or one for each."""
         items = tuple(item for item, _, _ in event["items"])
         kinds = tuple(event["kinds"]) if "kinds" in event else (event["kind"],) * len(items)
         step = cls(items, kinds, tuple(event["labels"]), tuple(event["was"]))
@@ -73,14 +100,21 @@ class Step(NamedTuple):
             raise ValueError(f"no step of a review: {step.kinds}")
         if not len(step.items) == len(step.kinds) == len(step.labels) == len(step.was):
             raise ValueError("a step has as many kinds, labels and earlier labels as items")
-        if any(type(item) is not int or item < 0 for item in step.items):
-            raise ValueError(f"items are positions in the batch, got {step.items}")
+        _check_positions(step.items)
         if any(type(label) not in TEXT for label in (*step.labels, *step.was)):
             raise ValueError(f"labels are texts or null, got {step.labels}")
         return step
 
+    def said(self) -> Iterator[tuple[int, Kind, str | None, str | None]]:
+        """Yield each item with what was said about it, the class, and what the model said then."""
+        return zip(self.items, self.kinds, self.labels, self.was, strict=bool(not self.names))
+
     def for_session(self) -> list[SessionStep]:
         """Return the step as a session takes it: one for each answer, which may be about several items."""
+        if len(self.names) == ABOUT_NAMES["merge"]:
+            return [SessionStep("merge", (), self.names, new=True)]
+        if self.names:
+            return [SessionStep("split", self.items, self.names[0])]
         said = dict[tuple[Kind, str | None], list[int]]()
         for item, kind, label in zip(self.items, self.kinds, self.labels, strict=True):
             said.setdefault((kind, label), []).append(item)
@@ -118,8 +152,9 @@ class State:
     def after(self, event: Mapping[str, Any]) -> State:
         """Return the state after one more event.
 
-        "answer" adds a step, "undo" takes the last one back, "drop" the one at a place: labelling refused it. "depends"
-        says on what the labels depend from here on, and "finished" that results were written; they change nothing.
+        "answer", "merge" and "split" add a step, "undo" takes the last one back, "drop" the one at a place: labelling
+        refused it. "depends" says on what the labels depend from here on, and "finished" that results were written;
+        they change nothing.
         """
         what = event["step"]
         if what == "finished":
@@ -128,7 +163,7 @@ class State:
             if not all(isinstance(event[part], dict) for part in ("catalogue", "options")):
                 raise ValueError("what labels depend on are a catalogue and options")
             return self
-        if what == "answer":
+        if what == "answer" or what in ABOUT_NAMES:
             return State(self.number + 1, (*self.steps, Step.of(event)))
         if what == "undo":
             return State(self.number + 1, self.steps[:-1])
@@ -139,10 +174,15 @@ class State:
 
     @cached_property
     def decisions(self) -> dict[int, Decision]:
-        """What was said last about each item, in the order of the items."""
+        """What was said last about each item, in the order of the items; the names are those that stand now."""
         found = dict[int, Decision]()
         for step in self.steps:
-            for item, kind, label, was in zip(step.items, step.kinds, step.labels, step.was, strict=True):
+            if len(step.names) == ABOUT_NAMES["merge"]:
+                before, into = step.names
+                found = {item: one._replace(label=into) if one.label == before else one for item, one in found.items()}
+            elif step.names:
+                found = {item: one for item, one in found.items() if item not in step.items}
+            for item, kind, label, was in step.said():
                 found.pop(item, None)
                 if kind != "clear":
                     found[item] = Decision(kind, label, was)
@@ -151,6 +191,11 @@ class State:
     def of_kind(self, *kinds: Kind) -> Iterator[tuple[int, Decision]]:
         """Yield the items with such a decision."""
         return ((item, one) for item, one in self.decisions.items() if one.kind in kinds)
+
+
+def _check_positions(items: Sequence[Any]) -> None:
+    if any(type(item) is not int or item < 0 for item in items):
+        raise ValueError(f"items are positions in the batch, got {items}")
 
 
 def replayed(events: Iterable[Mapping[str, Any]], n_items: int | None = None) -> State:

@@ -37,11 +37,13 @@ function aboutProposal(place) {
   const { name, items, cohesion, nearest } = data.proposals[place];
   const said =
     counted(items.length, "item") + " that look like one new class: two of them share a class with probability ";
+  const places = nearest === null ? [] : placesOf(data.classes.indexOf(nearest), EXAMPLES_ABOVE);
+  const likest = nearest === null ? [] : [" Nearest class: ", named(nearest, "b"), "."];
   return [
     heading(named(name), null),
-    make("p", { class: "quiet" }, said + percent(cohesion) + ". Nearest class: ", named(nearest, "b"), "."),
+    make("p", { class: "quiet" }, said + percent(cohesion) + ".", ...likest),
     ...additions.proposal(place),
-    ...examplesAt(placesOf(data.classes.indexOf(nearest), EXAMPLES_ABOVE), ["Examples of ", named(nearest)]),
+    ...examplesAt(places, ["Examples of ", named(nearest)]),
   ];
 }
 
@@ -72,6 +74,7 @@ export function clearPicks() {
  */
 function aboutClass(label) {
   const code = data.classes.indexOf(label);
+  /** @type {Child[]} */
   const pieces = [
     heading(
       named(label),
@@ -85,6 +88,7 @@ function aboutClass(label) {
     if (told[2] !== null) parts.push("present with probability " + percent(told[2]));
     pieces.push(make("p", { class: "quiet" }, parts.join("; ") + "."));
   }
+  pieces.push(...additions.label(label));
   pieces.push(...examplesAt(placesOf(code, EXAMPLES_ABOVE), ["In the catalogue"]));
   return pieces;
 }

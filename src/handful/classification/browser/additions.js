@@ -3,7 +3,13 @@
 /** @typedef {import("./elements.js").Child} Child */
 
 /**
- * About an item, a group of items without a name, and the items chosen on the map.
- * @type {{ item: (item: number) => Child[], proposal: (place: number) => Child[], picks: () => Child[] }}
+ * About an item, a class, a group of items without a name, and the items chosen on the map.
+ * @typedef {object} Additions
+ * @property {(item: number) => Child[]} item
+ * @property {(label: string) => Child[]} label
+ * @property {(place: number) => Child[]} proposal
+ * @property {() => Child[]} picks
  */
-export const additions = { item: () => [], proposal: () => [], picks: () => [] };
+
+/** @type {Additions} */
+export const additions = { item: () => [], label: () => [], proposal: () => [], picks: () => [] };

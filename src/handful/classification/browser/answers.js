@@ -2,13 +2,24 @@
 
 import { counted } from "./elements.js";
 import { choose, current, draw } from "./drawing.js";
-import { filter, isAsking, picked } from "./filter.js";
+import { ASKED, filter, isAsking, picked, refilter } from "./filter.js";
 import { askClass, askSure } from "./dialogs.js";
 import { move, shown } from "./list.js";
 import { exceptions, keepExceptions, subject } from "./question.js";
-import { decide, undo } from "./server.js";
+import { decide, mergeClasses, similarTo, splitClass, undo } from "./server.js";
 import { isSheet, split } from "./sheet.js";
-import { answerOf, countedLabels, data, decisions, isKnown, labelOf, nItems, secondOf } from "./state.js";
+import {
+  UNNAMED,
+  answerOf,
+  called,
+  countedLabels,
+  data,
+  decisions,
+  isKnown,
+  labelOf,
+  nItems,
+  secondOf,
+} from "./state.js";
 
 /** @typedef {import("./server.js").Said} Said */
 
@@ -17,6 +28,35 @@ import { answerOf, countedLabels, data, decisions, isKnown, labelOf, nItems, sec
  * @returns {Said}
  */
 const saidFor = (label) => (isKnown(label) ? "class" : "new");
+
+/**
+ * Go on with a name; one that looks like another is asked about first.
+ * @param {string} label
+ * @param {(label: string) => unknown} goOn
+ */
+async function withName(label, goOn) {
+  const isThere = data.classes.includes(label) || data.offered.includes(label);
+  const [other] = isThere ? [] : await similarTo(label);
+  if (other === undefined) {
+    goOn(label);
+    return;
+  }
+  askSure(
+    "You typed “" + label + "”. Did you mean “" + called(other) + "”?",
+    "Yes, " + called(other),
+    () => goOn(other),
+    {
+      no: "No, " + label + " is another class",
+      otherwise: () => goOn(label),
+    },
+  );
+}
+
+/**
+ * Say what something is called.
+ * @param {string} label
+ */
+export const giveName = (label) => withName(label, (name) => answer(saidFor(name), name));
 
 /**
  * Answer, and go on: to what is asked next, or to the next item of the list.
@@ -48,7 +88,8 @@ export function confirm() {
     if (!isAsking()) move(0);
     return;
   }
-  if (about.label === null) void answer("none", null);
+  if (about.asks_name) correct();
+  else if (about.label === null) void answer("none", null);
   else void answer(saidFor(about.label), about.label);
 }
 
@@ -75,18 +116,27 @@ export function sayBad() {
 export function correct() {
   const about = subject();
   if (about === null) return;
+  const field = document.getElementById("name-field");
+  if (field !== null) {
+    field.focus();
+    return;
+  }
   const first = about.choices.filter((label) => label !== about.label);
   const question = isSheet(about)
     ? "Which class are these " + split(about).accepted.length + "?"
     : "Which class is it?";
-  askClass(question, { first }, (label) => answer(saidFor(label), label));
+  askClass(question, { first }, giveName);
 }
 
-/** A class that the catalogue does not have. */
+/** A class that the catalogue does not have; without a catalogue, any. */
 export function nameNew() {
   if (subject() === null) return;
+  if (data.from_nothing) {
+    correct();
+    return;
+  }
   const question = "A class that the catalogue does not have. What is it called?";
-  askClass(question, { isNew: true, first: [] }, (label) => answer(saidFor(label), label));
+  askClass(question, { isNew: true, first: [] }, giveName);
 }
 
 /** Take back what was said about the item. */
@@ -118,10 +168,11 @@ function oneClass(items, question, isNew) {
     ...items.map(secondOf),
     ...data.present.map(([code]) => data.classes[code]),
   ];
-  const first = /** @type {string[]} */ ([...new Set(labels)].filter((label) => label !== null));
-  askClass(question, { isNew, first }, async (label) => {
+  const first = /** @type {string[]} */ ([...new Set(labels)].filter((label) => label !== null && label !== UNNAMED));
+  const say = async (/** @type {string} */ label) => {
     if (await decide(items, saidFor(label), label)) draw();
-  });
+  };
+  askClass(question, { isNew: isNew && !data.from_nothing, first }, (label) => withName(label, say));
 }
 
 /** @param {number} place */
@@ -163,7 +214,8 @@ export function answerGroup() {
 export function acceptable() {
   if (isAsking()) return [];
   const open = openOf(shown);
-  return open.length > 1 && new Set(open.map(answerOf)).size === 1 ? open : [];
+  const labels = new Set(open.map(answerOf));
+  return open.length > 1 && labels.size === 1 && !labels.has(UNNAMED) ? open : [];
 }
 
 /** Accept the label of all items that are listed. */
@@ -183,6 +235,28 @@ export function acceptAll() {
   askSure(said, "Confirm " + counted(items.length, "item"), async () => {
     if (await decide(items, label === null ? "none" : saidFor(label), label)) draw();
   });
+}
+
+// -- names, without a catalogue -------------------------------------------------------------------------------------
+
+/** Another name for the class that is listed; one that another class has makes both one class. */
+export function renameClass() {
+  const label = filter.label;
+  if (!data.from_nothing || label === null) return;
+  const others = data.classes.filter((other) => other !== label);
+  const question = "What is “" + called(label) + "” called? The name of another class makes both one class.";
+  askClass(question, { first: others }, (name) =>
+    withName(name, async (into) => {
+      if (into !== label && (await mergeClasses(label, into))) refilter({ label: into });
+    }),
+  );
+}
+
+/** The class that is listed is two: some of its items lose their name, and are asked about. */
+export async function divideClass() {
+  const label = filter.label;
+  if (!data.from_nothing || label === null) return;
+  if (await splitClass(label)) refilter({ show: ASKED, label: null, proposal: null });
 }
 
 /** Items of the batch, on the page or not. */

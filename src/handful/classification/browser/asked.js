@@ -6,11 +6,12 @@ import { isAsking } from "./filter.js";
 import { answerGroup, confirm, correct, leaveOpen, nameNew, sayBad, sayNone, takeChoice } from "./answers.js";
 import { contentOf, examplesAt, placesOf, whyOf } from "./item.js";
 import { named } from "./names.js";
+import { isNaming, nameField, startNaming } from "./naming.js";
 import { image } from "./pictures.js";
 import { askFinish } from "./progress.js";
 import { askedNow, exceptions } from "./question.js";
 import { isSheet, otherOf, sheetTitle, split, tiles } from "./sheet.js";
-import { NONE, answerOf, certaintyOf, data, decisions, secondCertaintyOf, secondOf, wordsOf } from "./state.js";
+import { answerOf, certaintyOf, data, decisions, noneWords, secondCertaintyOf, secondOf, wordsOf } from "./state.js";
 
 /** @typedef {import("./state.js").Ask} Ask */
 
@@ -53,7 +54,8 @@ function choiceButton(ask, label, place) {
   const examples = contents.map((content) =>
     data.pictures ? image(content, "") : make("q", { dir: "auto" }, content),
   );
-  const name = make("span", { class: "of" }, named(label), make("small", {}, chanceOf(ask.items[0], label)));
+  const chance = ask.asks_name ? "" : chanceOf(ask.items[0], label);
+  const name = make("span", { class: "of" }, named(label), chance === "" ? "" : make("small", {}, chance));
   const keys = make(
     "span",
     { class: "keys" },
@@ -70,7 +72,7 @@ function choiceButton(ask, label, place) {
  */
 function noneButton(item) {
   const chance = answerOf(item) === null ? percent(certaintyOf(item)) : "";
-  const name = make("span", { class: "of" }, NONE, make("small", {}, chance));
+  const name = make("span", { class: "of" }, noneWords(), make("small", {}, chance));
   const keys = make("span", { class: "keys" }, make("kbd", {}, "Enter"));
   return make("button", { type: "button", class: "choose main", onclick: confirm }, name, make("span", {}), keys);
 }
@@ -82,16 +84,19 @@ function noneButton(item) {
  */
 export function answersTo(ask) {
   const choices = ask.choices.map((label, place) => choiceButton(ask, label, place));
-  const others = [
-    keyed("Other class…", "c", correct),
-    keyed("New class…", "n", nameNew),
-    keyed("Leave open", "p", leaveOpen),
-    keyed("Bad item", "b", sayBad),
-  ];
-  if (ask.label === null) choices.unshift(noneButton(ask.items[0]));
-  else others.unshift(keyed("None of these", "x", sayNone));
+  const others = [keyed("Leave open", "p", leaveOpen), keyed("Bad item", "b", sayBad)];
+  if (!data.from_nothing) others.unshift(keyed("Other class…", "c", correct), keyed("New class…", "n", nameNew));
+  else if (!hasField(ask)) others.unshift(keyed(ask.asks_name ? "Name it…" : "Other name…", "c", correct));
+  if (ask.label === null && !ask.asks_name) choices.unshift(noneButton(ask.items[0]));
+  else others.unshift(keyed(noneWords(), "x", sayNone));
   return [make("div", { class: "choices" }, ...choices), make("div", { class: "does" }, ...others)];
 }
+
+/**
+ * Whether the page has a field for the name: what is asked has one, an item that was chosen has a dialog.
+ * @param {Ask} ask
+ */
+const hasField = (ask) => ask.asks_name && isAsking();
 
 /** @param {Ask} ask */
 const reason = (ask) => make("p", { class: ask.why ? "reason" : "" }, ask.why);
@@ -102,9 +107,11 @@ function drawQuestion(ask) {
   const answers = answersTo(ask);
   const waits = exceptions().items.length;
   if (waits > 1) answers[1].append(keyed("One class for all " + waits + " exceptions…", "g", answerGroup));
+  const title = make("h2", { id: "asked-title" }, "What is this?");
+  const field = hasField(ask) ? nameField(ask) : "";
   return [
     make("div", { class: "content" }, ...contentOf(item, true)),
-    make("div", { class: "answers" }, make("h2", {}, "What is this?"), reason(ask), ...answers),
+    make("div", { class: "answers" }, title, reason(ask), field, ...answers),
     make("div", { class: "more" }, ...whyOf(item)),
   ];
 }
@@ -116,7 +123,33 @@ function drawQuestion(ask) {
 function examplesOf({ label }) {
   if (label === null) return [];
   const places = placesOf(data.classes.indexOf(label), data.pictures ? EXAMPLES_ABOVE_SHEET : 2);
-  return examplesAt(places, ["In the catalogue, ", named(label)]);
+  if (places.length) return examplesAt(places, ["In the catalogue, ", named(label)]);
+  const own = contentsOf(label, data.pictures ? EXAMPLES_ABOVE_SHEET : 2).map((content) =>
+    data.pictures ? image(content, "", { grows: true }) : make("li", { dir: "auto" }, content),
+  );
+  const inside = make(data.pictures ? "div" : "ul", { class: data.pictures ? "strip" : "" }, ...own);
+  const said = make("small", { class: "quiet" }, "You named ", named(label));
+  return own.length ? [make("div", { class: "like" }, said, inside)] : [];
+}
+
+/**
+ * Items that look alike and have no name.
+ * @param {Ask} ask
+ */
+function drawUnnamed(ask) {
+  const marks = split(ask).exceptions.length;
+  const said = marks
+    ? counted(marks, "exception") + " marked; you say next what " + (marks === 1 ? "it is." : "they are.")
+    : "Click what does not belong to the others; by keys: Esc, and then its letter.";
+  const names = ask.choices.map((label, place) => choiceButton(ask, label, place));
+  return [
+    make("div", { class: "above" }, make("div", {}, sheetTitle(ask), reason(ask))),
+    nameField(ask),
+    make("div", { class: "choices several" }, ...names),
+    tiles(ask, draw),
+    make("p", { class: "quiet", role: "status", id: "marks" }, said),
+    make("div", { class: "does" }, keyed(noneWords(), "x", sayNone), keyed("Leave open", "p", leaveOpen)),
+  ];
 }
 
 /** @param {Ask} ask */
@@ -132,9 +165,10 @@ function drawSheet(ask) {
     buttons.push(keyed(make("span", {}, all + ": ", named(other)), String(place + 1), () => takeChoice(place)));
   }
   if (ask.label === null) buttons.push(keyed("Name them…", "n", nameNew));
-  else buttons.push(keyed("None of these", "x", sayNone));
-  buttons.push(keyed("Other class…", "c", correct));
-  if (ask.label !== null) buttons.push(keyed("New class…", "n", nameNew));
+  else buttons.push(keyed(noneWords(), "x", sayNone));
+  if (!data.from_nothing) buttons.push(keyed("Other class…", "c", correct));
+  else if (ask.label !== null) buttons.push(keyed("Other name…", "c", correct));
+  if (ask.label !== null && !data.from_nothing) buttons.push(keyed("New class…", "n", nameNew));
   buttons.push(keyed("Leave open", "p", leaveOpen));
   const mistakes = marks.length
     ? counted(marks.length, "exception") + " marked; you say next what " + (marks.length === 1 ? "it is." : "they are.")
@@ -163,6 +197,13 @@ function drawEnd() {
   ];
 }
 
+/** @param {Ask | null} ask */
+function piecesOf(ask) {
+  if (ask === null) return drawEnd();
+  if (!isSheet(ask)) return drawQuestion(ask);
+  return ask.asks_name ? drawUnnamed(ask) : drawSheet(ask);
+}
+
 /** What was drawn last. */
 let askedBefore = "";
 
@@ -174,12 +215,13 @@ function drawAsked() {
     return;
   }
   const ask = askedNow();
-  const pieces = ask === null ? drawEnd() : isSheet(ask) ? drawSheet(ask) : drawQuestion(ask);
+  const wasNaming = isNaming();
   place.className = ask === null ? "end" : isSheet(ask) ? "sheet" : "one";
-  place.replaceChildren(...pieces);
+  place.replaceChildren(...piecesOf(ask));
   const asked = ask === null ? "" : ask.items.join(" ");
   // After scrolling down to answer, the next question begins at its beginning.
   if (asked !== askedBefore && scrollY > 0) place.scrollIntoView();
+  if (ask !== null && hasField(ask) && (wasNaming || asked !== askedBefore)) startNaming();
   askedBefore = asked;
 }
 

@@ -2,6 +2,7 @@
 // answer and after a restart.
 
 import { byId } from "./elements.js";
+import { UNNAMED } from "./state.js";
 
 // Angles between two colours, and the shapes of marks.
 const N_HUES = 24;
@@ -49,13 +50,13 @@ export function shape(tag, properties, text) {
 }
 
 /**
- * The mark of a class, a cross for none of them.
+ * The mark of a class, a cross for none of them and for items without a name.
  * @param {string | null} label
  * @param {string} style
  * @param {Record<string, string | number>} properties
  */
 export function mark(label, style, properties) {
-  if (label === null) return shape("path", { class: "cross " + style, d: CROSS, ...properties });
+  if (label === null || label === UNNAMED) return shape("path", { class: "cross " + style, d: CROSS, ...properties });
   const look = lookOf(label);
   const element = shape("path", { class: style, d: look.shape, "data-class": label, ...properties });
   /** @type {SVGElement} */ (element).style.setProperty("--hue", String(look.hue));

@@ -3,7 +3,7 @@
 import { byId, inputOf, make } from "./elements.js";
 import { draw } from "./drawing.js";
 import { named } from "./names.js";
-import { NONE, byDoubt, byUnknown, data, decisions, labelOf, saidOf } from "./state.js";
+import { UNNAMED, UNNAMED_WORDS, byDoubt, byUnknown, data, decisions, labelOf, noneWords, saidOf } from "./state.js";
 
 /**
  * A new group is shown as a whole; a view, a class and a group of rows combine. Words search in all items, whatever
@@ -41,7 +41,8 @@ export const VIEWS = [
   { key: "changed", name: "Changed by your answer", test: everyItem, order: () => data.changed ?? [] },
   { key: "map", name: "Chosen on the map", test: (item) => picked.has(item), order: () => byDoubt },
   { key: "doubt", name: "In doubt", test: (item) => Boolean(data.doubtful[item]), order: () => byDoubt },
-  { key: "unknown", name: NONE, test: (item) => labelOf(item) === null, order: () => byUnknown },
+  { key: "unnamed", name: UNNAMED_WORDS, test: (item) => labelOf(item) === UNNAMED, order: () => byDoubt },
+  { key: "unknown", name: "", test: (item) => labelOf(item) === null, order: () => byUnknown },
   {
     key: "todo",
     name: "Not seen yet",
@@ -52,6 +53,9 @@ export const VIEWS = [
   { key: "done", name: "Answered", test: (item) => saidOf(item) !== undefined, order: () => byDoubt },
   { key: "all", name: "All items", test: everyItem, order: () => byDoubt },
 ];
+
+/** @param {View} view */
+export const nameOfView = ({ key, name }) => (key === "unknown" ? noneWords() : name);
 
 /** @param {string} key */
 export const viewOf = (key) => /** @type {View} */ (VIEWS.find((view) => view.key === key));
@@ -126,7 +130,7 @@ export function chips() {
   if (filter.proposal !== null) {
     chip(data.proposals[filter.proposal].name, () => refilter({ proposal: null }));
   } else {
-    if (filter.show !== "all") chip(viewOf(filter.show).name, () => refilter({ show: "all" }));
+    if (filter.show !== "all") chip(nameOfView(viewOf(filter.show)), () => refilter({ show: "all" }));
     if (filter.label !== null) chip(filter.label, () => refilter({ label: null }));
   }
   if (filter.group !== null && data.groups) chip(data.groups[filter.group], () => chooseGroup(null));

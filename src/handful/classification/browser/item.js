@@ -139,6 +139,7 @@ export function examplesBeside(item) {
   const most = nearest === undefined ? EXAMPLES_BESIDE : EXAMPLES_BESIDE - 1;
   /** @type {(code: number) => number[]} */
   const others = (code) => (examplesByClass.get(code) ?? []).filter((place) => place !== nearest).slice(0, most);
+  if (classOf(item) === null) return [];
   const mine = others(data.label[item]);
   const pieces = examplesAt(nearest === undefined ? mine : [nearest, ...mine], ["Examples of ", named(classOf(item))]);
   const second = secondOf(item);
@@ -195,6 +196,7 @@ export function whyOf(item) {
   if (said === undefined && data.explains) void explain(item);
   if (!said || !said.length) return [];
   const label = classOf(item);
+  if (label === null) return [];
   const [alone, rival, aloneChance, fromItem, fromBatch, mine, theirs, nInBatch, ...near] = said;
   /** @type {(code: number) => HTMLElement} */
   const name = (code) => named(data.classes[code], "b");

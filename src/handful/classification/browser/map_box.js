@@ -7,7 +7,7 @@ import { icon } from "./colours.js";
 import { shown } from "./list.js";
 import { makeMap } from "./map.js";
 import { named } from "./names.js";
-import { NONE, byDoubt, called, countedLabels, data, labelOf, saidOf, wordsOf } from "./state.js";
+import { UNNAMED, byDoubt, countedLabels, data, labelOf, saidOf, wordsOf } from "./state.js";
 
 // Classes in the key, the most frequent ones, and letters of an item that are read out.
 const MOST_KEYS = 30;
@@ -57,8 +57,7 @@ function chooseOnMap(item, scrolls) {
   if ((!shown.includes(item) && !picked.size) || filter.show === ASKED)
     refilter({ show: "all", label: null, proposal: null });
   choose(item, scrolls);
-  const label = labelOf(item);
-  byId("map-said").textContent = wordsOf(item).slice(0, MOST_SAID) + ": " + (label === null ? NONE : called(label));
+  byId("map-said").textContent = wordsOf(item).slice(0, MOST_SAID) + ": " + named(labelOf(item)).textContent;
 }
 
 /**
@@ -69,10 +68,12 @@ function chooseOnMap(item, scrolls) {
 function drawKey(drawn, all) {
   const counts = countedLabels(drawable());
   const keys = [...counts].slice(0, MOST_KEYS).map(([label, count]) => {
-    const isPressed = label !== null && filter.label === label;
+    const isClass = label !== null && label !== UNNAMED;
+    const isPressed = isClass && filter.label === label;
     const toClass = () => refilter({ label: isPressed ? null : label, show: "all", proposal: null });
-    const toUnknown = () => refilter({ show: "unknown", label: null, proposal: null });
-    const does = label === null ? toUnknown : toClass;
+    const view = label === null ? "unknown" : "unnamed";
+    const toView = () => refilter({ show: view, label: null, proposal: null });
+    const does = isClass ? toClass : toView;
     const about = { type: "button", class: "key", "aria-pressed": String(isPressed), onclick: does };
     return make("button", about, icon(label), named(label), make("small", { class: "quiet" }, spelled(count)));
   });

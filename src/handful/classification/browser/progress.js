@@ -38,6 +38,16 @@ function drawProgress() {
   /** @type {HTMLButtonElement} */ (byId("finish")).disabled = !decisions.size;
 }
 
+/**
+ * The command that comes next.
+ * @param {{ command: string, next_batch: string }} found
+ */
+function toRun({ command, next_batch: next }) {
+  if (next) return make("span", {}, "For the next batch, run: ", make("code", {}, next));
+  if (!command) return "";
+  return make("span", {}, "To keep what you confirmed for later batches, run: ", make("code", {}, command));
+}
+
 /** Labels are written once more, and what was confirmed may join the catalogue. */
 export function askFinish() {
   if (!decisions.size || document.documentElement.dataset.finished) return;
@@ -45,22 +55,17 @@ export function askFinish() {
   const adding = " Add the " + counted(data.n_confirmed, "item") + " with a confirmed class to the catalogue";
   const more = data.can_add ? make("label", {}, box, adding) : null;
   const items = counted(nItems() + data.left_out, "item");
-  const said =
-    "Write the labels of " + items + " to " + data.out + ", and your answers beside them? " + data.progress.said;
+  const named = "a catalogue of the " + counted(data.n_confirmed, "item") + " that you named to " + data.catalogue;
+  const beside = data.from_nothing ? ", your answers beside them, and " + named : ", and your answers beside them";
+  const said = "Write the labels of " + items + " to " + data.out + beside + "? " + data.progress.said;
   const end = async () => {
     const found = await finish(data.can_add && box.checked);
     if (found === null) return;
     document.documentElement.dataset.finished = "yes";
-    const command = make(
-      "span",
-      {},
-      "To keep what you confirmed for later batches, run: ",
-      make("code", {}, found.command),
-    );
     const again = "To change an answer, or to give a group a name, run the same command again. ";
-    note("Written: " + found.written.join(", ") + ". You can close this page. " + again, found.command ? command : "");
+    note("Written: " + found.written.join(", ") + ". You can close this page. " + again, toRun(found));
   };
-  askSure(said, "Write them", end, more);
+  askSure(said, "Write them", end, { more });
 }
 
 export const startProgress = () => onDraw(drawProgress);

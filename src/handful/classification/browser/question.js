@@ -2,7 +2,7 @@
 
 import { current } from "./drawing.js";
 import { isAsking } from "./filter.js";
-import { answerOf, data, decisions, labelOf, secondOf } from "./state.js";
+import { UNNAMED, answerOf, data, decisions, labelOf, secondOf } from "./state.js";
 
 /** @typedef {import("./state.js").Ask} Ask */
 
@@ -43,7 +43,8 @@ export const forgetExceptions = () => waiting.clear();
  */
 export function choicesOf(item) {
   const labels = [labelOf(item), answerOf(item), secondOf(item), ...data.present.map(([code]) => data.classes[code])];
-  return [...new Set(labels)].filter((label) => label !== null).slice(0, MOST_CHOICES);
+  const names = /** @type {string[]} */ ([...new Set(labels)].filter((label) => label !== null && label !== UNNAMED));
+  return names.slice(0, MOST_CHOICES);
 }
 
 /**
@@ -56,11 +57,15 @@ function aboutException({ items, label: wrong, choices: ofSheet }) {
   const left = items.length;
   const answer = answerOf(item);
   const labels = [answer, secondOf(item), ...ofSheet, ...choicesOf(item)];
-  const others = /** @type {string[]} */ ([...new Set(labels)].filter((label) => label !== null && label !== wrong));
+  const others = /** @type {string[]} */ (
+    [...new Set(labels)].filter((label) => label !== null && label !== UNNAMED && label !== wrong)
+  );
   const choices = others.slice(0, MOST_CHOICES);
-  const label = answer !== wrong ? answer : (choices[0] ?? null);
+  const asksName = answer === UNNAMED || (data.from_nothing && !choices.length);
+  const label = asksName ? null : answer !== wrong ? answer : (choices[0] ?? null);
   const more = left > 1 ? " " + (left - 1) + " more " + (left === 2 ? "follows." : "follow.") : "";
-  return { items: [item], label, choices, why: "You marked this one as an exception. What is it?" + more };
+  const why = "You marked this one as an exception. What is it?" + more;
+  return { items: [item], label, choices, why, asks_name: asksName };
 }
 
 /**
@@ -80,5 +85,13 @@ export function askedNow() {
 export function subject() {
   if (isAsking()) return askedNow();
   if (current < 0) return null;
-  return { items: [current], label: labelOf(current), choices: choicesOf(current), why: "" };
+  const label = labelOf(current);
+  const asksName = label === UNNAMED;
+  return {
+    items: [current],
+    label: asksName ? null : label,
+    choices: choicesOf(current),
+    why: "",
+    asks_name: asksName,
+  };
 }

@@ -12,11 +12,13 @@ import {
   clear,
   confirm,
   correct,
+  divideClass,
   leaveOpen,
   nameNew,
   nameProposal,
   noneOfPicks,
   openPicks,
+  renameClass,
   sayBad,
   sayNone,
   takeChoice,
@@ -35,7 +37,7 @@ import { askedNow, subject } from "./question.js";
 import { load, look, noteNews } from "./server.js";
 import { isSheet, sheetKeys } from "./sheet.js";
 import { startSide } from "./side.js";
-import { data, decisions } from "./state.js";
+import { data, decisions, noneWords } from "./state.js";
 
 // -- what a review adds to the parts of a report --------------------------------------------------------------------
 
@@ -50,6 +52,18 @@ additions.item = (item) => {
   if (decisions.has(item)) others.append(make("button", { type: "button", onclick: clear }, "Take your answer back"));
   return [choices, others];
 };
+
+additions.label = () =>
+  data.from_nothing
+    ? [
+        make(
+          "p",
+          { class: "buttons" },
+          keyed("Rename, or same as…", "r", renameClass, { id: "rename" }),
+          keyed("These are two classes", "t", divideClass, { id: "divide" }),
+        ),
+      ]
+    : [];
 
 additions.proposal = (place) => [
   make(
@@ -75,7 +89,7 @@ additions.picks = () => {
   const none = make(
     "button",
     { type: "button", id: "no-class", disabled: !open || null, onclick: noneOfPicks },
-    "None of these, all",
+    noneWords() + ", all",
   );
   return [make("p", { class: "quiet" }, said), make("p", { class: "buttons" }, one, none)];
 };
@@ -111,7 +125,8 @@ function keys() {
     delete answers.a;
     return ask !== null && isSheet(ask) ? { ...answers, ...sheetKeys(ask, draw) } : answers;
   }
-  return { ...answers, Escape: () => refilter({ show: ASKED, label: null, proposal: null }) };
+  const back = () => refilter({ show: ASKED, label: null, proposal: null });
+  return { ...answers, r: renameClass, t: divideClass, Escape: back };
 }
 
 // -- start ----------------------------------------------------------------------------------------------------------

@@ -94,12 +94,40 @@ function noteChanges() {
  * @returns {Promise<boolean>} whether it was taken
  */
 export async function decide(items, said, label) {
-  const found = await send("decide", { items, said, label });
+  return change("decide", { items, said, label });
+}
+
+/**
+ * Two names are one class: the first is called as the second.
+ * @param {string} label
+ * @param {string} into
+ */
+export const mergeClasses = (label, into) => change("merge", { label, into });
+
+/**
+ * One class is two: the items of its smaller part lose their name.
+ * @param {string} label
+ */
+export const splitClass = (label) => change("split", { label });
+
+/**
+ * @param {string} what
+ * @param {Record<string, unknown>} body
+ */
+async function change(what, body) {
+  const found = await send(what, body);
   if (found === null) return false;
   take(found);
   noteChanges();
   return true;
 }
+
+/**
+ * Names said before that look like one that is about to be said.
+ * @param {string} name
+ * @returns {Promise<string[]>}
+ */
+export const similarTo = async (name) => (await send("similar", { name }))?.similar ?? [];
 
 /** Take the last step back. */
 export async function undo() {
@@ -115,7 +143,7 @@ export async function undo() {
 /**
  * Write the labels, and end the review.
  * @param {boolean} adds whether what was confirmed joins the catalogue
- * @returns {Promise<{ written: string[], command: string } | null>}
+ * @returns {Promise<{ written: string[], command: string, next_batch: string } | null>}
  */
 export const finish = (adds) => send("finish", { add: adds });
 

@@ -64,7 +64,11 @@ function toggle(item, redraw) {
  */
 export function sheetTitle(ask) {
   const n = ask.items.length;
-  if (ask.label === null) return make("h2", {}, "Are these " + n + " all none of your classes, and alike?");
+  if (ask.asks_name) return make("h2", { id: "asked-title" }, "What are these " + n + "?");
+  if (ask.label === null) {
+    const said = data.from_nothing ? "Do these " + n + " all belong to no class?" : "";
+    return make("h2", {}, said || "Are these " + n + " all none of your classes, and alike?");
+  }
   if (ask.choices.length === 2) {
     return make(
       "h2",

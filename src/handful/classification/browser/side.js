@@ -2,10 +2,10 @@
 
 import { byId, inputOf, make, spelled } from "./elements.js";
 import { onDraw } from "./drawing.js";
-import { ASKED, VIEWS, filter, inGroup, ofProposal, ofView, refilter } from "./filter.js";
+import { ASKED, VIEWS, filter, inGroup, nameOfView, ofProposal, ofView, refilter } from "./filter.js";
 import { icon } from "./colours.js";
 import { named } from "./names.js";
-import { byDoubt, called, countedLabels, data } from "./state.js";
+import { UNNAMED, byDoubt, called, countedLabels, data } from "./state.js";
 
 // Classes listed, and how many there must be for a field that finds one.
 const CLASSES_LISTED = 300;
@@ -37,7 +37,7 @@ function viewChoices() {
   return listed.map((view) => {
     const isPressed = filter.show === view.key && filter.proposal === null && filter.words === "";
     const count = view.key === ASKED ? null : ofView(view).length;
-    return choice(view.name, count, isPressed, () => refilter({ show: view.key, proposal: null }));
+    return choice(nameOfView(view), count, isPressed, () => refilter({ show: view.key, proposal: null }));
   });
 }
 
@@ -55,7 +55,9 @@ function proposalChoices() {
 function classChoices() {
   const counts = countedLabels(byDoubt.filter(inGroup));
   const words = inputOf("class-words").value.trim().toLowerCase();
-  const classes = /** @type {[string, number][]} */ ([...counts].filter(([label]) => label !== null));
+  const classes = /** @type {[string, number][]} */ (
+    [...counts].filter(([label]) => label !== null && label !== UNNAMED)
+  );
   inputOf("class-words").hidden = classes.length < MANY_CLASSES;
   const found = classes
     .filter(([label]) => called(label).toLowerCase().includes(words))

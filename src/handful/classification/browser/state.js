@@ -12,8 +12,9 @@
 
 /**
  * What is asked: one item is a question, several are a sheet. The label is what all of them have now, null for none of
- * the classes; choices are the likeliest classes, the best first.
- * @typedef {{ items: number[], label: string | null, choices: string[], why: string }} Ask
+ * the classes; choices are the likeliest classes, the best first. If it asks for a name, nobody has
+ * named such items yet.
+ * @typedef {{ items: number[], label: string | null, choices: string[], why: string, asks_name: boolean }} Ask
  */
 
 /**
@@ -28,7 +29,15 @@
  * @property {boolean} done
  */
 
-/** @typedef {{ name: string, group: number | null, items: number[], cohesion: number, nearest: string }} Proposal */
+/**
+ * A group of items without a name.
+ * @typedef {object} Proposal
+ * @property {string} name
+ * @property {number | null} group
+ * @property {number[]} items
+ * @property {number} cohesion
+ * @property {string | null} nearest
+ */
 
 /**
  * Places of items and examples on the map, and the classes of the examples.
@@ -81,9 +90,18 @@
  * @property {string} out
  * @property {boolean} can_add
  * @property {number} n_confirmed
+ * @property {boolean} from_nothing whether there is no catalogue: what a person named are the examples
+ * @property {number[]} not_named items that are like nothing named so far
+ * @property {string[]} offered names said so far, and others that may occur, if there is no catalogue
+ * @property {string} catalogue where a catalogue of the named items will be written
  */
 
-export const NONE = "None of these";
+/** The label of an item that is like nothing named so far: no class has an empty name. */
+export const UNNAMED = "";
+export const UNNAMED_WORDS = "Not named yet";
+
+/** What is said of an item that has no class. */
+export const noneWords = () => (data.from_nothing ? "No class" : "None of these");
 
 export const data = /** @type {Data} */ ({});
 
@@ -100,6 +118,8 @@ export let examplesByClass = new Map();
 let calledOf = new Map();
 /** @type {Set<string>} */
 let inCatalogue = new Set();
+/** @type {Set<number>} */
+let unnamed = new Set();
 
 /**
  * Take over a state, whole or in part, and make what is looked up in it.
@@ -107,6 +127,8 @@ let inCatalogue = new Set();
  */
 export function adopt(found) {
   Object.assign(data, found);
+  data.offered ??= [];
+  unnamed = new Set(data.not_named);
   inCatalogue = new Set(data.classes.slice(0, data.n_known));
   calledOf = new Map(data.classes.map((label, code) => [label, data.called[code]]));
   examplesByClass = new Map();
@@ -140,8 +162,12 @@ export const isKnown = (label) => inCatalogue.has(label);
  */
 export const called = (label) => calledOf.get(label) ?? label;
 
-/** @param {number} item */
-export const classOf = (item) => data.classes[data.label[item]];
+/**
+ * The class that fits an item best; null while no class has a name.
+ * @param {number} item
+ * @returns {string | null}
+ */
+export const classOf = (item) => data.classes[data.label[item]] ?? null;
 
 /** @param {number} item */
 export const isRejected = (item) => Boolean(data.rejected[item]);
@@ -150,7 +176,10 @@ export const isRejected = (item) => Boolean(data.rejected[item]);
  * What the model says about an item; null for none of the classes.
  * @param {number} item
  */
-export const answerOf = (item) => (isRejected(item) ? null : classOf(item));
+export function answerOf(item) {
+  if (unnamed.has(item)) return UNNAMED;
+  return isRejected(item) ? null : classOf(item);
+}
 
 // A runner-up with less than this chance is not shown.
 const LEAST_SHOWN = 0.0005;

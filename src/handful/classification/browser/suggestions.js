@@ -1,0 +1,115 @@
+// A field in which a class is typed: names that match are listed below it, arrows go to one, and Enter takes it.
+
+import { make } from "./elements.js";
+import { named } from "./names.js";
+import { called, data, decisions } from "./state.js";
+
+/** @typedef {{ label: string, isNew: boolean }} Suggestion */
+
+// Classes offered at once.
+const MOST_OPTIONS = 12;
+// How well a class matches what was typed, the best first.
+const RANK = { whole: 0, start: 1, wordStart: 2, inside: 3, fileName: 4, none: -1 };
+
+/**
+ * @param {string} label
+ * @param {string} wanted
+ */
+function rankOf(label, wanted) {
+  const text = called(label).toLowerCase();
+  const at = text.indexOf(wanted);
+  if (at < 0) return label.toLowerCase().includes(wanted) ? RANK.fileName : RANK.none;
+  if (text === wanted) return RANK.whole;
+  if (at === 0) return RANK.start;
+  return /[\s_\-/.]/.test(text[at - 1]) ? RANK.wordStart : RANK.inside;
+}
+
+/** Classes that a person named in this review. */
+function namedByPerson() {
+  const decided = [...decisions.values()].filter(({ kind }) => kind === "new").map(({ label }) => label);
+  return /** @type {string[]} */ ([...new Set(decided)]);
+}
+
+/** All names that there are, and those that are offered without a catalogue. */
+const allNames = () => [...data.classes, ...data.offered];
+
+/**
+ * Classes that match the words, the best first; and what was typed, if it is no class yet.
+ * @param {string} words
+ * @param {{ isNew: boolean, first: string[] }} about whether it must be new; the classes that come first
+ * @returns {Suggestion[]}
+ */
+export function suggestionsFor(words, { isNew, first }) {
+  const wanted = words.trim().toLowerCase();
+  const fresh = namedByPerson();
+  const known = isNew ? fresh : [...new Set([...first, ...fresh, ...allNames()])];
+  const found = known
+    .map((label, place) => ({ label, place, rank: rankOf(label, wanted) }))
+    .filter(({ rank }) => rank !== RANK.none)
+    .sort((one, other) => one.rank - other.rank || one.place - other.place)
+    .slice(0, MOST_OPTIONS)
+    .map(({ label }) => ({ label, isNew: false }));
+  const exact = allNames().find((label) => [called(label).toLowerCase(), label.toLowerCase()].includes(wanted));
+  if (isNew && exact !== undefined) return [{ label: exact, isNew: false }];
+  const isThere = exact !== undefined || found.some(({ label }) => label.toLowerCase() === wanted);
+  if (wanted !== "" && !isThere) found.push({ label: words.trim(), isNew: true });
+  return found;
+}
+
+/**
+ * List suggestions below a field, and listen to it; returns what lists them again.
+ * @param {HTMLInputElement} field
+ * @param {HTMLElement} list
+ * @param {(words: string) => Suggestion[]} suggest
+ * @param {(label: string) => void} take
+ */
+export function offer(field, list, suggest, take) {
+  /** @type {Suggestion[]} */
+  let options = [];
+  let option = 0;
+
+  /** @param {number} place */
+  const pointAt = (place) => {
+    field.setAttribute("aria-expanded", String(options.length > 0));
+    if (!options.length) {
+      field.removeAttribute("aria-activedescendant");
+      return;
+    }
+    option = (place + options.length) % options.length;
+    [...list.children].forEach((element, at) => element.setAttribute("aria-selected", String(at === option)));
+    field.setAttribute("aria-activedescendant", list.id + "-" + option);
+  };
+
+  const redraw = () => {
+    options = suggest(field.value);
+    list.hidden = !options.length;
+    list.replaceChildren(
+      ...options.map(({ label, isNew }, place) => {
+        const text = isNew ? make("span", {}, "New class ", named(label, "b")) : make("span", {}, named(label));
+        const about = { role: "option", id: list.id + "-" + place, "aria-selected": "false" };
+        const element = make("li", about, text);
+        element.addEventListener("click", () => take(label));
+        return element;
+      }),
+    );
+    pointAt(0);
+  };
+
+  field.addEventListener("input", redraw);
+  field.addEventListener("keydown", (event) => {
+    /** @type {Record<string, () => void>} */
+    const keys = {
+      ArrowDown: () => pointAt(option + 1),
+      ArrowUp: () => pointAt(option - 1),
+      Enter: () => {
+        if (options.length) take(options[option].label);
+      },
+    };
+    const does = keys[event.key];
+    if (does === undefined) return;
+    event.preventDefault();
+    event.stopPropagation();
+    does();
+  });
+  return redraw;
+}

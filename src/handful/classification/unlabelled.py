@@ -1,0 +1,168 @@
+"""A batch without a catalogue: read, checked and embedded; what a person names in it becomes a catalogue of its own."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Unpack
+
+import numpy as np
+
+from handful.catalogue.record import Kind
+from handful.classification.batch import Batch, Reading, asked_of, extracted, load_network
+from handful.classification.building import EmbeddedExamples, bank_of, write_catalogue
+from handful.classification.files import paths_read
+from handful.classification.labelled import Classified
+from handful.classification.measured import filled, scaled
+from handful.classification.task import MOST_DENSE_BYTES, PathLike, dense_bytes
+from handful.classification.voices import with_segments
+from handful.errors import OptionError
+from handful.estimators.answer import Answer
+from handful.estimators.containers import FrameOf, frame_of, new_frame
+from handful.extraction.extract import skipped_items
+from handful.machine.outputs import written_whole
+from handful.reading.read import kind_of, read_input, refuse_useless
+from handful.reading.table import Table, warn_of_skipped
+from handful.runs.progress import Listener
+
+# Column of the labels in a table of examples.
+LABEL = "label"
+
+
+@dataclass(frozen=True, eq=False)
+class Unlabelled:
+    """Items to name, with their vectors.
+
+    Attributes
+    ----------
+    batch : Batch
+        The items.
+    kind : "image", "text" or ""
+        What they are; empty for vectors.
+    measured : bool
+        Whether the vectors are measurements, which are scaled for each batch: a file of a catalogue cannot keep them.
+    unknown_label : str or None
+        As in `Classified`.
+    paths : mapping of str to Path
+        The files and folders that were read, by what they are.
+    frame_of : FrameOf
+        Makes tables of the kind of the batch, if that was a frame.
+    """
+
+    batch: Batch
+    kind: Kind
+    measured: bool = False
+    unknown_label: str | None = None
+    paths: Mapping[str, Path] = field(default_factory=dict)
+    frame_of: FrameOf = new_frame
+
+    def classified(self, answer: Answer, given: Mapping[int, str | None]) -> Classified:
+        """Put an answer beside the items; `given` is what a person named, by positions."""
+        names = answer.classes.tolist()
+        place = {name: k for k, name in enumerate(names)}
+        codes = {item: None if name is None else place[name] for item, name in given.items()}
+        return Classified(
+            self.batch,
+            answer,
+            sum(name is not None for name in given.values()),
+            self.batch.backbone,
+            unknown_label=self.unknown_label,
+            given=codes,
+            n_named=len(names),
+            inputs=self.paths,
+            frame_of=self.frame_of.rows(np.asarray(self.batch.rows)),
+        )
+
+    def write_examples(self, items: Sequence[int], labels: Sequence[str], out: Path, **said: Any) -> Path:
+        """Write named items as a catalogue, and return where: a table beside it for measurements.
+
+        `said` is who named them, and in which review, as in `write_catalogue`.
+        """
+        some = self.batch.take(items)
+        if self.measured:
+            return _write_table(some, labels, out.with_suffix(".examples.csv"))
+        assert some.points is not None
+        examples = EmbeddedExamples(bank_of(some.points, labels), some, self.kind, self.batch.backbone)
+        write_catalogue(examples, self.paths["batch"], out, **said)
+        return out
+
+
+def _write_table(batch: Batch, labels: Sequence[str], out: Path) -> Path:
+    """Write measurements with their labels."""
+    columns = {name: values for name, values in batch.columns.values().items() if name != LABEL}
+    with written_whole(out) as temporary, temporary.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow([*columns, LABEL])
+        writer.writerows(zip(*columns.values(), labels, strict=True))
+    return out
+
+
+def read_unlabelled(
+    batch: Any,
+    work: PathLike,
+    *,
+    segments: PathLike | None = None,
+    unknown: str | None = None,
+    on_progress: Listener | None = None,
+    **reading: Unpack[Reading],
+) -> Unlabelled:
+    """Read a batch, and embed images and sentences.
+
+    Parameters
+    ----------
+    batch, segments, unknown
+        As in `classify`.
+    work
+        Folder for the vectors of images and sentences, which stay there.
+    on_progress
+        Called with a `handful.runs.Progress`.
+    **reading
+        How it is read and embedded, see `Reading`.
+    """
+    asked = asked_of(reading)
+    paths = paths_read({}, batch=batch, segments=segments)
+    if asked.skip_bad and not any(kind_of(path).rows for path in paths.values()):
+        raise OptionError("the batch is no table, so it has no rows that cannot be read; leave skip_bad out")
+    if asked.trust_pickle and not any(kind_of(path).pickles for path in paths.values()):
+        raise OptionError("the batch cannot contain a pickle; leave trust_pickle out")
+    refuse_useless([batch], asked)
+    table = read_input(batch, asked)
+    if segments is not None:
+        if table.vectors is None:
+            raise OptionError(f"segments need vectors of voices, and {batch} has none; leave segments out")
+        table = with_segments(table, Path(segments))
+    id_column = reading.get("id_column")
+    measured = bool(table.measured)
+    table = _comparable(table, reading, {reading.get("labels"), id_column})
+    items = Batch.of(table, id_column=id_column)
+    kind: Kind = "text" if isinstance(items.contents, tuple) else ""
+    if items.items is not None:
+        kind = items.items.kind
+        network = load_network(kind, reading.get("backbone"), reading.get("device", "cpu"))
+        _refuse_large(len(items.rows), network.dim)
+        bank = extracted(items.items, network, Path(work) / "batch", on_progress)
+        warn_of_skipped(table.where, skipped_items(bank), len(items.rows))
+        items, _ = items.embedded(bank)
+    elif reading.get("backbone") is not None:
+        raise OptionError("a backbone is for images and sentences, and the batch has features; leave it out")
+    assert items.points is not None
+    _refuse_large(*items.points.shape)
+    return Unlabelled(items, kind, measured, unknown, paths, frame_of(batch))
+
+
+def _comparable(table: Table, reading: Reading, named: set[str | None]) -> Table:
+    """Return a table whose numbers can be compared: measurements are scaled by their own spread, gaps filled."""
+    if table.measured:
+        found: Table = scaled(table, table, named, reading.get("missing"), reading.get("features"))["batch"]
+        return found
+    return table if reading.get("missing") is None else filled(table)
+
+
+def _refuse_large(n_items: int, dim: int) -> None:
+    if dense_bytes(n_items, 0, 0, dim) > MOST_DENSE_BYTES:
+        raise OptionError(
+            f"{n_items:,} items are too many to be labelled after every answer; review a part of them, and classify "
+            "the rest with the catalogue that Finish writes"
+        )

@@ -1,0 +1,215 @@
+"""A review without a catalogue: names said are the examples, and Finish makes a catalogue of them."""
+
+import csv
+import json
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from handful.catalogue import load_catalogue
+from handful.classification import classify
+from handful.classification.unlabelled import read_unlabelled
+from handful.errors import BankError, OptionError
+from handful.review import unlabelled as module
+from handful.review.batch_review import BatchReview
+from handful.review.files import Outputs
+from handful.review.journal import opened
+from handful.review.serve import Address
+from handful.review.server import Page
+from handful.review.unlabelled import UnlabelledLabeller, finish_unlabelled, review_unlabelled
+
+CLASSES, EACH, DIM = ("ant", "bee", "cat", "dog"), 9, 16
+
+
+@pytest.fixture(scope="module")
+def batch(tmp_path_factory):
+    """A table of vectors with names of items, and the true classes."""
+    place, rng = tmp_path_factory.mktemp("unlabelled"), np.random.default_rng(0)
+    truth = rng.permutation(np.repeat(np.arange(len(CLASSES)), EACH))
+    centres = 2 * rng.normal(size=(len(CLASSES), DIM))
+    items = [f"item {row}" for row in range(len(truth))]
+    np.savez(place / "animals.npz", features=centres[truth] + rng.normal(size=(len(truth), DIM)), id=items)
+    later = centres.repeat(3, axis=0) + rng.normal(size=(3 * len(CLASSES), DIM))
+    np.savez(place / "later.npz", features=later)
+    return place, [CLASSES[k] for k in truth]
+
+
+@pytest.fixture
+def under_review(batch, tmp_path):
+    """The batch, and what opens its review, again with everything that was said."""
+    found = read_unlabelled(batch[0] / "animals.npz", tmp_path)
+
+    def opens(**options):
+        with opened(tmp_path / "kept", {}) as journal:
+            return BatchReview(journal, UnlabelledLabeller(found), from_nothing=True, person="Ada", **options)
+
+    return found, opens
+
+
+def say(review, items, label):
+    review.decide(review.state.number, items, "new" if label else "none", label)
+
+
+def see_all(review, truth):
+    """Answer every request rightly; return the number of decisions."""
+    while (request := review.session.ask()) is not None:
+        labels = [truth[item] for item in request.items]
+        label = request.label or Counter(labels).most_common(1)[0][0]
+        right = [item for item in request.items if truth[item] == label]
+        if right:
+            say(review, right, label)
+        for item in set(request.items) - set(right):
+            say(review, [item], truth[item])
+    return review.progress()["decisions"]
+
+
+def test_from_nothing_to_labels_and_a_catalogue_for_the_next_batch(batch, under_review, tmp_path):
+    found, opens = under_review
+    place, truth = batch
+    review = opens()
+    first = Page(review, "animals").whole()
+    assert first["from_nothing"]
+    assert first["classes"] == []
+    assert len(first["not_named"]) == len(truth)
+    assert first["ask"]["asks_name"]
+    assert first["map"] is not None
+    assert see_all(review, truth) < len(truth) / 2
+    outputs = Outputs(tmp_path / "animals.labels.csv")
+    done = finish_unlabelled(review, found, outputs, "animals")
+    assert done.next_batch == f"handful review {tmp_path / 'animals.handful'} next_batch"
+    with outputs.labels.open(encoding="utf-8") as stream:
+        rows = list(csv.DictReader(stream))
+    assert [row["label"] for row in rows] == [row["person"] for row in rows] == truth
+    catalogue = load_catalogue(outputs.catalogue)
+    assert catalogue.classes.tolist() == sorted(CLASSES)
+    assert {source.person for source in catalogue.record.sources.values()} == {"Ada"}
+    later = classify(outputs.catalogue, place / "later.npz")
+    assert later.predictions()["label"] == np.repeat(CLASSES, 3).tolist()
+
+
+def test_items_that_nobody_named_have_no_label_and_are_said(batch, under_review, tmp_path):
+    found, opens = under_review
+    review = opens()
+    items = review.session.ask().items
+    say(review, list(items), "ant")
+    assert "not named yet" in review.progress()["said"]
+    outputs = Outputs(tmp_path / "labels.csv")
+    finish_unlabelled(review, found, outputs, "animals")
+    with outputs.labels.open(encoding="utf-8") as stream:
+        rows = list(csv.DictReader(stream))
+    open_items = np.flatnonzero(review.session.not_named).tolist()
+    assert open_items
+    assert all(rows[item]["label"] == "" and rows[item]["model"] == "not named yet" for item in open_items)
+    assert not set(items) & set(open_items)
+
+
+def test_merge_split_undo_and_a_second_start_give_the_same_state(batch, under_review):
+    _, opens = under_review
+    _, truth = batch
+    review = opens()
+    page = Page(review, "animals")
+    rows = {name: [item for item, label in enumerate(truth) if label == name] for name in CLASSES}
+    for name in CLASSES:
+        say(review, rows[name], name)
+    before = json.dumps(page.state(), sort_keys=True)
+
+    review.merge(review.state.number, "ant", "bee")
+    assert {one.label for one in review.state.decisions.values()} == {"bee", "cat", "dog"}
+    assert set(review.session.result.labels[rows["ant"]]) == {"bee"}
+    review.split(review.state.number, "bee")
+    split = review.state.steps[-1].items
+    assert set(split) in (set(rows["ant"]), set(rows["bee"]))
+    assert not set(split) & set(review.state.decisions)
+    assert set(review.session.ask().items) <= set(split)
+    after = page.state()
+
+    again = Page(opens(), "animals").state()
+    assert again | {"notes": []} == after | {"notes": [], "changed": []}
+    review.undo(review.state.number)
+    review.undo(review.state.number)
+    assert json.loads(before) | {"number": 0} == json.loads(json.dumps(page.state())) | {"number": 0}
+
+
+def test_a_class_is_renamed_by_a_name_that_nobody_has_said(batch, under_review):
+    _, opens = under_review
+    review = opens()
+    say(review, list(review.session.ask().items), "foks")
+    review.merge(review.state.number, "foks", "fox")
+    assert review.new_classes == ["fox"]
+    assert review.session.names == ["fox"]
+    for label, into in (("foks", "owl"), ("fox", "fox"), ("fox", "none of these")):
+        with pytest.raises(OptionError):
+            review.merge(review.state.number, label, into)
+
+
+def test_names_that_may_occur_are_offered_and_rule_nothing_out(under_review):
+    _, opens = under_review
+    review = opens(classes=("owl", "elk"))
+    assert Page(review, "animals").state()["offered"] == ["owl", "elk"]
+    say(review, list(review.session.ask().items), "fox")
+    assert Page(review, "animals").state()["offered"] == ["fox", "owl", "elk"]
+    assert review.session.result.classes.tolist() == ["fox"]
+
+
+def test_a_catalogue_that_is_there_is_not_replaced(batch, under_review, tmp_path):
+    found, _ = under_review
+    outputs = Outputs(tmp_path / "animals.labels.csv")
+    outputs.catalogue.write_bytes(b"mine")
+    with pytest.raises(OptionError, match=r"animals\.handful is there already"):
+        review_unlabelled(found, outputs, "animals", Address())
+
+
+def test_a_finished_review_can_be_finished_again(batch, under_review, tmp_path, monkeypatch):
+    found, _ = under_review
+    outputs = Outputs(tmp_path / "animals.labels.csv")
+
+    def served(page, finish, where):
+        say(page.review, list(page.review.session.ask().items), f"name {page.review.state.number}")
+        return finish(page.review, False)
+
+    monkeypatch.setattr(module, "serve", served)
+    for n_classes in (1, 2):
+        review_unlabelled(found, outputs, "animals", Address())
+        assert load_catalogue(outputs.catalogue).n_classes == n_classes
+
+
+def test_nothing_named_is_no_catalogue(batch, under_review, tmp_path):
+    found, opens = under_review
+    review = opens()
+    say(review, list(review.session.ask().items), None)
+    done = finish_unlabelled(review, found, Outputs(tmp_path / "animals.labels.csv"), "animals")
+    assert "no catalogue" in done.notes[0]
+    assert not (tmp_path / "animals.handful").exists()
+
+
+def test_a_table_of_measurements_becomes_a_table_of_examples(tmp_path):
+    rng = np.random.default_rng(1)
+    truth = np.repeat(["iris", "rose"], 20)
+    height = np.where(truth == "iris", 20.0, 60.0) + rng.normal(size=40)
+    width = np.where(truth == "iris", 0.5, 0.2) + 0.02 * rng.normal(size=40)
+    table = tmp_path / "flowers.csv"
+    with table.open("w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["height", "width", "garden"])
+        writer.writerows(zip(height, width, ["a"] * 40, strict=True))
+    found = read_unlabelled(table, tmp_path)
+    with opened(tmp_path / "kept", {}) as journal:
+        review = BatchReview(journal, UnlabelledLabeller(found), from_nothing=True)
+        see_all(review, truth.tolist())
+        done = finish_unlabelled(review, found, Outputs(tmp_path / "flowers.labels.csv"), "flowers")
+    examples = tmp_path / "flowers.examples.csv"
+    assert str(examples) in done.written
+    assert done.next_batch == f"handful review {examples} next_batch"
+    assert classify(examples, table).predictions()["label"] == truth.tolist()
+
+
+def test_what_cannot_be_compared_is_refused_with_a_sentence(batch, tmp_path):
+    place, _ = batch
+    with pytest.raises(OptionError, match="a backbone is for images and sentences"):
+        read_unlabelled(place / "animals.npz", tmp_path, backbone="minilm")
+    with pytest.raises(OptionError, match="leave skip_bad out"):
+        read_unlabelled(place / "animals.npz", tmp_path, skip_bad=True)
+    (tmp_path / "labels.csv").write_text("name,colour\nfox,red\n")
+    with pytest.raises(BankError):
+        read_unlabelled(tmp_path / "labels.csv", tmp_path)
