@@ -1,10 +1,16 @@
-"""Write `docs/measured/study.md` from what `banks_study.py` kept: python studies/study_page.py."""
+"""Write pages from what `banks_study.py` kept: python studies/study_page.py.
+
+They are `docs/measured/study.md`, and the table of `docs/understand/methods/paddle.md` that has the paper's numbers
+beside ours.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from banks_study import K_EFFS, QUICK
+from handful.fewshot.benchmark.paper import PAPER_METHODS, SHOTS, printed_accuracy
 from handful.fewshot.reports import plots
 from handful.fewshot.reports.tables import markdown_table
 from pages import Page, mean
@@ -26,6 +32,16 @@ COLUMNS = {
     "20 shots, K_eff = 5": (20, True),
     "5 shots, all K allowed": (5, False),
 }
+PADDLE_PAGE = Path(__file__).resolve().parents[1] / "docs" / "understand" / "methods" / "paddle.md"
+BESIDE = ("<!-- table by studies/study_page.py -->\n\n", "\n\n<!-- end of table -->")
+# Columns of the paper with ResNet-18, and of ours: many classes of photographs, of species, and of sentences.
+PAPER_COLUMNS = {"mini": "mini-ImageNet, K = 20", "tiered": "tiered-ImageNet, K = 160", "inat": "iNat, K = 227"}
+OUR_COLUMNS = {
+    "tinyimagenet200-efflite0": "tinyimagenet200, K = 200",
+    "cub200-efflite0": "cub200, K = 200",
+    "clinc150-minilm": "clinc150, K = 150",
+}
+FEW_TASKS = 30
 
 
 def part(study: Study, shots: int, few: bool) -> Study:
@@ -47,6 +63,39 @@ def table(study: Study) -> str:
         found = [gains(of, label) for of in parts.values()]
         lines.append([label, *(f"{mean(of):+.1f} ({len(of)})" if of else "–" for of in found)])
     return markdown_table(["method", *(f"{title} (banks)" for title in COLUMNS)], lines)
+
+
+def beside_the_paper(study: Study) -> str:
+    """Render accuracies with 5, 10 and 20 shots: the columns of the paper's tables, then ours."""
+    lines = []
+    for method, name in PAPER_METHODS.items():
+        paper = [_printed(bank, method) for bank in PAPER_COLUMNS]
+        lines.append([name, *paper, *(_measured(study.where(bank=bank), method) for bank in OUR_COLUMNS)])
+    titles = [f"paper: {title}" for title in PAPER_COLUMNS.values()] + [
+        f"here: {title}" for title in OUR_COLUMNS.values()
+    ]
+    return markdown_table(["method", *titles], lines)
+
+
+def _printed(bank: str, method: str) -> str:
+    shots = (None,) if bank == "inat" else SHOTS
+    found = [printed_accuracy(bank, of, method) for of in shots]
+    return " / ".join("–" if accuracy is None else f"{accuracy:.1f}" for accuracy in found)
+
+
+def _measured(study: Study, method: str) -> str:
+    found = [r for shots in SHOTS for r in part(study, shots, True).where(label=method).found]
+    few = min(r.entry["n_tasks"] for r in found) < FEW_TASKS
+    return " / ".join(f"{100 * r.estimate().mean:.1f}" for r in found) + (" *" if few else "")
+
+
+def write_beside_the_paper() -> None:
+    """Put the table into the page of PADDLE."""
+    text = PADDLE_PAGE.read_text(encoding="utf-8")
+    before, rest = text.split(BESIDE[0])
+    after = rest.split(BESIDE[1])[1]
+    table = beside_the_paper(load().where(weighted=False))
+    PADDLE_PAGE.write_text(before + BESIDE[0] + table + BESIDE[1] + after, encoding="utf-8")
 
 
 def shows(study: Study) -> str:
@@ -141,3 +190,4 @@ def page() -> Page:
 
 if __name__ == "__main__":
     page().write()
+    write_beside_the_paper()

@@ -52,6 +52,14 @@ def test_a_page_is_that_of_its_results_and_short(study):
     assert f"python studies/{study}.py" in end
 
 
+def test_the_page_of_paddle_has_the_numbers_of_the_paper_and_of_the_study():
+    study = importlib.import_module("study_page")
+    table = study.beside_the_paper(study.load().where(weighted=False))
+    text = study.PADDLE_PAGE.read_text(encoding="utf-8")
+    assert table in text, "behind the results: python studies/study_page.py"
+    assert "| PADDLE | 63.2 / 73.3 / 80.0 | 45.8 / 62.5 / 72.0 | 84.3 |" in table
+
+
 def test_every_page_says_which_version_measured_it(tmp_path):
     file = tmp_path / "measured.json"
     known = {"version": "0.4.0", "commit": "0123456789", "cpu_minutes": 2.4}

@@ -42,6 +42,45 @@ def test_the_objective_never_rises(seed, weight, floor):
     torch.testing.assert_close(solution.trace.observed[:, -1], solution.objective)
 
 
+def objective_after_each_iteration(task: TaskBatch, t: int, *, previous: bool) -> list[float]:
+    """F by the formulas of Algorithm 1, with W from the previous U as in its listing, or from the new one."""
+    z, s = task.query[t], task.support[t]
+    y = torch.nn.functional.one_hot(task.support_labels[t], task.n_classes).to(z.dtype)
+    w = (y.T @ s) / y.sum(0).unsqueeze(-1)
+    v = torch.zeros(task.n_classes, dtype=z.dtype)
+    before = None
+    found = []
+    for _ in range(10):
+        u = torch.softmax(-0.5 * torch.cdist(z, w).square() + v, -1)
+        v = 1 + u.mean(0).log()
+        used = before if previous else u
+        if used is not None:  # the listing does not say what the first U is
+            w = (y.T @ s + used.T @ z) / (y.sum(0) + used.sum(0)).unsqueeze(-1)
+        before = u
+        fit = (u * 0.5 * torch.cdist(z, w).square()).sum() + (y * 0.5 * torch.cdist(s, w).square()).sum()
+        dual = len(z) * (torch.exp(v - 1).sum() - (v * u.mean(0)).sum())
+        found.append(float(fit + torch.xlogy(u, u).sum() + dual))
+    return found
+
+
+def test_prototypes_from_the_previous_assignments_let_the_objective_rise():
+    """The printed listing is not block coordinate descent; with the new assignments it is, and equals the method."""
+    task = random_task(1, spread=2.0)
+    printed = np.diff(objective_after_each_iteration(task, 0, previous=True))
+    assert printed.max() > 1.0
+    used = objective_after_each_iteration(task, 0, previous=False)
+    assert np.diff(used).max() <= 1e-9
+    traced = fewshot.solve("paddle", task, max_iter=10, tol=0.0, record=True).trace.observed[0]
+    np.testing.assert_allclose(traced, used, rtol=1e-6)
+
+
+def test_the_first_labels_are_those_of_the_nearest_prototype():
+    task = random_task(6, spread=2.0)
+    first = fewshot.solve("paddle", task, max_iter=1, tol=0.0)
+    distances = 0.5 * torch.cdist(task.query, fewshot.solve("nearest_prototype", task).prototypes).square()
+    torch.testing.assert_close(first.log_assignments, torch.log_softmax(-distances, -1), atol=1e-9, rtol=0)
+
+
 def test_halves_of_the_description_length():
     task = random_task(4, n_tasks=1)
     solution = fewshot.solve("paddle", task, max_iter=5, tol=0.0)

@@ -253,7 +253,12 @@ def _printed(cell: Cell) -> float | None:
     protocol = (UniformOverPool(K_EFF), N_QUERY, None, None)
     if not known or (spec.query, spec.n_query, spec.n_classes, spec.unknown) != protocol:
         return None
-    dataset, backbone = PAPER_BANKS[cell.bank]
     shots = spec.support.shots if isinstance(spec.support, ShotsPerClass) else None
-    key = [backbone, dataset, shots, PAPER_METHODS[cell.method]]
+    return printed_accuracy(cell.bank, shots, cell.method)
+
+
+def printed_accuracy(bank: str, shots: int | None, method: str) -> float | None:
+    """Return what the paper's tables have for a bank, shots (None: the one support of iNat) and method, in percent."""
+    dataset, backbone = PAPER_BANKS[bank]
+    key = [backbone, dataset, shots, PAPER_METHODS[method]]
     return next((accuracy for *row, accuracy in _content()["rows"] if row == key), None)
