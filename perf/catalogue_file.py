@@ -110,9 +110,7 @@ def compared(examples: Path, batch: Path, folder: Path, backbone: str) -> dict[s
     row: dict[str, Any] = {"start": cpu_seconds("-c", start)}
     row["build"] = cpu_seconds("-m", "handful", "catalogue", "build", examples, "--out", file)
     for name, catalogue, out in zip(("examples", "file"), (examples, file), outs, strict=True):
-        row[name] = cpu_seconds(
-            *("-m", "handful", "classify", "--catalogue", catalogue, "--batch", batch, "--out", out)
-        )
+        row[name] = cpu_seconds(*("-m", "handful", "classify", catalogue, batch, "--out", out))
     first, second = map(labels_of, outs)
     return (
         row

@@ -13,7 +13,7 @@ photograph are written as SpeciesNet writes its predictions, and sites and seque
 - `mean score`: the class with the largest mean score in the sequence.
 - `told`: the best of the five classes that really occurs at the site; the first if none of them does. About as much
   as labels by site alone can reach.
-- `site`: `handful classify --scores predictions.json --sites cct.json --group-by location --out better.json`.
+- `site`: `handful rescore predictions.json --sites cct.json --group-by location --out better.json`.
 - `site and sequence`: the same with `--sequence seq_id`.
 
 Features are those of the packaged EfficientNet-Lite0; `--bank` keeps them. Intervals are those of the mean over worlds,
@@ -141,8 +141,8 @@ def told(
 def labels_of(folder: Path, *more: str) -> list[str]:
     """Run the command, and read the predictions that it wrote."""
     out = folder / "better.json"
-    arguments = ["--scores", folder / "predictions.json", "--sites", folder / "cct.json", "--group-by", "location"]
-    if command(["classify", *map(str, arguments), *more, "--out", str(out)]) != 0:
+    arguments = [folder / "predictions.json", "--sites", folder / "cct.json", "--group-by", "location"]
+    if command(["rescore", *map(str, arguments), *more, "--out", str(out)]) != 0:
         raise RuntimeError("the command failed")
     return [image["prediction"] for image in json.loads(out.read_text())["predictions"]]
 
@@ -215,8 +215,7 @@ def page() -> Page:
             "the first command. The docstring of `studies/camera_traps.py` says how worlds are drawn."
         ),
         commands=[
-            "handful classify --scores predictions.json --sites cct.json --group-by location --sequence seq_id "
-            "--out better.json",
+            "handful rescore predictions.json --sites cct.json --group-by location --sequence seq_id --out better.json",
             "python studies/camera_traps.py caltech24.zip",
             "python studies/camera_traps.py --render",
         ],

@@ -222,7 +222,7 @@ def page() -> Page:
             "[Two levels of classes](../do/coarse.md) explains the first command."
         ),
         commands=[
-            "handful classify --catalogue birds.parquet --batch photos.parquet --coarse genus --out labels.csv",
+            "handful classify birds.parquet photos.parquet --coarse genus --out labels.csv",
             "python studies/two_levels.py DATA --batches 40",
             "python studies/two_levels.py --render",
         ],

@@ -65,10 +65,10 @@ def test_estimators(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        ["--catalogue", "c.npz", "--batch", "b.npz", "--report", "page.html", "--tasks", "tasks.json"],
-        ["--catalogue", "c.npz", "--batch", "b.npz", "--group-by", "site", "--report", "page.html"],
-        ["--catalogue", "c.npz", "--batch", "b.npz", "--sequence", "animal"],
-        ["--names", "c.npz", "--batch", "b.npz"],
+        ["c.npz", "b.npz", "--report", "page.html", "--tasks", "tasks.json"],
+        ["c.npz", "b.npz", "--group-by", "site", "--report", "page.html"],
+        ["c.npz", "b.npz", "--sequence", "animal"],
+        ["b.npz", "--names", "c.npz"],
     ],
 )
 def test_the_command_line(files: Path, monkeypatch: pytest.MonkeyPatch, options: list[str]) -> None:
@@ -83,7 +83,7 @@ def test_scores_of_another_model(files: Path, monkeypatch: pytest.MonkeyPatch) -
     listed = {"classes": ["cow", "deer"], "scores": [0.7, 0.2]}
     images = [{"filepath": f"site/{i}.jpg", "classifications": listed} for i in range(6)]
     Path("s.json").write_text(json.dumps({"predictions": images}), encoding="utf-8")
-    assert main(["classify", "--scores", "s.json", "--group-by", "folder", "--out", "better.json"]) == 0
+    assert main(["rescore", "s.json", "--group-by", "folder", "--out", "better.json"]) == 0
     assert json.loads(Path("better.json").read_text(encoding="utf-8"))["predictions"][0]["prediction"] == "cow"
 
 
@@ -104,7 +104,7 @@ def test_runs_from_disk_to_disk(files: Path) -> None:
 def test_what_needs_torch_says_so(files: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
     monkeypatch.chdir(files)
     Path("t.csv").write_text("text,label\na b,x\nc d,y\n", encoding="utf-8")
-    assert main(["classify", "--catalogue", "t.csv", "--batch", "t.csv", "--out", "p.csv"]) == 1
+    assert main(["classify", "t.csv", "t.csv", "--out", "p.csv"]) == 1
     assert re.search(r"pip install .*\[text\]'", capsys.readouterr().err)
     assert main(["bench", "paper", "--list"]) in (0, 1, 2)
     assert main(["doctor"]) == 0

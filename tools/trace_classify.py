@@ -72,8 +72,8 @@ def trace() -> list[tuple[str, str]]:
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         write_tables(place)
-        paths = {"--catalogue": "catalogue.csv", "--batch": "batch.csv", "--out": "labels.csv", "--report": "page.html"}
-        arguments = ["classify", *(part for name, file in paths.items() for part in (name, str(place / file)))]
+        inputs = [str(place / "catalogue.csv"), str(place / "batch.csv")]
+        arguments = ["classify", *inputs, "--out", str(place / "labels.csv"), "--report", str(place / "page.html")]
         traced(arguments)
         return traced(arguments)
 

@@ -52,7 +52,7 @@ donors = np.repeat(["donor 1", "donor 2"], [120, 90])
 cells(in_sample, offset, donor=donors).write_h5ad(folder / "sample.h5ad")
 
 # %%
-# In a terminal: ``handful classify --catalogue atlas.h5ad --labels cell_type --batch sample.h5ad --group-by donor --out
+# In a terminal: ``handful classify atlas.h5ad sample.h5ad --labels cell_type --group-by donor --out
 # labelled.h5ad``. The same in Python:
 
 found = classify(folder / "atlas.h5ad", folder / "sample.h5ad", labels="cell_type", group_by="donor")

@@ -7,7 +7,7 @@ from handful.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from handful.banks import FeatureBank, Provenance
-    from handful.classification import classify
+    from handful.classification import classify, rescore
     from handful.estimators import BatchClassifier, TopScores, infer_scores
     from handful.reading import read, read_bank
     from handful.session import Session
@@ -22,13 +22,14 @@ __all__ = [
     "infer_scores",
     "read",
     "read_bank",
+    "rescore",
 ]
 
 # Where each name is. A module is imported when a name of it is first used: `handful --help` and `import handful` need
 # neither torch nor scikit-learn.
 _HOMES = {
     "banks": ("FeatureBank", "Provenance"),
-    "classification": ("classify",),
+    "classification": ("classify", "rescore"),
     "estimators": ("BatchClassifier", "TopScores", "infer_scores"),
     "reading": ("read", "read_bank"),
     "session": ("Session",),

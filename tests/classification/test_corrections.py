@@ -293,7 +293,7 @@ def test_a_photograph_that_is_gone_or_renamed(tmp_path, capsys):
     for i in range(6):
         (tmp_path / "b" / f"{i}.png").write_bytes(image_bytes(900 + i))
     (tmp_path / "b" / "broken.png").write_bytes(b"no picture")
-    words = ["classify", "--catalogue", tmp_path / "c", "--batch", tmp_path / "b", "--out", tmp_path / "o.csv"]
+    words = ["classify", tmp_path / "c", tmp_path / "b", "--out", tmp_path / "o.csv"]
     found = classify(tmp_path / "c", tmp_path / "b")
     assert [one.name for one in found.batch.skipped] == ["broken.png"]
     content = {name: found.batch.content(place) for place, name in enumerate(found.batch.names)}

@@ -28,7 +28,7 @@ def files(tmp_path):
 
 
 def test_there_and_back_by_two_commands(files, capsys):
-    arguments = ["classify", "--catalogue", str(files / "c.npz"), "--batch", str(files / "b.npz")]
+    arguments = ["classify", str(files / "c.npz"), str(files / "b.npz")]
     assert main([*arguments, "--out", str(files / "p.csv"), "--tasks", str(files / "tasks.json")]) == 0
     assert "tasks for Label Studio" in capsys.readouterr().out
     tasks = json.loads((files / "tasks.json").read_text())

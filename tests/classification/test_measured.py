@@ -120,7 +120,7 @@ def test_there_must_be_a_mean():
 
 
 def test_the_command_line_has_the_same_option(tmp_path, capsys):
-    files = ["--catalogue", str(csv(EXAMPLES, tmp_path / "c.csv")), "--batch", str(csv(BATCH, tmp_path / "b.csv"))]
+    files = [str(csv(EXAMPLES, tmp_path / "c.csv")), str(csv(BATCH, tmp_path / "b.csv"))]
     out = tmp_path / "labels.csv"
     assert main(["classify", *files, "--out", str(out)]) != 0
     assert "must have a number in column" in capsys.readouterr().err
@@ -221,7 +221,7 @@ def test_named_columns_are_features_whatever_they_contain():
 
 def test_the_terminal_says_which_columns_are_features_and_which_are_kept(tmp_path, capsys):
     catalogue, batch, _ = both_worlds({"Nr": count, "Jahr": years, "note": lambda rng, n: ["x"] * n})
-    files = ["--catalogue", str(csv(catalogue, tmp_path / "c.csv")), "--batch", str(csv(batch, tmp_path / "b.csv"))]
+    files = [str(csv(catalogue, tmp_path / "c.csv")), str(csv(batch, tmp_path / "b.csv"))]
     assert main(["classify", *files, "--out", str(tmp_path / "labels.csv")]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert (

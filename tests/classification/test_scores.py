@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from handful.classification import write_page
-from handful.classification.scores import classify_scores, write_scores, writes_back
+from handful.classification.scores import rescore, write_scores, writes_back
 from handful.errors import FileFormatError, OptionError
 
 CLASSES = [f"animal {k}" for k in range(20)]
@@ -46,9 +46,9 @@ def test_by_site_and_by_sequence(tmp_path):
     path, truth = made(tmp_path)
     first = np.array([image["prediction"] for image in json.loads(path.read_text())["predictions"]])
     top_one = (first == truth).mean()
-    by_folder = classify_scores(path, group_by="folder")
-    by_site = classify_scores(path, group_by="location", sites=tmp_path / "cct.json")
-    in_sequence = classify_scores(path, group_by="location", sites=tmp_path / "cct.json", sequence="seq_id")
+    by_folder = rescore(path, group_by="folder")
+    by_site = rescore(path, group_by="location", sites=tmp_path / "cct.json")
+    in_sequence = rescore(path, group_by="location", sites=tmp_path / "cct.json", sequence="seq_id")
     assert by_folder.predictions()["label"] == by_site.predictions()["label"]
     assert accuracy(by_site, truth) > top_one + 0.1
     assert accuracy(in_sequence, truth) > accuracy(by_site, truth)
@@ -57,22 +57,22 @@ def test_by_site_and_by_sequence(tmp_path):
     assert by_site.predictions()["seq_id"][:2] == ["north-0", "north-0"]
     labels = np.array(in_sequence.predictions()["label"]).reshape(-1, 3)
     assert (labels == labels[:, :1]).all()
-    assert classify_scores(path).group_by == ()
+    assert rescore(path).group_by == ()
 
 
 def test_what_is_known_about_the_place(tmp_path):
     path, _ = made(tmp_path)
     (tmp_path / "list.txt").write_text("animal 1\nanimal 7\nanimal 99\n")
-    found = classify_scores(path, candidates=tmp_path / "list.txt")
+    found = rescore(path, candidates=tmp_path / "list.txt")
     assert set(found.predictions()["label"]) <= {"animal 1", "animal 7"}
     (tmp_path / "weights.csv").write_text("species,weight\n" + "".join(f"{name},1\n" for name in CLASSES))
-    plain, weighted = classify_scores(path), classify_scores(path, prior=tmp_path / "weights.csv")
+    plain, weighted = rescore(path), rescore(path, prior=tmp_path / "weights.csv")
     np.testing.assert_allclose(weighted.predictions()["certainty"], plain.predictions()["certainty"], atol=0.05)
 
 
 def test_written_back_or_as_a_table(tmp_path):
     path, truth = made(tmp_path)
-    found = classify_scores(path, group_by="folder")
+    found = rescore(path, group_by="folder")
     write_scores(found, path, tmp_path / "better.json")
     images = json.loads((tmp_path / "better.json").read_text())["predictions"]
     assert [image["prediction"] for image in images] == found.predictions()["label"]
@@ -84,7 +84,7 @@ def test_written_back_or_as_a_table(tmp_path):
     with (tmp_path / "better.csv").open() as stream:
         rows = list(csv.DictReader(stream))
     assert [row["folder"] for row in rows[:2]] == ["north", "north"]
-    write_scores(classify_scores(path), path, tmp_path / "one.csv")
+    write_scores(rescore(path), path, tmp_path / "one.csv")
     assert writes_back(path, tmp_path / "x.JSON")
     assert len(truth) == len(rows) == len((tmp_path / "one.csv").read_text().splitlines()) - 1
 
@@ -100,7 +100,7 @@ def test_birds(tmp_path):
         lines.append(f"{3 * i}.0,{3 * i + 3}.0,Rarus {other},Rarity {other},{rare:.4f},a.wav")
         best.append(common > rare)
     (tmp_path / "b.csv").write_text("\n".join(lines) + "\n")
-    found = classify_scores(tmp_path / "b.csv", group_by="file")
+    found = rescore(tmp_path / "b.csv", group_by="file")
     labels = np.array(found.predictions()["label"])
     assert (labels == "Turdus merula_Blackbird").mean() > np.mean(best) + 0.05
     write_scores(found, tmp_path / "b.csv", tmp_path / "c.csv")
@@ -111,12 +111,12 @@ def test_birds(tmp_path):
 def test_what_is_not_there_is_refused(tmp_path):
     path, _ = made(tmp_path)
     with pytest.raises(OptionError, match="no column 'location' of the items; there is folder"):
-        classify_scores(path, group_by="location")
+        rescore(path, group_by="location")
     with pytest.raises(OptionError, match="no column 'seq_id'"):
-        classify_scores(path, sequence="seq_id")
+        rescore(path, sequence="seq_id")
     (tmp_path / "cct.json").write_text(json.dumps({"images": [{"id": 1, "file_name": "other.jpg"}]}))
     with pytest.raises(FileFormatError, match="has no row for 120 of 120 files"):
-        classify_scores(path, sites=tmp_path / "cct.json")
+        rescore(path, sites=tmp_path / "cct.json")
 
 
 def test_items_without_a_sequence_stand_alone(tmp_path):
@@ -126,7 +126,7 @@ def test_items_without_a_sequence_stand_alone(tmp_path):
         image.pop("seq_id")
     images[0]["seq_id"] = "only"
     (tmp_path / "cct.json").write_text(json.dumps({"images": images}))
-    alone, found = classify_scores(path), classify_scores(path, sites=tmp_path / "cct.json", sequence="seq_id")
+    alone, found = rescore(path), rescore(path, sites=tmp_path / "cct.json", sequence="seq_id")
     assert found.predictions()["label"] == alone.predictions()["label"]
 
 
@@ -145,7 +145,7 @@ def test_every_value_of_a_foreign_file_can_be_written(tmp_path, group_by):
     predictions, sites = annotated_images(**{"half \ud83d": [1, "a\ud800", None, 2.5, 10**40, {"z": [1]}]})
     (tmp_path / "predictions.json").write_text(json.dumps(predictions))
     (tmp_path / "cct.json").write_text(json.dumps(sites))
-    found = classify_scores(tmp_path / "predictions.json", sites=tmp_path / "cct.json", group_by=group_by)
+    found = rescore(tmp_path / "predictions.json", sites=tmp_path / "cct.json", group_by=group_by)
     for name in ("out.json", "out.csv", "out.parquet"):
         write_scores(found, tmp_path / "predictions.json", tmp_path / name)
     texts = ["1", r"a\ud800", None, "2.5", str(10**40), "{'z': [1]}"]
@@ -170,13 +170,13 @@ def test_lists_are_no_sequence(tmp_path):
     (tmp_path / "predictions.json").write_text(json.dumps(predictions))
     (tmp_path / "cct.json").write_text(json.dumps(sites))
     with pytest.raises(FileFormatError, match=r"column 'seq_id' must contain text or numbers, got \[1\]"):
-        classify_scores(tmp_path / "predictions.json", sites=tmp_path / "cct.json", sequence="seq_id")
+        rescore(tmp_path / "predictions.json", sites=tmp_path / "cct.json", sequence="seq_id")
 
 
 def test_weights_as_large_as_numbers_can_be(tmp_path):
     path, _ = made(tmp_path)
     (tmp_path / "w.csv").write_text("species,weight\n" + "".join(f"{name},1e308\n" for name in CLASSES))
-    found, plain = classify_scores(path, prior=tmp_path / "w.csv"), classify_scores(path)
+    found, plain = rescore(path, prior=tmp_path / "w.csv"), rescore(path)
     assert found.predictions()["certainty"] == pytest.approx(plain.predictions()["certainty"])
 
 
@@ -202,13 +202,13 @@ def nested(folder, name):
 )
 def test_by_a_level_of_the_folders(tmp_path, name, level, sites):
     plain, _ = made(tmp_path)
-    expected = classify_scores(plain, group_by="folder").predictions()["label"]
+    expected = rescore(plain, group_by="folder").predictions()["label"]
     path, _ = nested(tmp_path, name.format)
-    found = classify_scores(path, group_by=f"folder:{level}")
+    found = rescore(path, group_by=f"folder:{level}")
     assert found.answer.groups.tolist() == sites
     assert found.predictions()["label"] == expected
-    assert classify_scores(path, group_by="folder").n_groups == 4
-    pooled = classify_scores(path, group_by="folder", pool=f"folder:{level}")
+    assert rescore(path, group_by="folder").n_groups == 4
+    pooled = rescore(path, group_by="folder", pool=f"folder:{level}")
     assert pooled.answer.pooling.pools.tolist() == sites
 
 
@@ -217,6 +217,6 @@ def test_levels_that_some_paths_do_not_have_are_refused(tmp_path):
         tmp_path, lambda site, camera, file: f"{site}/{file}" if site == "north" else f"{site}/{camera}/{file}"
     )
     with pytest.raises(FileFormatError, match=r"60 of 120 paths have fewer than 2 folders.*all have folder:1"):
-        classify_scores(path, group_by="folder:2")
+        rescore(path, group_by="folder:2")
     with pytest.raises(OptionError, match="no column 'folder:0' of the items; there is folder, folder:1"):
-        classify_scores(path, group_by="folder:0")
+        rescore(path, group_by="folder:0")

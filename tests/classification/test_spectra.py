@@ -32,7 +32,7 @@ def files(tmp_path):
 
 def test_a_run_to_an_annotated_copy(files, capsys):
     folder, truth = files
-    arguments = ["--catalogue", folder / "library.msp", "--batch", folder / "run.mgf", "--precursor", "0.01"]
+    arguments = [folder / "library.msp", folder / "run.mgf", "--precursor", "0.01"]
     assert main(["classify", *map(str, arguments), "--unknown", "none", "--out", str(folder / "named.mgf")]) == 0
     after = read(folder / "named.mgf")
     assert after.columns["handful_label"] == [name or "none" for name in truth]

@@ -39,7 +39,7 @@ def files(tmp_path):
 def test_names_and_one_number_for_each_voice_that_is_not_enrolled(files, sequence):
     folder, truth, file = files
     options = ["--sequence", "file", "--sequence", sequence] if sequence else []  # S0 is another one in each file
-    arguments = ["--catalogue", "voices.npz", "--batch", "d.npy", "--segments", "d.rttm", "--out", "named.rttm"]
+    arguments = ["voices.npz", "d.npy", "--segments", "d.rttm", "--out", "named.rttm"]
     arguments = [str(folder / one) if "." in one else one for one in arguments]
     assert main(["classify", *arguments, "--group-by", "file", *options]) == 0
     before, after = read_rttm(folder / "d.rttm"), read_rttm(folder / "named.rttm")

@@ -35,7 +35,7 @@ def run(capsys, *arguments):
 def test_labels_a_page_and_the_classes_present(files, capsys):
     folder, truth = files
     code, out, err = run(
-        capsys, "--catalogue", folder / "catalogue.npz", "--batch", folder / "batch.npz",
+        capsys, folder / "catalogue.npz", folder / "batch.npz",
         "--out", folder / "p.csv", "--report", folder / "p.html",
     )  # fmt: skip
     assert (code, err) == (0, "")
@@ -67,7 +67,7 @@ def test_items_of_missing_classes_are_counted_and_written(files, capsys, mixed):
     np.savez(folder / "fewer.npz", features=bank.take(catalogue), intent=names[catalogue])
     np.savez(folder / "more.npz", features=bank.take(batch))
     code, out, _ = run(
-        capsys, "--catalogue", folder / "fewer.npz", "--batch", folder / "more.npz",
+        capsys, folder / "fewer.npz", folder / "more.npz",
         "--out", folder / "p.csv", "--report", folder / "p.html",
     )  # fmt: skip
     assert code == 0
@@ -94,7 +94,7 @@ def test_a_large_batch_leaves_the_same_labels_and_no_run(files, capsys, monkeypa
     for limit in (2**28, 0):
         monkeypatch.setattr(task, "MOST_DENSE_BYTES", limit)
         code, out, err = run(
-            capsys, "--catalogue", folder / "catalogue.npz", "--batch", folder / "batch.npz",
+            capsys, folder / "catalogue.npz", folder / "batch.npz",
             "--out", folder / f"{limit}.csv", "--report", folder / f"{limit}.html",
         )  # fmt: skip
         assert (code, err) == (0, "")
@@ -109,7 +109,7 @@ def test_a_large_batch_leaves_the_same_labels_and_no_run(files, capsys, monkeypa
 def test_an_interrupted_large_batch_goes_on(files, capsys, monkeypatch):
     folder, _ = files
     monkeypatch.setattr(task, "MOST_DENSE_BYTES", 0)
-    arguments = ("--catalogue", folder / "catalogue.npz", "--batch", folder / "batch.npz", "--out", folder / "p.csv")
+    arguments = (folder / "catalogue.npz", folder / "batch.npz", "--out", folder / "p.csv")
 
     def interrupted(*_):
         raise RuntimeError("the machine went down")
@@ -126,16 +126,14 @@ def test_an_interrupted_large_batch_goes_on(files, capsys, monkeypatch):
 def test_what_looks_wrong_is_said_on_standard_error(files, capsys):
     folder, _ = files
     np.save(folder / "noise.npy", np.random.default_rng(0).standard_normal((30, 384)))
-    code, out, err = run(
-        capsys, "--catalogue", folder / "catalogue.npz", "--batch", folder / "noise.npy", "--out", folder / "p.csv"
-    )
+    code, out, err = run(capsys, folder / "catalogue.npz", folder / "noise.npy", "--out", folder / "p.csv")
     assert code == 0
     assert "warning: The mean probability of an item's class is " in err
     assert "warning: " not in out
 
 
 def test_an_unknown_ending_is_refused_before_any_work(tmp_path, capsys):
-    code, _, err = run(capsys, "--catalogue", tmp_path / "c", "--batch", tmp_path / "b", "--out", tmp_path / "p.ods")
+    code, _, err = run(capsys, tmp_path / "c", tmp_path / "b", "--out", tmp_path / "p.ods")
     assert code == 1
     assert "written as .parquet, .csv" in err
 
@@ -154,7 +152,7 @@ def sites(files):
 def test_every_group_is_a_batch(sites, capsys):
     folder, truth, site = sites
     code, out, err = run(
-        capsys, "--catalogue", folder / "catalogue.npz", "--batch", folder / "sites.npz", "--group-by", "site",
+        capsys, folder / "catalogue.npz", folder / "sites.npz", "--group-by", "site",
         "--out", folder / "p.csv", "--report", folder / "p.html",
     )  # fmt: skip
     assert (code, err) == (0, "")
@@ -182,7 +180,7 @@ def test_many_groups_are_printed_in_part(sites, capsys, monkeypatch):
     monkeypatch.setattr(printed, "MOST_GROUPS", 3)
     folder, _, _ = sites
     code, out, _ = run(
-        capsys, "--catalogue", folder / "catalogue.npz", "--batch", folder / "sites.npz", "--out", folder / "p.parquet",
+        capsys, folder / "catalogue.npz", folder / "sites.npz", "--out", folder / "p.parquet",
         "--group-by", "site", "--group-by", "day",
     )  # fmt: skip
     assert code == 0
@@ -194,12 +192,12 @@ def test_many_groups_are_printed_in_part(sites, capsys, monkeypatch):
 
 def test_a_column_that_is_not_there_and_rows_without_a_group_are_sentences(sites, capsys):
     folder, _, _ = sites
-    arguments = ("--catalogue", folder / "catalogue.npz", "--out", folder / "p.csv", "--group-by", "plot")
-    code, out, err = run(capsys, *arguments, "--batch", folder / "sites.npz")
+    arguments = ("--out", folder / "p.csv", "--group-by", "plot")
+    code, out, err = run(capsys, folder / "catalogue.npz", folder / "sites.npz", *arguments)
     assert (code, out) == (1, "")
     assert err == f"handful: {folder / 'sites.npz'} has no column 'plot' for the groups; it has site, day\n"
     np.savez(folder / "gaps.npz", features=np.eye(3), plot=["a", "", "b"])
-    code, out, err = run(capsys, *arguments, "--batch", folder / "gaps.npz")
+    code, out, err = run(capsys, folder / "catalogue.npz", folder / "gaps.npz", *arguments)
     assert (code, out) == (1, "")
     assert "1 row has no 'plot' and so no group, the first is row 1; fill in or drop such rows" in err
     assert not (folder / "p.csv").exists()
@@ -210,7 +208,7 @@ def test_warnings_of_groups_are_said_once_each_kind(sites, capsys):
     noise = np.random.default_rng(0).standard_normal((60, 384))
     np.savez(folder / "noise.npz", features=noise, site=np.arange(60) % 3)
     code, out, err = run(
-        capsys, "--catalogue", folder / "catalogue.npz", "--batch", folder / "noise.npz", "--group-by", "site",
+        capsys, folder / "catalogue.npz", folder / "noise.npz", "--group-by", "site",
         "--out", folder / "p.csv",
     )  # fmt: skip
     assert code == 0
@@ -232,8 +230,8 @@ def test_a_table_comes_back_with_its_columns_and_labels(files, capsys):
     frame.to_csv(folder / "b.csv", index=False)
     frame.to_parquet(folder / "b.parquet")
     for ending in ("csv", "parquet"):
-        arguments = ("--catalogue", folder / "c.csv", "--id-column", "ticket", "--out", folder / f"p.{ending}")
-        assert run(capsys, *arguments, "--batch", folder / f"b.{ending}")[0] == 0
+        arguments = ("--id-column", "ticket", "--out", folder / f"p.{ending}")
+        assert run(capsys, folder / "c.csv", folder / f"b.{ending}", *arguments)[0] == 0
         found = getattr(pd, f"read_{ending}")(folder / f"p.{ending}", **({"dtype": str} if ending == "csv" else {}))
         assert list(found)[:6] == ["row", "item", "ticket", "price", "given_label", "label"]
         assert found["item"].tolist() == found["ticket"].tolist() == tickets
@@ -246,21 +244,19 @@ def test_an_empty_folder_is_called_empty_and_a_wide_table_names_three_columns(fi
     folder, _ = files
     (folder / "nothing").mkdir()
     for catalogue, batch in (("nothing", "batch.npz"), ("catalogue.npz", "nothing")):
-        code, out, err = run(
-            capsys, "--catalogue", folder / catalogue, "--batch", folder / batch, "--out", folder / "p.csv"
-        )
+        code, out, err = run(capsys, folder / catalogue, folder / batch, "--out", folder / "p.csv")
         assert (code, out, err) == (1, "", f"handful: {folder / 'nothing'} is an empty folder; check the path\n")
     header = ",".join([*(f"emb_{i}" for i in range(384)), "kind"])
     (folder / "wide.csv").write_text(header + "\n" + ",".join(["0.5"] * 384 + ["x"]) + "\n")
     code, out, err = run(
-        capsys, "--catalogue", folder / "wide.csv", "--labels", "intent", "--batch", folder / "batch.npz",
+        capsys, folder / "wide.csv", folder / "batch.npz", "--labels", "intent",
         "--out", folder / "p.csv",
     )  # fmt: skip
     assert (code, out) == (1, "")
     assert err == f"handful: {folder / 'wide.csv'} has no column 'intent' for the labels; it has kind\n"
     (folder / "wide.csv").write_text(header.replace("emb_", "emb") + "\n" + ",".join(["0.5"] * 384 + ["x"]) + "\n")
     code, _, err = run(
-        capsys, "--catalogue", folder / "catalogue.npz", "--batch", folder / "wide.csv", "--out", folder / "p.csv",
+        capsys, folder / "catalogue.npz", folder / "wide.csv", "--out", folder / "p.csv",
         "--group-by", "site",
     )  # fmt: skip
     assert code == 1
@@ -272,7 +268,7 @@ def test_bad_rows_are_left_out_on_request_and_counted(files, capsys):
     rows = [f"{k % 2},{(k + 1) % 2},{'ab'[k % 2]}" for k in range(20)]
     (folder / "c.csv").write_text("\n".join(["e0,e1,label", *rows, "1,0, ", "1,x,a"]) + "\n")
     (folder / "b.csv").write_text("id,e0,e1\nT1,1,0\nT2,one,0\nT3,two,0\nT4,0,1\n,,\n")
-    arguments = ("--catalogue", folder / "c.csv", "--batch", folder / "b.csv", "--out", folder / "p.csv")
+    arguments = (folder / "c.csv", folder / "b.csv", "--out", folder / "p.csv")
     code, _, errors = run(capsys, *arguments)
     assert (code, "2 of 4 rows cannot be read, more than 5%" in errors, "--skip-bad" in errors) == (1, True, True)
     code, _, errors = run(capsys, *arguments, "--skip-bad", "--report", folder / "p.html")

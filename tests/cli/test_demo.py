@@ -141,7 +141,7 @@ def test_the_tour_of_the_readme_runs_as_printed_in_an_empty_folder(tmp_path, mon
     for command in commands:
         assert main(command[1:]) == 0
     catalogue, batch = review[2:]
-    assert main(["classify", "--catalogue", catalogue, "--batch", batch, "--out", "labels.csv"]) == 0
+    assert main(["classify", catalogue, batch, "--out", "labels.csv"]) == 0
     assert Path("labels.csv").read_bytes() == Path("tour/labels.csv").read_bytes()
 
 

@@ -32,26 +32,26 @@ def here(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("typed", "sentence"),
     [
-        ("classify --catalogue x.npz --batch x.npz --out l.csv --method padle", "'padle' (did you mean 'paddle'?)"),
+        ("classify x.npz x.npz --out l.csv --method padle", "'padle' (did you mean 'paddle'?)"),
         ("bench run --bank clinc150 --method padle --out r", "no method is called 'padle' (did you mean 'paddle'?)"),
         ("bench tune --bank clinc150 --method tym --out r", "no method is called 'tym' (did you mean 'tim'?)"),
         ("bench run --bank clinc --method paddle --out r", "clinc does not exist (did you mean 'clinc150'?)"),
         ("catalogue show x.npz", "handful catalogue build x.npz --out x.handful"),
         ("catalogue show there_is_none.npz", "there_is_none.npz does not exist"),
         (
-            "classify --catalogue bare.npz --batch x.npz --out l.csv",
+            "classify bare.npz x.npz --out l.csv",
             "no columns beside its vectors, so it has no labels",
         ),
         (
-            "classify --catalogue t.csv --batch t.csv --features embedding --out l.csv",
+            "classify t.csv t.csv --features embedding --out l.csv",
             "no input has a column 'embedding' for the features: t.csv has text, label",
         ),
         (
-            "classify --catalogue v.csv --batch v.csv --features embedding --out l.csv",
+            "classify v.csv v.csv --features embedding --out l.csv",
             "v.csv has no column 'embedding' for the features, and none that begins with it",
         ),
         (
-            "classify --catalogue v.csv --batch v.csv --labels labels1 --out l.csv",
+            "classify v.csv v.csv --labels labels1 --out l.csv",
             "no column 'labels1' (did you mean 'label'?) for the labels",
         ),
     ],
@@ -71,7 +71,7 @@ def test_the_short_option_for_help_works_everywhere(command, capsys):
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has CUDA")
 def test_a_device_that_is_not_there(here, capsys):
-    assert main(["classify", "--catalogue", "t.csv", "--batch", "t.csv", "--device", "cuda", "--out", "l.csv"]) == 1
+    assert main(["classify", "t.csv", "t.csv", "--device", "cuda", "--out", "l.csv"]) == 1
     said = capsys.readouterr().err
     assert "device 'cuda' cannot be used on this machine" in said
     assert "leave it out to use the cpu" in said
@@ -104,7 +104,7 @@ def test_a_port_that_is_in_use():
 
 def test_one_class_and_one_item_are_said(here, capsys):
     np.savez("one.npz", features=X[:3], labels=["a"] * 3)
-    assert main(["classify", "--catalogue", "one.npz", "--batch", "x.npz", "--out", "l.csv"]) == 0
+    assert main(["classify", "one.npz", "x.npz", "--out", "l.csv"]) == 0
     assert "With a single class every item has its label" in " ".join(capsys.readouterr().out.split())
     assert "one item is no batch to learn from" in classify((X, Y), X[:1]).how
 

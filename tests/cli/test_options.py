@@ -8,17 +8,11 @@ from handful.cli.main import main
 from tests.banks_at_hand import random_bank
 from tests.items_at_hand import image_folder
 
-BATCH = "classify --catalogue c.npz --batch b.npz --out p.csv"
+BATCH = "classify c.npz b.npz --out p.csv"
 EXTRACT = "features extract --backbone minilm --out new --items"
 DRAW = "tasks draw --bank toy --n-query 8 --k-eff 2"
 GRID = "bench run --bank toy --method paddle --n-query 8 --k-eff 2 --out run"
 TRAIN = "train --items photos --out run"
-OF_SCORES = ("--sites sites.csv", "--annotate noted.json", "--scores s.json")
-OF_A_BATCH = (
-    *("--catalogue c.npz", "--names names.txt", "--batch b.npz", "--backbone minilm", "--features emb"),
-    *("--labels intent", "--id-column ticket", "--unknown other", "--text said", "--trust-pickle", "--on ray"),
-    *("--tasks tasks.json", "--device cuda", "--skip-bad"),
-)
 COLUMNS = ("--features more", "--labels kind", "--trust-pickle", "--skip-bad")
 OF_A_GRID = (
     *("--shots 3", "--k-eff 3", "--n-query 9", "--split left", "--unknown-classes 2 --unknown-share 0.1"),
@@ -27,9 +21,9 @@ OF_A_GRID = (
 )
 # A command that would work, and the options that do not go with it.
 REFUSED = {
-    BATCH: (*OF_SCORES, "--skip-bad"),
-    f"{BATCH} --group-by site": (*OF_SCORES, "--on ray"),
-    "classify --scores s.json --out p.csv --sites cct.json": OF_A_BATCH,
+    BATCH: ("--skip-bad", "third.npz"),
+    f"{BATCH} --group-by site": ("--on ray",),
+    "rescore s.json --out p.csv": ("--annotate noted.json",),
     "features import toy new": COLUMNS,
     "features info toy": COLUMNS,
     "features export toy new.parquet": ("--trust-pickle",),

@@ -1,4 +1,4 @@
-"""`handful classify --scores`: one command from the scores of another tool to better labels in its own format."""
+"""`handful rescore`: one command from the scores of another tool to better labels in its own format."""
 
 import csv
 import json
@@ -14,7 +14,7 @@ from tests.items_at_hand import image_bytes
 
 
 def run(capsys, *arguments):
-    code = main(["classify", *map(str, arguments)])
+    code = main(["rescore", *map(str, arguments)])
     printed = capsys.readouterr()
     return code, printed.out, printed.err
 
@@ -22,7 +22,7 @@ def run(capsys, *arguments):
 def test_one_command(tmp_path, capsys):
     path, truth = made(tmp_path)
     code, out, err = run(
-        capsys, "--scores", path, "--sites", tmp_path / "cct.json", "--group-by", "location", "--sequence", "seq_id",
+        capsys, path, "--sites", tmp_path / "cct.json", "--group-by", "location", "--sequence", "seq_id",
         "--out", tmp_path / "better.json", "--report", tmp_path / "better.html",
     )  # fmt: skip
     assert (code, err) == (0, "")
@@ -40,7 +40,7 @@ def test_people_read_common_names_and_files_keep_the_taxonomy(tmp_path, capsys, 
     found = [{"classes": [DEER, MOOSE], "scores": [0.7, 0.2]}, {"classes": [MOOSE, DEER], "scores": [0.8, 0.1]}]
     images = [{"filepath": f"wood/{i}.jpg", "classifications": found[i % 2]} for i in range(20)]
     (tmp_path / "p.json").write_text(json.dumps({"predictions": images}))
-    arguments = ("--scores", tmp_path / "p.json", *group_by, "--report", tmp_path / "p.html")
+    arguments = (tmp_path / "p.json", *group_by, "--report", tmp_path / "p.html")
     code, out, err = run(capsys, *arguments, "--out", tmp_path / "p.csv")
     assert (code, err) == (0, "")
     assert "white-tailed deer" in out
@@ -60,7 +60,7 @@ def test_overturned_high_scores_are_told_on_terminal_and_page(tmp_path, capsys):
         scores = np.array(image["classifications"]["scores"]) ** 20
         image["classifications"]["scores"] = (scores / scores.sum()).tolist()
     path.write_text(json.dumps(content))
-    arguments = ("--scores", path, "--group-by", "folder", "--report", tmp_path / "p.html", "--out", tmp_path / "p.csv")
+    arguments = (path, "--group-by", "folder", "--report", tmp_path / "p.html", "--out", tmp_path / "p.csv")
     code, _, err = run(capsys, *arguments)
     with (tmp_path / "p.csv").open() as stream:
         labels = [row["label"] for row in csv.DictReader(stream)]
@@ -103,12 +103,11 @@ def test_pictures_of_scored_images(tmp_path, capsys, where):
     if where in ("named", "absolute"):
         path = path.rename(tmp_path / "elsewhere.json")
     if where == "named":
-        assert run(capsys, "--scores", path, "--out", tmp_path / "p.csv", "--report", tmp_path / "p.html")[0] == 0
+        assert run(capsys, path, "--out", tmp_path / "p.csv", "--report", tmp_path / "p.html")[0] == 0
         assert shown_pictures(tmp_path / "p.html") is None
         more = ("--pictures", tmp_path / "photos")
     code, _, err = run(
         capsys,
-        "--scores",
         path,
         *more,
         "--out",
@@ -127,19 +126,19 @@ def test_pictures_of_detections_and_none_of_sounds(tmp_path, capsys):
     (tmp_path / "north").mkdir()
     (tmp_path / "north/0001.jpg").write_bytes(image_bytes(0))
     report = ("--report", tmp_path / "p.html")
-    assert run(capsys, "--scores", tmp_path / "md.json", "--out", tmp_path / "out.json", *report)[0] == 0
+    assert run(capsys, tmp_path / "md.json", "--out", tmp_path / "out.json", *report)[0] == 0
     first, second = shown_pictures(tmp_path / "p.html")
     assert first == second is not None
     (tmp_path / "b.csv").write_text(BIRDNET.replace("/rec/", ""))
     (tmp_path / "A").mkdir()
     (tmp_path / "A/1.wav").write_bytes(b"RIFF")
-    assert run(capsys, "--scores", tmp_path / "b.csv", "--out", tmp_path / "c.csv", *report)[0] == 0
+    assert run(capsys, tmp_path / "b.csv", "--out", tmp_path / "c.csv", *report)[0] == 0
     assert shown_pictures(tmp_path / "p.html") is None
 
 
 def test_a_folder_without_the_pictures_is_refused_and_without_pillow_there_are_none(tmp_path, capsys, monkeypatch):
     path, _ = made(tmp_path, n=3)
-    arguments = ("--scores", path, "--out", tmp_path / "p.csv", "--report", tmp_path / "p.html")
+    arguments = (path, "--out", tmp_path / "p.csv", "--report", tmp_path / "p.html")
     code, _, err = run(capsys, *arguments, "--pictures", tmp_path / "nowhere")
     assert (code, "nowhere has none of the 6 images, such as 'north/000.jpg'" in err) == (1, True)
     (tmp_path / "north").mkdir()
@@ -151,29 +150,25 @@ def test_a_folder_without_the_pictures_is_refused_and_without_pillow_there_are_n
 
 def test_one_batch_as_a_table(tmp_path, capsys):
     path, _ = made(tmp_path)
-    code, out, _ = run(capsys, "--scores", path, "--out", tmp_path / "p.parquet", "--report", tmp_path / "p.html")
+    code, out, _ = run(capsys, path, "--out", tmp_path / "p.parquet", "--report", tmp_path / "p.html")
     assert code == 0
     assert "labelled jointly by the scores of 20 classes" in out
 
 
 def test_what_does_not_go_together_is_a_sentence(tmp_path, capsys):
     path, _ = made(tmp_path)
-    code, _, err = run(capsys, "--scores", path, "--batch", path, "--out", tmp_path / "p.json")
-    assert (code, err) == (1, "handful: give --scores, or --batch with --catalogue or --names, not both\n")
-    code, _, err = run(capsys, "--batch", path, "--out", tmp_path / "p.csv")
-    assert (code, err) == (1, "handful: give --batch with --catalogue, --names or both, or give --scores\n")
-    code, _, err = run(capsys, "--scores", path, "--out", tmp_path / "p.ods")
+    code, _, err = run(capsys, path, "--out", tmp_path / "p.ods")
     assert code == 1
     assert "written as .parquet, .csv" in err
     (tmp_path / "other.json").write_text("{}")
-    code, _, err = run(capsys, "--scores", tmp_path / "other.json", "--out", tmp_path / "p.json")
+    code, _, err = run(capsys, tmp_path / "other.json", "--out", tmp_path / "p.json")
     assert code == 1
     assert "has no scores in a known format" in err
 
 
 def test_labels_as_annotations_of_the_sites(tmp_path, capsys):
     path, _ = made(tmp_path)
-    arguments = ("--scores", path, "--group-by", "location", "--out", tmp_path / "better.json")
+    arguments = (path, "--group-by", "location", "--out", tmp_path / "better.json")
     sites, noted = tmp_path / "cct.json", tmp_path / "noted.json"
     assert run(capsys, *arguments, "--sites", sites, "--annotate", noted)[0] == 0
     content = json.loads(noted.read_text())
@@ -181,9 +176,9 @@ def test_labels_as_annotations_of_the_sites(tmp_path, capsys):
     images = json.loads((tmp_path / "better.json").read_text())["predictions"]
     assert [named[one["category_id"]] for one in content["annotations"]] == [image["prediction"] for image in images]
     assert content["images"] == json.loads(sites.read_text())["images"]
-    code, _, err = run(capsys, "--scores", path, "--out", tmp_path / "b.json", "--annotate", noted)
+    code, _, err = run(capsys, path, "--out", tmp_path / "b.json", "--annotate", noted)
     assert (code, "name that file with --sites" in err) == (1, True)
     (tmp_path / "sites.csv").write_text("file,site\n" + "".join(f"{image['filepath']},x\n" for image in images))
-    arguments = ("--scores", path, "--sites", tmp_path / "sites.csv", "--out", tmp_path / "b.json")
+    arguments = (path, "--sites", tmp_path / "sites.csv", "--out", tmp_path / "b.json")
     code, _, err = run(capsys, *arguments, "--annotate", noted)
     assert (code, "is a plain table" in err) == (1, True)

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from handful.classification import classify, classify_scores
+from handful.classification import classify, rescore
 from handful.cli.main import main
 from handful.errors import HandfulError
 from handful.estimators import BatchClassifier, infer_scores
@@ -115,19 +115,17 @@ def files_of(folder, world, known, scores):
     return asked
 
 
-@pytest.mark.parametrize("door", ["classify", "classify_scores"])
+@pytest.mark.parametrize("door", ["classify", "rescore"])
 @pytest.mark.parametrize("what", CONTRADICTIONS)
 def test_doors_of_files(world, tmp_path, door, what):
     known, of_groups, said = CONTRADICTIONS[what]
-    if what == "an order of two kinds" and door == "classify_scores":
+    if what == "an order of two kinds" and door == "rescore":
         pytest.skip("a table of sites is text")
-    asked = files_of(tmp_path, world, known, door == "classify_scores")
+    asked = files_of(tmp_path, world, known, door == "rescore")
     group_by = "site" if of_groups else None
     doors = {
         "classify": lambda: classify(world[0] / "c.npz", tmp_path / "b.jsonl", group_by=group_by, **asked),
-        "classify_scores": lambda: classify_scores(
-            tmp_path / "p.json", sites=tmp_path / "sites.csv", group_by=group_by, **asked
-        ),
+        "rescore": lambda: rescore(tmp_path / "p.json", sites=tmp_path / "sites.csv", group_by=group_by, **asked),
     }
     with pytest.raises(HandfulError) as caught:
         doors[door]()
@@ -142,9 +140,7 @@ def test_the_command_line(world, tmp_path, capsys, what):
     asked = files_of(tmp_path, world, known, False)
     words = [
         "classify",
-        "--catalogue",
         world[0] / "c.npz",
-        "--batch",
         tmp_path / "b.jsonl",
         "--out",
         tmp_path / "o.csv",

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from handful import fewshot, large
-from handful.classification import classify, classify_scores
+from handful.classification import classify, rescore
 from handful.classification import task as task_module
 from handful.classification.files import write_predictions
 from handful.cli.main import main
@@ -113,13 +113,13 @@ class Doors:
         return self._classified(found)
 
     def command_line(self, _, words):
-        files = ["--catalogue", self.folder / "c.npz", "--batch", self.folder / "b.npz"]
+        files = [self.folder / "c.npz", self.folder / "b.npz"]
         assert main(["classify", *map(str, files), "--expect-unknown", *words, "--out", str(self.out / "o.csv")]) == 0
         table = pd.read_csv(self.out / "o.csv")
         return table["rejected"].to_numpy(), table["unknown"].to_numpy()
 
     def command_line_last(self, _, words):
-        files = ["--catalogue", self.folder / "c.npz", "--batch", self.folder / "b.npz", "--out", self.out / "o.csv"]
+        files = [self.folder / "c.npz", self.folder / "b.npz", "--out", self.out / "o.csv"]
         assert main(["classify", *map(str, files), "--expect-unknown", *words]) == 0
         return pd.read_csv(self.out / "o.csv")["rejected"].to_numpy(), None
 
@@ -197,7 +197,7 @@ def test_anything_else_is_refused(world, tmp_path, said):
 
 @pytest.mark.parametrize("said", ["1.5", "0.5-0.1", "0.1,0.2,0.3", "many"])
 def test_the_command_line_refuses_in_one_sentence(world, tmp_path, capsys, said):
-    files = ["--catalogue", world[0] / "c.npz", "--batch", world[0] / "b.npz", "--out", tmp_path / "o.csv"]
+    files = [world[0] / "c.npz", world[0] / "b.npz", "--out", tmp_path / "o.csv"]
     assert main(["classify", *map(str, files), "--expect-unknown", said]) == 1
     error = " ".join(capsys.readouterr().err.split())
     assert "expect_unknown" in error
@@ -222,10 +222,10 @@ def test_scores_and_other_methods_cannot_use_it(world, tmp_path, capsys):
     scored = {"filepath": "a.jpg", "classifications": {"classes": ["cow", "deer"], "scores": [0.8, 0.1]}}
     (tmp_path / "p.json").write_text(json.dumps({"predictions": [scored] * 3}))
     with pytest.raises(OptionError, match="leave expect_unknown out"):
-        classify_scores(tmp_path / "p.json", expect_unknown=True)
-    words = ["classify", "--scores", str(tmp_path / "p.json"), "--out", str(tmp_path / "o.csv"), "--expect-unknown"]
-    assert main(words) == 1
-    assert "leave out --expect-unknown" in capsys.readouterr().err
+        rescore(tmp_path / "p.json", expect_unknown=True)
+    words = ["rescore", str(tmp_path / "p.json"), "--out", str(tmp_path / "o.csv"), "--expect-unknown"]
+    assert main(words) == 2
+    assert "No such option: --expect-unknown" in capsys.readouterr().err
     assert "paddle" in fewshot.METHODS
     for said in (True, 0):
         with pytest.raises(
@@ -280,7 +280,7 @@ def test_reviewed_batches_tell_how_many_to_expect(world, tmp_path):
         write_predictions(first, tmp_path / f"reviewed.{ending}")
         again = classify(folder / "c.npz", tmp_path / "now.npy", expect_unknown=tmp_path / f"reviewed.{ending}")
         np.testing.assert_allclose(again.answer.unknown, expected.unknown, atol=1e-4)
-    files = ["--catalogue", folder / "c.npz", "--batch", tmp_path / "now.npy", "--out", tmp_path / "o.csv"]
+    files = [folder / "c.npz", tmp_path / "now.npy", "--out", tmp_path / "o.csv"]
     words = ["classify", *map(str, files), "--expect-unknown", str(tmp_path / "reviewed.csv")]
     assert main(words) == 0
     np.testing.assert_allclose(pd.read_csv(tmp_path / "o.csv")["unknown"], expected.unknown, atol=1e-4)
@@ -305,7 +305,7 @@ def test_earlier_predictions_must_have_chances(world, tmp_path):
 def test_earlier_predictions_are_not_overwritten(world, tmp_path, capsys):
     folder = world[0]
     (tmp_path / "p.csv").write_text("item,unknown\na,0.2\n")
-    files = ["--catalogue", folder / "c.npz", "--batch", folder / "b.npz", "--out", tmp_path / "p.csv"]
+    files = [folder / "c.npz", folder / "b.npz", "--out", tmp_path / "p.csv"]
     assert main(["classify", *map(str, files), "--expect-unknown", str(tmp_path / "p.csv")]) == 1
     assert "earlier predictions" in capsys.readouterr().err
     assert (tmp_path / "p.csv").read_text() == "item,unknown\na,0.2\n"

@@ -76,10 +76,10 @@ def test_every_command_of_the_page(place, command, monkeypatch, capsys):
     assert main(arguments) == 0, capsys.readouterr().err
     if arguments[0] != "classify":
         return
-    option = dict(zip(arguments[1::2], arguments[2::2], strict=True))
+    option = dict(zip(arguments[3::2], arguments[4::2], strict=True))
     out = Path(option["--out"])
     table = pandas.read_csv(out) if out.suffix == ".csv" else pandas.read_parquet(out)
-    expected = truth[option["--batch"].rstrip("/")]
+    expected = truth[arguments[2].rstrip("/")]
     assert set(table["item"]) == set(expected)
     assert (table["label"] == table["item"].map(expected)).mean() > 0.85
     present = [line.split()[2] for line in capsys.readouterr().out.splitlines()]

@@ -10,7 +10,7 @@ import json
 import numpy as np
 import pytest
 
-from handful.classification.scores import classify_scores
+from handful.classification.scores import rescore
 
 FILES, SPECIES, DIM, SITES = 20, 120, 16, 3
 NAMES = [f"species {number:03}" for number in range(SPECIES)]
@@ -93,7 +93,7 @@ def test_joint_labels_are_not_worse_than_those_of_the_model(write, sharpness, by
     for seed in range(FILES):
         logits, truth, site = seen(seed, sharpness)
         column = "file" if write in (birdnet, raven) else "folder"
-        found = classify_scores(write(tmp_path, logits, site), group_by=column if by_site else None)
+        found = rescore(write(tmp_path, logits, site), group_by=column if by_site else None)
         labels = [NAMES.index(name.removeprefix("S_")) for name in found.predictions()["label"]]
         ahead.append((labels == truth).mean() - (logits.argmax(1) == truth).mean())
     assert np.mean(ahead) + 1.96 * np.std(ahead, ddof=1) / FILES**0.5 > 0

@@ -14,7 +14,7 @@ import pytest
 
 pytest.importorskip("typer")
 from handful import classify
-from handful.classification import classify_scores, write_label_studio, write_page, write_predictions, write_scores
+from handful.classification import rescore, write_label_studio, write_page, write_predictions, write_scores
 from handful.classification.scores import write_annotations
 from handful.cli.main import main, make_app
 from handful.errors import OptionError
@@ -25,9 +25,8 @@ from tests.spectra_at_hand import compounds, mgf, msp, noisy
 
 # Parameters of all commands that are paths. A new one must be put here, and then the tests below try it.
 READ = {
-    "classify": (
-        *("catalogue", "names", "batch", "segments", "scores", "sites", "candidates", "prior", "pictures", "given"),
-    ),
+    "classify": ("paths", "names", "segments", "candidates", "prior", "given"),
+    "rescore": ("scores", "sites", "candidates", "prior", "pictures", "given"),
     "review": ("catalogue", "names", "batch", "segments", "candidates", "prior", "given"),
     "catalogue build": ("examples",),
     "catalogue show": ("catalogue",),
@@ -52,7 +51,8 @@ READ = {
     "doctor": (),
 }
 WRITTEN = {
-    "classify": ("out", "annotate", "report", "tasks"),
+    "classify": ("out", "report", "tasks"),
+    "rescore": ("out", "annotate", "report"),
     "review": ("out", "report", "tasks"),
     "catalogue build": ("out",),
     "catalogue check": ("report",),
@@ -67,14 +67,14 @@ WRITTEN = {
 }
 
 # Commands without the paths in question: `{read}` is the input and `{write}` the output that would destroy it.
-CLASSIFY = "classify --catalogue c.csv --batch b.csv --out o.csv"
-SCORES = "classify --scores s.json --sites sites.json --out o.csv"
+CLASSIFY = "classify c.csv b.csv --out o.csv"
+SCORES = "rescore s.json --sites sites.json --out o.csv"
 INPUTS = {
     CLASSIFY: (
-        *("--catalogue {}", "--batch {}", "--names {}", "--segments {}", "--candidates {}", "--prior {}", "--given {}"),
+        *("c.csv", "b.csv", "--names {}", "--segments {}", "--candidates {}", "--prior {}", "--given {}"),
         *("--coarse {}", "--backbone checkpoint:{}"),
     ),
-    SCORES: ("--scores {}", "--sites {}", "--candidates {}", "--prior {}", "--given {}", "--coarse {}"),
+    SCORES: ("s.json", "--sites {}", "--candidates {}", "--prior {}", "--given {}", "--coarse {}"),
 }
 # An output, the option that makes it be written, and the path that this option is given for it.
 OUTPUTS = {
@@ -112,6 +112,13 @@ OTHERS = (
     ("p", "train --items images --validation p --out p"),
     ("p", "train --items images --benchmark mini-imagenet --lists p --out p"),
 )
+
+
+def reading_from(base, reading, path):
+    """Return a command that reads another path, as an option or in the place of an argument."""
+    return f"{base} {reading.format(path)}" if reading.startswith("--") else base.replace(f" {reading} ", f" {path} ")
+
+
 REFUSED = ("would overwrite", "is inside", "contains")
 
 
@@ -134,12 +141,13 @@ def test_every_path_of_every_command_is_known_as_read_or_written():
         assert paths == {*READ[name], *WRITTEN.get(name, ())}, name
     # What is tried below is all there is.
     tried = " ".join([CLASSIFY, SCORES, *(word for part in (INPUTS, OUTPUTS) for word in map(str, part.values()))])
-    for path in (*READ["classify"], *WRITTEN["classify"]):
-        assert f"--{path} " in tried or path == "pictures", path
+    for name in ("classify", "rescore"):
+        for path in (*READ[name], *WRITTEN[name]):
+            assert f"--{path} " in tried or path in ("paths", "scores", "pictures"), path
     tried = " ".join(command for _, command in OTHERS)
     arguments = ("source", "plan", "bank", "file", "examples", "catalogue")
     # A review refuses what it would overwrite when it has read its input; tests/cli/test_review.py tries it.
-    for name in WRITTEN.keys() - {"classify", "review", "demo", "report"}:
+    for name in WRITTEN.keys() - {"classify", "rescore", "review", "demo", "report"}:
         assert f"{name} " in tried
         assert all(f"--{path} " in tried or path in arguments for path in READ[name])
 
@@ -196,20 +204,20 @@ def spellings(folder, output):
 def test_no_output_of_classify_is_an_input(here, capsys, base, output, writing):
     (here / output).write_text("an input")
     for reading in INPUTS[base]:
-        if (reading, writing) == ("--scores {}", "--out p.csv"):
+        if (reading, writing) == ("s.json", "--out p.csv"):
             continue  # a labelled copy, see below; the table of groups is one of the other cases
         for path in spellings(here, output) if reading == INPUTS[base][-1] else (output, f"deep/../{output}"):
-            said = refused(capsys, here, f"{base} {reading.format(path)} {writing}")
+            said = refused(capsys, here, f"{reading_from(base, reading, path)} {writing}")
             assert "would overwrite" in said
 
 
 @pytest.mark.parametrize("base", OUTPUTS)
 def test_no_output_of_classify_is_inside_an_input_or_contains_one(here, capsys, base):
-    option = "--catalogue images" if base == CLASSIFY else "--candidates images"
+    command = reading_from(base, "c.csv" if base == CLASSIFY else "--candidates {}", "images")
     for output, writing in OUTPUTS[base]:
         words = writing.split()
         inside = " ".join([*words[:-1], f"images/{words[-1]}"])
-        assert "is inside" in refused(capsys, here, f"{base} {option} {inside}")
+        assert "is inside" in refused(capsys, here, f"{command} {inside}")
         (here / output).mkdir()
         (here / output / "input.csv").write_text("an input")
         assert "contains" in refused(capsys, here, f"{base} --prior {output}/input.csv {writing}")
@@ -358,7 +366,7 @@ def scored(folder):
 def test_writers_of_scores_replace_copies_alone(tmp_path):
     scored(tmp_path)
     before = contents(tmp_path)
-    found = classify_scores(tmp_path / "s.json", sites=tmp_path / "sites.json")
+    found = rescore(tmp_path / "s.json", sites=tmp_path / "sites.json")
     for name in ("sites.json", "deep/../sites.json"):
         with pytest.raises(OptionError, match=r"the predictions .* would overwrite the sites"):
             write_scores(found, tmp_path / "s.json", tmp_path / name)
@@ -368,14 +376,14 @@ def test_writers_of_scores_replace_copies_alone(tmp_path):
         with pytest.raises(OptionError, match=r"would overwrite .*jpg, a file of the items"):
             write_page(found, tmp_path / picture, title="x")
     for sites in (tmp_path / "dp", tmp_path / "dp" / "datapackage.json"):
-        found = classify_scores(tmp_path / "s.json", sites=sites)
+        found = rescore(tmp_path / "s.json", sites=sites)
         for name in ("datapackage.json", "deployments.csv", "media.csv"):
             with pytest.raises(OptionError, match=r"the annotations .* would overwrite the"):
                 write_annotations(found, tmp_path / "s.json", sites, tmp_path / "dp" / name)
     assert contents(tmp_path) == before
     write_annotations(found, tmp_path / "s.json", sites, tmp_path / "dp" / "observations.csv")
     assert "o1,m1,Bos taurus" in (tmp_path / "dp" / "observations.csv").read_text()
-    found = classify_scores(tmp_path / "s.json", sites=tmp_path / "sites.json")
+    found = rescore(tmp_path / "s.json", sites=tmp_path / "sites.json")
     write_annotations(found, tmp_path / "s.json", tmp_path / "sites.json", tmp_path / "sites.json")
     assert json.loads((tmp_path / "sites.json").read_text())["annotations"][0]["id"] == "handful-0"
     write_scores(found, tmp_path / "s.json", tmp_path / "s.json")
@@ -393,20 +401,20 @@ def spectra(folder):
     run = [(f"scan {i}", *found[i % 2]) for i in range(40)]
     (folder / "library.msp").write_text(msp(library))
     (folder / "run.mgf").write_text(mgf(run))
-    return "run.mgf", "classify --catalogue library.msp --batch run.mgf --out run.mgf"
+    return "run.mgf", "classify library.msp run.mgf --out run.mgf"
 
 
 def species(folder):
     """Write scores; return the command that writes labels into their own file."""
     scored(folder)
-    return "s.json", "classify --scores s.json --out s.json"
+    return "s.json", "rescore s.json --out s.json"
 
 
 def birds(folder):
     """Write the table of BirdNET; return the command that writes labels into their own file."""
     rows = "".join(f"{3 * i},{3 * i + 3},Turdus merula,Blackbird,0.8,a.wav\n" for i in range(60))
     (folder / "birds.csv").write_text(f"Start (s),End (s),Scientific name,Common name,Confidence,File\n{rows}")
-    return "birds.csv", "classify --scores birds.csv --out birds.csv"
+    return "birds.csv", "rescore birds.csv --out birds.csv"
 
 
 def cells(folder):
@@ -414,7 +422,7 @@ def cells(folder):
     from tests.cells_at_hand import write_files
 
     write_files(folder)
-    return "sample.h5ad", "classify --catalogue atlas.h5ad --labels cell_type --batch sample.h5ad --out sample.h5ad"
+    return "sample.h5ad", "classify atlas.h5ad sample.h5ad --labels cell_type --out sample.h5ad"
 
 
 def label_and_die(folder, command, step, n_bytes):

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from handful.classification import classify, classify_scores
+from handful.classification import classify, rescore
 from handful.classification.files import write_predictions
 from handful.classification.page_data import page_data
 from handful.cli.main import main
@@ -128,19 +128,19 @@ def test_scores_with_a_taxonomy_need_no_table(tmp_path):
     scores = {"classes": [red, roe, fox], "scores": [0.49, 0.48, 0.01]}
     images = [{"filepath": f"{i}.jpg", "classifications": scores} for i in range(6)]
     (tmp_path / "predictions.json").write_text(json.dumps({"predictions": images}))
-    found = classify_scores(tmp_path / "predictions.json", coarse="genus")
+    found = rescore(tmp_path / "predictions.json", coarse="genus")
     np.testing.assert_allclose(found.answer.coarse.certainty, found.answer.probabilities[:, :2].sum(1))
     assert set(found.predictions()["coarse"]) == {"cervus"}
-    assert classify_scores(tmp_path / "predictions.json", coarse="family").answer.coarse.labels[0] == "cervidae"
+    assert rescore(tmp_path / "predictions.json", coarse="family").answer.coarse.labels[0] == "cervidae"
     plain = [{"filepath": "a.jpg", "classifications": {"classes": ["cow", "elk"], "scores": [0.8, 0.1]}}]
     (tmp_path / "plain.json").write_text(json.dumps({"predictions": plain}))
     with pytest.raises(OptionError, match="the classes do not say their genus, such as 'cow'"):
-        classify_scores(tmp_path / "plain.json", coarse="genus")
+        rescore(tmp_path / "plain.json", coarse="genus")
 
 
 def test_the_command_says_how_many_are_sure(files, capsys):
     paths = [str(files / name) for name in ("catalogue.csv", "batch.csv", "labels.csv")]
-    line = ["classify", "--catalogue", paths[0], "--batch", paths[1], "--out", paths[2], "--coarse", "genus"]
+    line = ["classify", paths[0], paths[1], "--out", paths[2], "--coarse", "genus"]
     assert main(line) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "10 of 20 items have a class with a certainty of at least 0.9, and 10 more a coarse class" in said

@@ -43,7 +43,7 @@ def assert_kept(before, after):
 def test_one_command_labels_a_sample_by_donor(files, capsys):
     folder, truth = files
     code, out, err = run(
-        capsys, "--catalogue", folder / "atlas.h5ad", "--labels", "cell_type", "--batch", folder / "sample.h5ad",
+        capsys, folder / "atlas.h5ad", folder / "sample.h5ad", "--labels", "cell_type",
         "--group-by", "donor", "--out", folder / "labelled.h5ad",
     )  # fmt: skip
     assert (code, err) == (0, "")
@@ -134,7 +134,7 @@ def test_a_real_sample_of_another_laboratory(tmp_path, capsys):
             data.obsm["X_pca"] = cells_of
             data.write_h5ad(tmp_path / f"{name}.h5ad")
     code, _, _ = run(
-        capsys, "--catalogue", tmp_path / "atlas.h5ad", "--labels", "cell_type", "--batch", tmp_path / "sample.h5ad",
+        capsys, tmp_path / "atlas.h5ad", tmp_path / "sample.h5ad", "--labels", "cell_type",
         "--group-by", "donor", "--out", tmp_path / "labelled.h5ad",
     )  # fmt: skip
     assert code == 0

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from handful.banks import FeatureBank
-from handful.classification import classify, classify_scores
+from handful.classification import classify, rescore
 from handful.errors import LabelError, SimilarNamesWarning
 from handful.estimators import BatchClassifier, TopScores, infer_scores
 from handful.reading import read_bank
@@ -183,7 +183,7 @@ def test_files_of_what_is_known_and_folders(tmp_path):
     (tmp_path / "names.txt").write_text(f"{DECOMPOSED}\nBrot \n")
     predictions = {"predictions": [{"filepath": "a.jpg", "classifications": {"classes": ["cow "], "scores": [0.8]}}]}
     (tmp_path / "predictions.json").write_text(json.dumps(predictions))
-    assert classify_scores(tmp_path / "predictions.json").class_names == ("cow",)
+    assert rescore(tmp_path / "predictions.json").class_names == ("cow",)
 
 
 def test_similar_names_are_reported_with_counts_and_not_merged(tmp_path):

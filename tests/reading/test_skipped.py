@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from handful.classification import classify, classify_scores, write_page
+from handful.classification import classify, rescore, write_page
 from handful.errors import BankError, SkippedRowsWarning
 from handful.extraction.items import list_items
 from handful.reading import Skipped, read, read_bank, skipped_counts
@@ -139,7 +139,7 @@ def test_images_that_failed_in_speciesnet_are_counted(tmp_path):
         {"filepath": "d.jpg", "classifications": cow},
     ]
     (tmp_path / "predictions.json").write_text(json.dumps({"predictions": images}))
-    found = classify_scores(tmp_path / "predictions.json")
+    found = rescore(tmp_path / "predictions.json")
     assert [(one.row, one.name, one.kind) for one in found.batch.skipped] == [
         (1, "b.jpg", "failed"),
         (2, "c.jpg", "failed"),

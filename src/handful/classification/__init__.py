@@ -8,7 +8,7 @@ from handful.classification.label import classify
 from handful.classification.label_studio import write_label_studio
 from handful.classification.labelled import Classified, Shown
 from handful.classification.page import write_page
-from handful.classification.scores import classify_scores, write_scores
+from handful.classification.scores import rescore, write_scores
 from handful.classification.task import dense_bytes
 
 __all__ = [
@@ -21,9 +21,9 @@ __all__ = [
     "Shown",
     "check_ending",
     "classify",
-    "classify_scores",
     "dense_bytes",
     "read_corrections",
+    "rescore",
     "write_label_studio",
     "write_page",
     "write_predictions",

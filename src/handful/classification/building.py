@@ -365,7 +365,7 @@ def _read(path: Path, reading: Reading) -> Table:
     if table.measured:
         raise BankError(
             f"{path} has measurements in the columns {some_of(table.measured)}, which are scaled for each batch; "
-            "a catalogue file has vectors of a model: give `handful classify --catalogue` the table itself"
+            "a catalogue file has vectors of a model: give `handful classify` the table itself"
         )
     return filled(table) if asked.gaps else table
 

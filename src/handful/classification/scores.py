@@ -1,4 +1,4 @@
-"""classify_scores: from the scores that another tool wrote to joint labels, and back into the tool's own format."""
+"""rescore: from the scores that another tool wrote to joint labels, and back into the tool's own format."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from handful.reading.images import FOLDER, folder_columns
 from handful.reading.table import Columns
 
 
-def classify_scores(
+def rescore(
     scores: str | os.PathLike[str],
     *,
     group_by: str | Sequence[str] | None = None,
@@ -76,7 +76,7 @@ def classify_scores(
     >>> unsure = {"classes": ["deer", "cow", "elk"], "scores": [0.45, 0.4, 0.1]}
     >>> images = [{"filepath": f"site/{i}.jpg", "classifications": unsure if i == 4 else cow} for i in range(10)]
     >>> _ = file.write_text(json.dumps({"predictions": images}))
-    >>> found = classify_scores(file, group_by="folder")
+    >>> found = rescore(file, group_by="folder")
     >>> set(found["site"].predictions()["label"])
     {'cow'}
     """
@@ -154,7 +154,7 @@ def write_scores(classified: Classified, scores: str | os.PathLike[str], out: st
     Parameters
     ----------
     classified : Classified
-        What `classify_scores` returned.
+        What `rescore` returned.
     scores : path
         The file of scores that it was given.
     out : path
@@ -166,7 +166,7 @@ def write_scores(classified: Classified, scores: str | os.PathLike[str], out: st
     >>> folder = Path(tempfile.mkdtemp())
     >>> image = {"filepath": "a.jpg", "classifications": {"classes": ["cow", "deer"], "scores": [0.8, 0.1]}}
     >>> _ = (folder / "predictions.json").write_text(json.dumps({"predictions": [image] * 3}))
-    >>> found = classify_scores(folder / "predictions.json")
+    >>> found = rescore(folder / "predictions.json")
     >>> write_scores(found, folder / "predictions.json", folder / "better.json")
     >>> json.loads((folder / "better.json").read_text())["predictions"][0]["prediction"]
     'cow'

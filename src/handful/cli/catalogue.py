@@ -33,16 +33,14 @@ File = Annotated[Path, typer.Argument(help="The catalogue, .handful.")]
 def build(
     examples: Annotated[
         Path,
-        typer.Argument(
-            help="Labelled examples, as for --catalogue of `handful classify`: a folder of images, a table."
-        ),
+        typer.Argument(help="Labelled examples, as for `handful classify`: a folder of images, a table."),
     ],
     out: Annotated[Path, typer.Option(help="The catalogue to write, .handful; an older one is replaced.")],
     **reading: Any,
 ) -> None:
     """Embed and fit labelled examples once, and write them as one file.
 
-    `handful classify --catalogue` takes the file where it takes a folder or a table, and says the same.
+    `handful classify` takes the file where it takes a folder or a table, and says the same.
 
     \b
     Examples:

@@ -32,8 +32,8 @@ MOST_SHOWN = 4
 WIDTH = 80
 AGAIN = (
     "handful classify",
-    "--catalogue catalogue.npz",
-    "--batch batch.npz",
+    "catalogue.npz",
+    "batch.npz",
     "--out labels.csv",
     "--report report.html",
 )

@@ -26,9 +26,10 @@ def make_app() -> typer.Typer:
     """Put the commands together, one line each."""
     import typer
 
-    from handful.cli import bench, catalogue, classify, demo, doctor, features, options, review, tasks, train
+    from handful.cli import bench, catalogue, classify, demo, doctor, features, options, rescore, review, tasks, train
 
     app = typer.Typer(
+        cls=options.SectionGroup,
         help=SUMMARY,
         no_args_is_help=True,
         rich_markup_mode=None,
@@ -37,8 +38,9 @@ def make_app() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},  # of all commands below, too
     )
     app.callback()(options.no_command)
-    app.command("classify", cls=classify.ClassifyCommand)(classify.classify_command)
-    app.command("review", cls=classify.ClassifyCommand)(review.review_command)
+    app.command("classify", cls=options.PanelCommand)(classify.classify_command)
+    app.command("review", cls=options.PanelCommand)(review.review_command)
+    app.command("rescore", cls=options.PanelCommand)(rescore.rescore_command)
     app.add_typer(catalogue.app, name="catalogue")
     app.add_typer(features.app, name="features")
     app.add_typer(tasks.app, name="tasks")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar, get_type_hints
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from handful.cli.terminal import data
 from handful.errors import OptionError
@@ -126,33 +127,79 @@ READING = (
 KNOWN = ("candidates", "precursor", "prior", "given", "sequence", "pool", "order", "coarse")
 # The value of `--expect-unknown` without one.
 TRUE = "true"
+# Headings of the help, and the options below them.
+PANELS = {
+    "Reading": (*READING, "names", "segments", "sites", "pictures", "group_by"),
+    "What you know": (*KNOWN, "new_class", "unknown", "expect_unknown", "classes"),
+    "Output": ("out", "report", "tasks", "annotate"),
+}
+# Commands that stand below "Few-shot research", and characters of the line about a command.
+RESEARCH = frozenset({"tasks", "bench", "report", "train"})
+MOST_LETTERS = 68
+WHAT_IS_LABELLED = (
+    "A catalogue (.handful, see `handful catalogue --help`) or labelled examples, and the items to label. Examples "
+    "are a bank, .npz or .h5ad with vectors and labels; a table (.parquet, .csv, .tsv, .xlsx, .jsonl) with labels, and "
+    "vectors, a column 'text', or a column 'path' of images; or images, one folder per class (also in a .zip). A batch "
+    "is a file of the same kinds without labels, or .npy; images may be anywhere in a folder or .zip."
+)
+
+
+class SectionGroup(TyperGroup):
+    """All commands; those of few-shot research stand below a heading of their own."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands with the first line of their help."""
+        sections: dict[str, list[tuple[str, str]]] = {"Commands": [], "Few-shot research": []}
+        for name in self.list_commands(ctx):
+            command = self.get_command(ctx, name)
+            if command is not None:
+                section = "Few-shot research" if name in RESEARCH else "Commands"
+                sections[section].append((name, command.get_short_help_str(limit=MOST_LETTERS)))
+        for section, commands in sections.items():
+            with formatter.section(section):
+                formatter.write_dl(commands)
+
+
+class PanelCommand(TyperCommand):
+    """A command whose options stand below headings; `--expect-unknown` needs no value."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Give `--expect-unknown` the value true if it has none."""
+        for place in reversed([place for place, one in enumerate(args) if one == "--expect-unknown"]):
+            if place + 1 == len(args) or args[place + 1].startswith("-"):
+                args.insert(place + 1, TRUE)
+        return super().parse_args(ctx, args)
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Write arguments of several paths as they are named."""
+        arguments = [one for one in self.get_params(ctx) if one.param_type_name == "argument"]
+        return ["[OPTIONS]", *(one.metavar or (one.name or "").upper() for one in arguments)]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the arguments, and the options by what they are about."""
+        panel_of = {name: panel for panel, names in PANELS.items() for name in names}
+        written: dict[str, list[tuple[str, str]]] = {panel: [] for panel in ("Arguments", *PANELS, "Options")}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None and parameter.param_type_name == "argument":
+                written["Arguments"].append((parameter.metavar or record[0], record[1]))
+            elif record is not None:
+                written[panel_of.get(parameter.name or "", "Options")].append(record)
+        for panel, records in written.items():
+            if records:
+                with formatter.section(panel):
+                    formatter.write_dl(records)
 
 
 class Options:
-    """Options of `classify`; other commands have some of them, word for word."""
+    """Options of `classify`, `review` and `rescore`; each has those of its job, word for word."""
 
-    catalogue: Annotated[
-        Path | None,
-        typer.Option(
-            help="A catalogue (.handful, see `handful catalogue --help`), or labelled examples: a bank, .npz or .h5ad "
-            "with vectors and labels; a table (.parquet, .csv, .tsv, "
-            ".xlsx, .jsonl) with labels, and vectors, a column 'text', or a column 'path' of images; or images, one "
-            "folder per class (also in a .zip)."
-        ),
-    ] = None
     names: Annotated[
         Path | None,
         typer.Option(
             help="Names of the classes, instead of or in addition to examples: .txt with one per line (and texts "
             "about it after tabs), .json, or a table with the columns 'label' and 'text'; or their vectors, .npz or "
             ".parquet."
-        ),
-    ] = None
-    batch: Annotated[
-        Path | None,
-        typer.Option(
-            help="Items to label, all at once: the same kinds of files without labels, or .npy; images may be "
-            "anywhere in a folder or .zip."
         ),
     ] = None
     segments: Annotated[
@@ -168,13 +215,6 @@ class Options:
             metavar="DA",
             help="For mass spectra: candidates are the compounds of the catalogue with a precursor this close, in "
             "Da; a spectrum without candidates is unknown.",
-        ),
-    ] = None
-    scores: Annotated[
-        Path | None,
-        typer.Option(
-            help="Instead of catalogue and batch: scores of another model, from SpeciesNet or MegaDetector (.json), "
-            "BirdNET (.csv) or Raven (.txt)."
         ),
     ] = None
     sites: Annotated[
@@ -331,9 +371,13 @@ def reading_of(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def known_of(options: Mapping[str, Any]) -> Any:
     """Return what is known about the batch; a list without entries is nothing."""
-    named = {name: options[name] for name in KNOWN} | {"new_classes": options["new_class"]}
+    named = {name: options[name] for name in KNOWN if name in options}
+    if "new_class" in options:
+        named["new_classes"] = options["new_class"]
     found = {name: None if value == [] else value for name, value in named.items()}
-    return found | {"expect_unknown": expected_unknown(options["expect_unknown"])}
+    if "expect_unknown" in options:
+        found["expect_unknown"] = expected_unknown(options["expect_unknown"])
+    return found
 
 
 def expected_unknown(said: str | None) -> Any:

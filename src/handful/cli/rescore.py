@@ -1,0 +1,91 @@
+"""`handful rescore`: the scores of another model to joint labels, in a copy of its own file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from handful.cli.options import known_of, with_options
+
+OPTIONS = (
+    *("sites", "pictures", "group_by", "sequence", "pool", "order", "coarse", "candidates", "prior", "given"),
+    *("annotate", "report"),
+)
+
+
+@with_options(*OPTIONS)
+def rescore_command(
+    scores: Annotated[
+        Path,
+        typer.Argument(
+            metavar="SCORES",
+            help="Scores of another model: from SpeciesNet or MegaDetector (.json), BirdNET (.csv) or Raven (.txt).",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(
+            help="With the ending of the scores, a copy of them with joint labels; otherwise predictions, one row per "
+            "item: .parquet or .csv."
+        ),
+    ],
+    **options: Any,
+) -> None:
+    """Label all items of a file of scores jointly, or those of each group; no examples are needed.
+
+    Scores do not tell which items belong to none of the classes, so this is not judged.
+
+    \b
+    Examples:
+      handful rescore predictions.json --sites cct.json --sequence seq_id --group-by location --out new.json
+      handful rescore predictions.json --group-by folder:1 --out new.json --report new.html --pictures photos
+      handful rescore birds.csv --candidates species_list.txt --group-by file --out better.csv
+    """
+    from handful.classification.files import (
+        check_ending,
+        group_table_path,
+        paths_read,
+        paths_written,
+        replaceable,
+        writes_back,
+    )
+    from handful.classification.page import write_page
+    from handful.classification.scores import rescore, write_annotations, write_scores
+    from handful.cli.printed import print_batch
+    from handful.errors import OptionError
+    from handful.machine.outputs import refuse_overwriting
+    from handful.runs.progress import bars
+
+    known = known_of(options)
+    group_by = options["group_by"] or None
+    sites = options["sites"]
+    annotate = options["annotate"]
+    report = options["report"]
+    if annotate is not None and sites is None:
+        raise OptionError("--annotate writes into a copy of the file of sites; name that file with --sites")
+    if not writes_back(scores, out):
+        check_ending(out)
+    refuse_overwriting(
+        paths_read(known, scores=scores, sites=sites),
+        paths_written(predictions=out, grouped=group_by is not None, annotations=annotate, page=report),
+        replaces=replaceable(out, scores, sites),
+    )
+    with bars(f"labelling {scores}"):
+        classified = rescore(scores, group_by=group_by, sites=sites, pictures=options["pictures"], **known)
+        write_scores(classified, scores, out)
+        if annotate is not None and sites is not None:
+            write_annotations(classified, scores, sites, annotate)
+        if report is not None:
+            write_page(classified, report, title=scores.stem)
+    copied = f"{scores.name} with joint labels"
+    written = [(out, copied if writes_back(scores, out) else "predictions, one row per item")]
+    if group_by:
+        written.append((group_table_path(out), "groups and their classes"))
+    if annotate is not None:
+        written.append((annotate, "labels as annotations of the sites' files"))
+    if report is not None:
+        written.append((report, "a page about them"))
+    print_batch(classified, written)
