@@ -21,6 +21,10 @@ FOLDS = 5
 FEWEST_LEFT_OUT = 20
 # T, what is tried.
 TEMPERATURES = np.logspace(-1, 1, 55)
+# Of more examples than this, some tell about where T lies, and all of them are then compared at values near it only:
+# that of some, and so many below and above it.
+MOST_AT_ALL_TEMPERATURES = 1024
+NEAR_TEMPERATURES = 3
 
 
 class LeftOutExamples(NamedTuple):
@@ -38,26 +42,33 @@ class LeftOutExamples(NamedTuple):
 class Margins(NamedTuple):
     """Left-out logits, compared with that of the example's own class."""
 
-    behind: Floats  # -ln p(y) at each of the `TEMPERATURES`, [temperature, some]
+    temperatures: Floats  # T
+    behind: Floats  # -ln p(y) at each of them, [temperature, some]
     lead: Floats  # logit of the best other class minus its own
     rival: Ints
 
     @classmethod
-    def of(cls, logits: Floats, own: Ints) -> Margins:
+    def of(cls, logits: Floats, own: Ints, temperatures: Floats = TEMPERATURES) -> Margins:
         """Compare logits [some, class]; they are overwritten."""
         rows = np.arange(len(own))
         logits -= logits[rows, own][:, None]
         top = logits.max(1, keepdims=True)
         below = logits - top
-        behind = [top[:, 0] / t + np.log(np.exp(below / t).sum(1)) for t in TEMPERATURES.tolist()]
+        part = np.empty_like(below)
+        behind = np.empty((len(temperatures), len(own)))
+        for at, t in enumerate(temperatures.tolist()):
+            np.exp(np.divide(below, t, out=part), out=part)
+            behind[at] = top[:, 0] / t + np.log(part.sum(1))
         logits[rows, own] = -np.inf
         rival = logits.argmax(1)
-        return cls(np.array(behind, np.float64), logits[rows, rival].astype(np.float64), rival)
+        return cls(temperatures, behind, logits[rows, rival].astype(np.float64), rival)
 
     @classmethod
     def joined(cls, parts: list[Margins]) -> Margins:
-        """Put those of several sets of examples one after the other."""
-        return cls(*(np.concatenate(each, axis=-1) for each in zip(*parts, strict=True)))
+        """Put those of several sets of examples, at the same temperatures, one after the other."""
+        behind = np.concatenate([part.behind for part in parts], axis=1)
+        lead = np.concatenate([part.lead for part in parts])
+        return cls(parts[0].temperatures, behind, lead, np.concatenate([part.rival for part in parts]))
 
 
 class Fold(NamedTuple):
@@ -70,12 +81,14 @@ class Fold(NamedTuple):
     offsets: Floats
     log_shots: Floats  # logarithm of the numbers of examples that the head has seen
 
-    def margins(self) -> list[Margins]:
-        """Score the examples, block by block; ln s is taken off."""
+    def margins(self, temperatures: Floats = TEMPERATURES, every: int = 1) -> list[Margins]:
+        """Score the examples, or one of `every` so many, block by block; ln s is taken off."""
         offsets = self.offsets - self.log_shots
+        points = self.points[::every]
+        own = self.own[::every]
         return [
-            Margins.of(self.points[some] @ self.weights.T + offsets, self.own[some])
-            for some in blocks(len(self.rows), len(offsets))
+            Margins.of(points[some] @ self.weights.T + offsets, own[some], temperatures)
+            for some in blocks(len(own), len(offsets))
         ]
 
     def logits(self, classes: Ints) -> Floats:
@@ -102,9 +115,9 @@ class Calibration(NamedTuple):
     @classmethod
     def of_folds(cls, folds: list[Fold], shots: Floats) -> Calibration:
         """Judge by heads that have not seen an example each; classes weigh alike."""
-        margins = Margins.joined([part for fold in folds for part in fold.margins()])
         own = np.concatenate([fold.own for fold in folds])
-        return cls.of(margins, np.concatenate([fold.rows for fold in folds]), 1 / shots[own], len(shots))
+        rows = np.concatenate([fold.rows for fold in folds])
+        return cls.of(_margins_near_best(folds, shots), rows, 1 / shots[own], len(shots))
 
     @classmethod
     def at(cls, fold: Fold, temperature: float, wrong_share: float, confidence: float | None) -> Calibration:
@@ -128,7 +141,7 @@ class Calibration(NamedTuple):
         likelihoods, wrong = log_likelihood(margins, weights, n_classes)
         best = int(likelihoods.argmax())
         share = float(wrong[best])
-        temperature = float(TEMPERATURES[best])
+        temperature = float(margins.temperatures[best])
         p = np.exp(-margins.behind[best])
         lead = margins.lead / temperature
         top = np.exp(np.maximum(lead, 0) - margins.behind[best])
@@ -151,6 +164,26 @@ class Calibration(NamedTuple):
             for row, classes in enumerate((fold.own, self.examples.rival[at])):
                 scores[row, at] = (longer * fold.logits(classes) - np.log(mass[classes])) / self.temperature
         return self._replace(examples=self.examples._replace(score=scores[0], rival_score=scores[1]))
+
+
+def _margins_near_best(folds: list[Fold], shots: Floats) -> Margins:
+    """Return the margins of all examples, at all temperatures or at those near the one that maximises the likelihood.
+
+    The likelihood has one maximum, and some of the examples tell about where.
+    """
+    every = -(-sum(len(fold.own) for fold in folds) // MOST_AT_ALL_TEMPERATURES)
+    first = 0
+    last = len(TEMPERATURES)
+    while True:
+        margins = Margins.joined([part for fold in folds for part in fold.margins(TEMPERATURES[first:last], every)])
+        own = np.concatenate([fold.own[::every] for fold in folds])
+        best = first + int(log_likelihood(margins, 1 / shots[own], len(shots))[0].argmax())
+        is_inside = (best > first or first == 0) and (best < last - 1 or last == len(TEMPERATURES))
+        if every == 1 and is_inside:
+            return margins
+        every = 1
+        first = max(best - NEAR_TEMPERATURES, 0)
+        last = min(best + NEAR_TEMPERATURES + 1, len(TEMPERATURES))
 
 
 def log_likelihood(
