@@ -27,7 +27,7 @@ from tests.spectra_at_hand import compounds, mgf, msp, noisy
 READ = {
     "classify": ("paths", "names", "segments", "candidates", "prior", "given"),
     "rescore": ("scores", "sites", "candidates", "prior", "pictures", "given"),
-    "review": ("catalogue", "names", "batch", "segments", "candidates", "prior", "given"),
+    "review": ("paths", "classes", "names", "segments", "candidates", "prior", "given"),
     "catalogue build": ("examples",),
     "catalogue show": ("catalogue",),
     "catalogue check": ("catalogue",),

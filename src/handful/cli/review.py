@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from handful.cli.options import known_of, reading_of, refuse, with_options
+from handful.cli.options import WHAT_IS_LABELLED, known_of, reading_of, refuse, with_options
 from handful.cli.terminal import Interrupted, data
 
 # Options of `classify` that a review has too.
@@ -35,8 +35,7 @@ def review_command(
         list[Path],
         typer.Argument(
             metavar="[CATALOGUE] BATCH",
-            help="Labelled examples, as for `handful classify --catalogue`, and items to label, as for --batch. "
-            "With a batch alone, the items that you name are the examples.",
+            help=WHAT_IS_LABELLED + " With a batch alone, the items that you name are the examples.",
             show_default=False,
         ),
     ],
