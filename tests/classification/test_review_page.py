@@ -11,6 +11,7 @@ import pytest
 from handful.classification.page_frame import review_frame
 from handful.classification.page_program import REVIEW, page_program, page_style
 from handful.review.guard import HEADERS
+from handful.session import similar_names
 
 AXE = Path(__file__).parents[2] / "tools" / "page" / "node_modules" / "axe-core" / "axe.min.js"
 ADDRESS = "http://127.0.0.1:9/"  # nothing listens there
@@ -18,8 +19,12 @@ CLASSES = ["fox", "dog", "owl", "recipe", "meal_suggestion"]
 N_ITEMS = 60
 
 
-def asks(items, label, choices=("fox", "dog", "owl"), why="Made up."):
-    return {"items": list(items), "label": label, "choices": list(choices), "why": why}
+def asks(items, label, choices=("fox", "dog", "owl"), why="Made up.", asks_name=False):
+    return {"items": list(items), "label": label, "choices": list(choices), "why": why, "asks_name": asks_name}
+
+
+def asks_name(items, choices=()):
+    return asks(items, None, choices, asks_name=True)
 
 
 @dataclass
@@ -31,6 +36,7 @@ class MadeUp:
     told: list[dict[str, Any]] = field(default_factory=list)
     number: int = 0
     labels: list[int] = field(default_factory=lambda: [0] * N_ITEMS)
+    changed_names: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
 
     def state(self) -> dict[str, Any]:
         n_steps = len(self.told)
@@ -90,6 +96,11 @@ class MadeUp:
             "n_confirmed": seen,
         }
 
+    @property
+    def offered(self) -> list[str]:
+        """Names that are offered; none beside a catalogue."""
+        return []
+
     def answer(self, route) -> None:
         """Answer a request of the page."""
         path = route.request.url.removeprefix(ADDRESS)
@@ -104,9 +115,12 @@ class MadeUp:
             route.fulfill(body=page_style(), content_type="text/css", headers=HEADERS)
         elif path.startswith(("media/", "full/")):
             route.fulfill(body=picture(path), content_type="image/jpeg", headers=HEADERS)
-        elif path in ("state", "number", "decide", "undo"):
+        elif path in ("state", "number", "decide", "merge", "split", "undo"):
             self.take(path, route.request)
             route.fulfill(body=json.dumps(self.state()), content_type="application/json", headers=HEADERS)
+        elif path == "similar":
+            found = similar_names(json.loads(route.request.post_data)["name"], [*CLASSES, *self.offered])
+            route.fulfill(body=json.dumps({"similar": found}), content_type="application/json", headers=HEADERS)
         else:
             route.fulfill(status=204)
 
@@ -114,11 +128,46 @@ class MadeUp:
         self.number += path in ("decide", "undo")
         if path == "decide":
             self.told.append(json.loads(request.post_data))
+        elif path in ("merge", "split"):
+            self.changed_names.append((path, json.loads(request.post_data)))
         elif path == "undo":
             self.told.pop()
 
     def said(self) -> list[tuple[list[int], str, str | None]]:
         return [(one["items"], one["said"], one["label"]) for one in self.told]
+
+
+@dataclass
+class FromNothing(MadeUp):
+    """The same without a catalogue."""
+
+    @property
+    def offered(self) -> list[str]:
+        return list(dict.fromkeys(one["label"] for one in self.told if one["label"] is not None))
+
+    def state(self) -> dict[str, Any]:
+        found = super().state()
+        codes = [-1] * N_ITEMS
+        for one in self.told:
+            for item in one["items"]:
+                codes[item] = self.offered.index(one["label"]) if one["label"] else -1
+        said = {item for one in self.told for item in one["items"]}
+        return found | {
+            "classes": self.offered,
+            "called": self.offered,
+            "n_known": 0,
+            "label": codes,
+            "second": [-1] * N_ITEMS,
+            "rejected": [int(code < 0) for code in codes],
+            "examples": [],
+            "present": [[code, 5, 1.0] for code in range(len(self.offered))],
+            "from_nothing": True,
+            "not_named": [item for item in range(N_ITEMS) if item not in said],
+            "offered": self.offered,
+            "catalogue": "today.handful",
+            "can_add": False,
+            "notes": [],
+        }
 
 
 def picture(path: str) -> bytes:
@@ -332,6 +381,125 @@ def test_the_end_says_so_and_finishes(opened):
     assert "labels.csv" in page.locator("#sure-said").inner_text()
 
 
+# -- without a catalogue -----------------------------------------------------------------------------------------------
+
+
+def test_a_name_is_typed_once_and_then_offered(opened):
+    made_up = FromNothing([asks_name(range(9)), asks_name([20], ["red fox"]), asks_name([21], ["red fox"])])
+    page = opened(made_up)
+    assert page.locator("#asked h2").inner_text() == "What are these 9?"
+    assert page.evaluate("document.activeElement.id") == "name-field"
+    page.keyboard.type("red fox")
+    press(page, "Enter")
+    assert page.locator("#asked h2").inner_text() == "What is this?"
+    press(page, "1")  # the field is empty, so a digit takes the name
+    page.keyboard.type("re")
+    assert page.locator("#name-options li").all_inner_texts() == ["red fox", "New class re"]
+    press(page, "Enter")
+    assert made_up.said() == [(list(range(9)), "new", "red fox"), ([20], "new", "red fox"), ([21], "new", "red fox")]
+
+
+def test_digits_are_typed_where_names_begin_with_them(opened):
+    made_up = FromNothing([asks_name(range(9)), asks_name([20], ["7 up"])])
+    page = opened(made_up)
+    for name in ("7 up", "1 down"):
+        page.keyboard.type(name)
+        press(page, "Enter")
+    assert [label for _, _, label in made_up.said()] == ["7 up", "1 down"]
+
+
+def test_exceptions_of_a_group_without_a_name_are_asked_after_it(opened):
+    made_up = FromNothing([asks_name(range(9)), *[asks_name([20])] * 3])
+    page = opened(made_up)
+    page.keyboard.type("fo")
+    press(page, "Escape", "a", "b")
+    assert page.input_value("#name-field") == "fo"  # a mark does not take away what was typed
+    assert page.locator(".naming button").inner_text().startswith("Name the other 7")
+    press(page, "Enter")
+    page.keyboard.type("x")
+    press(page, "Enter")
+    assert made_up.said() == [(list(range(2, 9)), "new", "fox")]
+    assert "1 more follows" in page.locator("#asked .reason").inner_text()
+    page.keyboard.type("owl")
+    press(page, "Enter")
+    press(page, "Escape", "x")
+    assert made_up.said()[1:] == [([0], "new", "owl"), ([1], "none", None)]
+
+
+def test_a_name_that_looks_like_another_is_asked_about(opened):
+    made_up = FromNothing([asks_name(range(9)), asks_name([20]), asks_name([21])])
+    page = opened(made_up)
+    page.keyboard.type("badger")
+    press(page, "Enter")
+    page.keyboard.type("badgers")
+    press(page, "Enter")
+    assert page.locator("#sure-said").inner_text() == "You typed “badgers”. Did you mean “badger”?"
+    press(page, "Enter")
+    page.keyboard.type("badgers")
+    press(page, "Enter")
+    page.locator("#sure-no").click()
+    page.wait_for_selector("html:not([data-busy])")
+    assert [label for _, _, label in made_up.said()] == ["badger", "badger", "badgers"]
+
+
+def test_a_new_class_beside_a_catalogue_that_looks_like_one_of_it_is_asked_about(opened):
+    made_up = MadeUp([asks([3], "fox"), asks([4], "fox")])
+    page = opened(made_up)
+    page.keyboard.press("n")
+    page.keyboard.type("recipes")
+    press(page, "Enter", "Enter")
+    assert made_up.said() == [([3], "class", "recipe")]
+
+
+def test_two_names_become_one_and_one_becomes_two(opened):
+    made_up = FromNothing([asks_name(range(9)), asks_name(range(20, 25)), asks_name([30])])
+    page = opened(made_up)
+    for name in ("badger", "marten"):
+        page.keyboard.type(name)
+        press(page, "Enter")
+    press(page, "Escape")
+    page.locator("#class-list .choice", has_text="badger").click()
+    press(page, "r")
+    page.keyboard.type("mart")
+    press(page, "Enter")
+    page.locator("#class-list .choice", has_text="badger").click()
+    press(page, "t")
+    bodies = [(path, body["label"], body.get("into")) for path, body in made_up.changed_names]
+    assert bodies == [("merge", "badger", "marten"), ("split", "badger", None)]
+    assert page.locator("#asked").is_visible()
+
+
+def test_what_is_not_named_yet_is_a_group_of_the_list_and_of_the_map(opened):
+    made_up = FromNothing([asks_name(range(9)), asks_name([20])])
+    page = opened(made_up)
+    page.keyboard.type("badger")
+    press(page, "Enter", "Escape")
+    views = page.locator("#views .choice").all_inner_texts()
+    assert any(view.split("\n") == ["Not named yet", "51"] for view in views)
+    page.locator("#map-key .key", has_text="Not named yet").click()
+    assert page.locator("#matches").inner_text() == "51 items"
+    page.locator("#list > li").first.click()
+    assert "Not named yet" in page.locator("#panel").inner_text()
+    press(page, "c")
+    page.keyboard.type("owl")
+    press(page, "Enter")
+    assert made_up.said()[-1] == ([9], "new", "owl")
+
+
+def test_a_phone_names_a_group_by_touch_without_its_keyboard_in_the_way(opened):
+    made_up = FromNothing([asks_name(range(9)), asks_name(range(20, 25), ["badger"])])
+    page = opened(made_up, viewport={"width": 420, "height": 800}, has_touch=True, is_mobile=True)
+    assert page.evaluate("document.activeElement.id") == ""
+    page.locator("#name-field").tap()
+    page.keyboard.type("badger")
+    page.locator(".naming button").tap()
+    page.wait_for_selector("text=What are these 5?")
+    page.locator("#asked .choose", has_text="badger").tap()
+    page.wait_for_selector("#asked.end")
+    assert [label for _, _, label in made_up.said()] == ["badger", "badger"]
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
 # -- for everybody -----------------------------------------------------------------------------------------------------
 
 
@@ -373,3 +541,26 @@ def test_axe_finds_nothing(opened, width, scheme, pictures):
     found = [(shown, fault) for shown in look_around(page) for fault in faults(page)]
     assert found == []
     assert made_up.told
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (420, "dark")])
+def test_axe_finds_nothing_without_a_catalogue(opened, width, scheme):
+    made_up = FromNothing([asks_name(range(9)), asks_name([20], ["badger"]), asks_name([21])])
+    page = opened(made_up, viewport={"width": width, "height": 800}, color_scheme=scheme)
+    found = faults(page)
+    page.locator("#name-field").focus()
+    page.keyboard.type("badger")
+    found += faults(page)
+    press(page, "Enter")
+    found += faults(page)
+    page.locator("#name-field").focus()
+    page.keyboard.type("badgers")
+    press(page, "Enter")
+    page.wait_for_selector("#sure[open]")
+    found += faults(page)
+    press(page, "Enter")
+    page.keyboard.press("Escape")
+    if width < 700:
+        page.locator("#filters-toggle").click()
+    page.locator("#class-list .choice").first.click()
+    assert found + faults(page) == []
