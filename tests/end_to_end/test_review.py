@@ -71,6 +71,52 @@ def lay_out(archive, folder):
     return truth, [kind for kind in kinds if kind != MISSING]
 
 
+FEW_CLASSES, FEW_EACH = 5, 12
+
+
+def lay_out_unlabelled(archive, folder):
+    """Two batches of photographs of the same five classes, without any example; return their true classes."""
+    found = []
+    with zipfile.ZipFile(archive) as photographs:
+        files = sorted(name for name in photographs.namelist() if name.endswith(".jpg"))
+        kinds = sorted({name.split("/")[0] for name in files})[3 : 3 + FEW_CLASSES]
+        for batch, first in (("photos", 0), ("next", FEW_EACH)):
+            items = [
+                name for kind in kinds for name in [f for f in files if f.startswith(f"{kind}/")][first:][:FEW_EACH]
+            ]
+            (folder / batch).mkdir()
+            order = np.random.default_rng(first).permutation(len(items)).tolist()
+            for number, at in enumerate(order):
+                (folder / batch / f"{number:03}.jpg").write_bytes(photographs.read(items[at]))
+            found.append({f"{number:03}.jpg": items[at].split("/")[0] for number, at in enumerate(order)})
+    return found
+
+
+def test_sixty_photographs_from_nothing_to_a_catalogue_and_the_next_batch_with_it(tmp_path, browser, start_review):
+    archive = SHARED / "data" / "images" / "caltech24.zip"
+    if not archive.is_file():
+        pytest.skip("the photographs are not here: expected shared/data/images/caltech24.zip beside the repository")
+    pytest.importorskip("efficientnet_lite_pytorch", reason="the backbone of photographs is not installed")
+    truth, truth_of_next = lay_out_unlabelled(archive, tmp_path)
+    server = start_review(tmp_path, "photos", "--out", "labels.csv")
+    person = Person(browser, server.address, truth, [])
+    assert person.sees(20), person.shown()["said"]
+    person.finishes()
+    assert "handful review labels.handful" in person.text("#note code")
+    assert server.process.wait(timeout=60) == 0
+    assert {row["item"]: row["label"] for row in labels_of(tmp_path)} == truth
+    assert person.wrong == []
+
+    (tmp_path / "labels.csv").unlink()
+    server = start_review(tmp_path, "labels.handful", "next", "--out", "labels.csv")
+    person = Person(browser, server.address, truth_of_next, sorted(set(truth.values())))
+    assert person.sees(12), person.shown()["said"]
+    person.finishes()
+    assert server.process.wait(timeout=60) == 0
+    assert {row["item"]: row["label"] for row in labels_of(tmp_path)} == truth_of_next
+    assert person.wrong == []
+
+
 def test_a_hundred_photographs_with_a_class_missing_are_seen_within_25_decisions(tmp_path, browser, start_review):
     archive = SHARED / "data" / "images" / "caltech24.zip"
     if not archive.is_file():

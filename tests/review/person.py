@@ -14,6 +14,7 @@ SHOWN = """() => {
     title: texts('h2')[0],
     label: texts('h2 b')[0] ?? texts('.choose.main .of bdi')[0],
     choices: texts('.choose .of bdi'),
+    naming: document.getElementById('name-field') !== null,
     said: document.getElementById('progress-said').textContent,
   };
 }"""
@@ -56,14 +57,39 @@ class Person:
         self.settled(number)
         self.n_decisions += 1
 
+    def names(self, shown):
+        """Give items that look alike one name: the key of one that was said before, or its letters."""
+        labels = [self.truth[item] for item in shown["items"]]
+        label = Counter(labels).most_common(1)[0][0]
+        wrong = [key for key, one in zip(shown["keys"], labels, strict=False) if one != label]
+        if wrong:
+            self.page.keyboard.press("Escape")
+            for key in wrong:
+                self.page.keyboard.press(key)
+            self.page.keyboard.press("Enter")
+        number = self.page.evaluate("document.documentElement.dataset.number")
+        if label in shown["choices"]:
+            self.page.keyboard.press(str(shown["choices"].index(label) + 1))
+        else:
+            self.page.keyboard.type(label)
+            self.page.keyboard.press("Enter")
+            self.page.wait_for_selector(f"html:not([data-number='{number}']), #sure[open]")
+            if self.page.locator("#sure[open]").count():  # it looks like another name, and is none
+                self.page.keyboard.press("Tab")
+                self.page.keyboard.press("Enter")
+        self.settled(number)
+        self.n_decisions += 1
+
     def answers(self, shown):
+        if shown["naming"]:
+            return self.names(shown)
         if shown["kind"] == "one":
             label = self.truth[shown["items"][0]]
             if label == shown["label"]:
                 return self.decides("Enter")
             if label in shown["choices"]:
                 return self.decides(str(shown["choices"].index(label) + 1))
-            return self.decides("c" if label in self.known else "n", label)
+            return self.decides("c" if label in self.known or not self.known else "n", label)
         labels = [self.truth[item] for item in shown["items"]]
         named = "none of your classes" not in shown["title"]
         label = shown["label"] if named else Counter(labels).most_common(1)[0][0]

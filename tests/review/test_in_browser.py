@@ -202,3 +202,47 @@ def test_the_map_by_keyboard_and_by_touch(folder, browser, start_review):
     assert f"{chosen} of 160 items seen" in person.text("#progress-said")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert person.wrong == []
+
+
+def test_from_nothing_to_a_catalogue_and_the_next_batch_with_it(tmp_path, browser, start_review):
+    rng = np.random.default_rng(0)
+    centres = 2 * rng.normal(size=(4, DIM))
+    truth = {}
+    for name in ("one", "two"):
+        codes = rng.permutation(np.repeat(np.arange(4), 8))
+        items = [f"<b>{name} {row}</b>" for row in range(len(codes))]
+        np.savez(tmp_path / f"{name}.npz", features=centres[codes] + rng.normal(size=(len(codes), DIM)), id=items)
+        truth |= dict(zip(items, np.array(["ant", "bee", "cat", "<i>dog"])[codes].tolist(), strict=True))
+    server = start_review(tmp_path, "one.npz")
+    person = Person(browser, server.address, truth, [])
+    while person.n_decisions < 3:
+        person.answers(person.shown())
+
+    # Killed in the middle: the same command goes on, at the same group; undo and a second window as with a catalogue.
+    shown = person.shown()
+    server.kill()
+    server = start_review(tmp_path, "one.npz")
+    person.open(server.address)
+    assert person.shown() == shown
+    first = person.page
+    person.open(server.address)
+    person.answers(person.shown())
+    first.keyboard.press("Escape")
+    first.keyboard.press("p")
+    first.wait_for_selector("text=your last answer was not counted")
+    person.page = first
+    person.page.keyboard.press("Escape")
+    person.decides("u")
+    assert person.shown() == shown
+    person.n_decisions = 3
+    assert person.sees(20)
+    person.finishes()
+    assert server.process.wait(timeout=60) == 0
+    assert "handful review one.handful next_batch" in server.process.stdout.read()
+    with (tmp_path / "one.labels.csv").open(encoding="utf-8") as stream:
+        assert all(row["label"] == truth[row["item"]] for row in csv.DictReader(stream))
+
+    server = start_review(tmp_path, "one.handful", "two.npz")
+    again = Person(browser, server.address, truth, sorted(set(truth.values())))
+    assert again.sees(8)
+    assert person.wrong == again.wrong == []
