@@ -125,17 +125,22 @@ def photograph(page: Page, folder: Path, truth: dict[str, str]) -> None:
         server.kill()
 
 
+def chromium() -> str:
+    """Return where Chromium is."""
+    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if found is None:
+        raise SystemExit("Chromium was not found; install it")
+    return found
+
+
 def main() -> None:
     """Take the pictures, and print what the answers gained."""
     from playwright.sync_api import sync_playwright
 
-    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if found is None:
-        raise SystemExit("Chromium was not found; install it")
     with tempfile.TemporaryDirectory() as work, sync_playwright() as playwright:
         folder = Path(work)
         truth = lay_out(folder)
-        browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
         page = browser.new_page(viewport=SIZE, color_scheme="light")
         page.set_default_timeout(MOST_MILLISECONDS)
         photograph(page, folder, truth)

@@ -16,8 +16,8 @@ from tests.review.person import Person
 pytestmark = pytest.mark.beyond
 
 
-def labels_of(folder):
-    with (folder / "labels.csv").open(encoding="utf-8") as stream:
+def labels_of(folder, name="labels.csv"):
+    with (folder / name).open(encoding="utf-8") as stream:
         return list(csv.DictReader(stream))
 
 
@@ -107,13 +107,12 @@ def test_sixty_photographs_from_nothing_to_a_catalogue_and_the_next_batch_with_i
     assert {row["item"]: row["label"] for row in labels_of(tmp_path)} == truth
     assert person.wrong == []
 
-    (tmp_path / "labels.csv").unlink()
-    server = start_review(tmp_path, "labels.handful", "next", "--out", "labels.csv")
+    server = start_review(tmp_path, "labels.handful", "next", "--out", "next.csv")
     person = Person(browser, server.address, truth_of_next, sorted(set(truth.values())))
     assert person.sees(12), person.shown()["said"]
     person.finishes()
     assert server.process.wait(timeout=60) == 0
-    assert {row["item"]: row["label"] for row in labels_of(tmp_path)} == truth_of_next
+    assert {row["item"]: row["label"] for row in labels_of(tmp_path, "next.csv")} == truth_of_next
     assert person.wrong == []
 
 

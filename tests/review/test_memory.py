@@ -13,7 +13,7 @@ from handful.estimators import BatchClassifier
 from handful.review import memory
 from handful.review.memory import MemoryLabeller
 from handful.review.serve import Address
-from handful.session import Said
+from handful.session import Said, Session
 from tests.review.reviews import under_review
 
 DIM, KNOWN = 12, 10
@@ -92,7 +92,8 @@ def test_a_label_that_was_taken_comes_back_from_fit(tmp_path, fitted, classes, n
     label = MemoryLabeller(classifier, batch)
     with under_review(tmp_path, label) as review:
         review.decide(0, [1], "new", name)
-        given = label.labels(review.session.said.given)
+        (step,) = review.session.steps
+        given = {1: label.in_memory(step).label}
     assert str(given[1]) == name
     assert classifier.infer(batch, given=given, new_classes=list(given.values())).labels[1] == given[1]
 
@@ -107,11 +108,36 @@ def test_what_says_that_an_item_has_no_class_is_no_name_of_one(tmp_path, fitted,
 def test_labels_given_before_are_answers_of_the_review(fitted, monkeypatch):
     classifier, batch, _ = fitted
     monkeypatch.setattr(memory, "serve", lambda page, end, where: None)  # interrupted at once
-    found = classifier.review(batch, given={3: 2, 4: None, 5: 77}, new_classes=[77])
-    assert found.given == {3: 2, 4: None, 5: 77}
-    assert found.answer.labels[5] == 77
-    with pytest.raises(LabelError, match="none of the"):
-        classifier.review(batch, given={3: 99})
+    session = Session(batch, classifier, given={3: 2, 4: None, 5: 77}, new_classes=[77])
+    session.answer(6, 3).skip(7).discard(8).review()
+    assert session.said.given == {3: 2, 4: None, 5: 77, 6: 3}
+    assert (session.said.skipped, session.said.discarded) == ({7}, {8})
+    assert session.result.labels[5] == 77
+
+
+def test_a_session_without_a_catalogue_is_reviewed(fitted, monkeypatch):
+    _, batch, _ = fitted
+    session = Session(batch, classes=["owl"]).answer([0, 1], "fox", new=True)
+
+    def served(page, finish, where):
+        state = page.whole()
+        assert state["offered"] == ["fox", "owl"]
+        page.review.decide(page.review.state.number, [2, 3], "new", "foks")
+        page.review.merge(page.review.state.number, "foks", "fox")
+        return finish(page.review, False)
+
+    monkeypatch.setattr(memory, "serve", served)
+    assert session.review() is session
+    assert session.said.given == dict.fromkeys(range(4), "fox")
+    assert session.result.labels[:4].tolist() == ["fox"] * 4
+    with pytest.raises(LabelError, match="names on a page are texts"):
+        Session(batch).answer(0, 7, new=True).review()
+
+
+def test_a_session_in_groups_is_not_reviewed(fitted):
+    classifier, batch, _ = fitted
+    with pytest.raises(OptionError, match="make a session of each group"):
+        Session(batch, classifier, groups=np.arange(len(batch)) % 2).review()
 
 
 class Visitor(threading.Thread):
@@ -155,10 +181,10 @@ def test_the_answer_and_what_was_given_come_back(fitted, shows, tmp_path, monkey
         pytest.importorskip("PIL.Image")
         contents["images"] = [np.full((9, 7, 3), item, np.uint8) for item in range(len(batch))]
     monkeypatch.setattr(memory, "Address", lambda announce: Address(opens=False, announce=visitor.announce))
-    found = classifier.review(batch, folder=tmp_path, **contents)
-    assert found.given == visitor.said
-    again = classifier.infer(batch, given=found.given, new_classes=[])
-    assert found.answer.labels.tolist() == again.labels.tolist()
+    session = Session(batch, classifier).review(folder=tmp_path, **contents)
+    assert session.said.given == visitor.said
+    again = classifier.infer(batch, given=session.said.given, new_classes=[])
+    assert session.result.labels.tolist() == again.labels.tolist()
     assert [bool(one) for one in visitor.shown] == [shows == "texts", shows == "images"]
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+/\?token=[\w-]{32}", visitor.address)
 
@@ -166,6 +192,6 @@ def test_the_answer_and_what_was_given_come_back(fitted, shows, tmp_path, monkey
 def test_images_and_texts_must_fit(fitted):
     classifier, batch, _ = fitted
     with pytest.raises(OptionError, match="not both"):
-        classifier.review(batch, images=[], texts=[])
+        Session(batch, classifier).review(images=[], texts=[])
     with pytest.raises(OptionError, match="the batch has 24 rows"):
-        classifier.review(batch, texts=["one"])
+        Session(batch, classifier).review(texts=["one"])

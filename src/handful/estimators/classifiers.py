@@ -29,7 +29,6 @@ from handful.estimators.context import Known, checked
 from handful.estimators.diagnostics import warnings_of
 from handful.estimators.items import CatalogueItems
 from handful.estimators.why import Explanation, explained, questions_of
-from handful.machine.extras import import_extra
 from handful.reading.class_names import plain_label, similar_summary
 from handful.shapes import Float, Int
 
@@ -390,43 +389,6 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         n = whole("n", n, least=1, error=OptionError)
         batches = Batches.of(self._items(X, known), known=checked(known))
         return questions_of(batches, 0, batches.answer(), n)
-
-    @takes(Known)
-    def review(
-        self,
-        X: Any,
-        *,
-        images: Any = None,
-        texts: Any = None,
-        folder: Any = None,
-        sure: float = 0.9,
-        **known: Unpack[Known],
-    ) -> Any:
-        """Open a page about a batch, on which a person answers questions, and wait until it is finished.
-
-        It is the page of `handful review`, for data in memory, and needs the extra `review`. After every answer the
-        whole batch is labelled again. In a notebook, interrupt the cell to stop; with a folder, the next call goes on.
-
-        Parameters
-        ----------
-        X : [row, feature]
-            The whole batch.
-        images, texts : list, optional
-            What the page shows of each row: paths, arrays or Pillow images; or sentences.
-        folder : path-like, optional
-            Where the answers are kept; by default they are kept no longer than the call takes.
-        sure : float
-            The page says that you may stop when at most 5 % of the labels are wrong with this chance, as in `Session`.
-        prior, candidates, given, new_classes, sequence, pool, order, coarse, expect_unknown : object
-            As in `infer`.
-
-        Returns
-        -------
-        Reviewed
-            `answer`, the `Answer` about the batch with what the person said, and `given`, which `infer` takes.
-        """
-        review = import_extra("handful.review.memory", "review").review
-        return review(self, X, images=images, texts=texts, folder=folder, sure=sure, known=known)
 
     @takes(Known)
     def predict_proba(self, X: Any, groups: Any = None, **known: Unpack[Known]) -> npt.NDArray[np.float64]:

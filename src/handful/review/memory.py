@@ -1,4 +1,4 @@
-"""Review rows in memory: `BatchClassifier.review` opens the page, and returns what it led to."""
+"""Review rows in memory: `Session.review` opens the page, and the session has what was said there."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any
 
 import numpy as np
 
 from handful.catalogue.labels import distinct, same_kind
 from handful.classification.batch import HASH_DIGITS, Batch
 from handful.classification.labelled import Classified
+from handful.classification.unlabelled import Unlabelled
 from handful.errors import LabelError, OptionError
-from handful.estimators import Answer, BatchClassifier
+from handful.estimators import BatchClassifier
 from handful.estimators.batches import Batches
 from handful.estimators.containers import frame_of, labels_of
-from handful.estimators.context import BatchContexts, Known
-from handful.estimators.given import new_class_names, no_such_class, rows_given, with_given
+from handful.estimators.context import BatchContexts
+from handful.estimators.given import with_given
 from handful.estimators.items import CatalogueItems
 from handful.machine.extras import import_extra
 from handful.reading.class_names import is_missing
@@ -32,25 +33,10 @@ from handful.review.journal import Event, opened
 from handful.review.serve import Address, serve
 from handful.review.server import Finished, Page
 from handful.review.steps import Kind
-from handful.session import Calibration, Said
+from handful.review.unlabelled import UnlabelledLabeller
+from handful.session import FromNothing, Said, Session, Step
 from handful.session.labelling import MemoryLabeller as SessionLabeller
-from handful.session.stopping import SURE_TO_STOP
 from handful.shapes import Float
-
-
-class Reviewed(NamedTuple):
-    """What a review in memory led to.
-
-    Attributes
-    ----------
-    answer : Answer
-        The labels of the whole batch, with what the person said.
-    given : dict
-        What the person said: positions of items to labels, None for none of the classes.
-    """
-
-    answer: Answer
-    given: dict[int, Any]
 
 
 class MemoryLabeller:
@@ -84,22 +70,16 @@ class MemoryLabeller:
         self.classes = items.classes
         if len(self.named) < len(items.classes):
             raise LabelError("two classes have the same name on a page; give them labels that differ as text")
-        names = tuple(f"item {row}" for row in range(len(self.features)))
-        self.batch = Batch(range(len(names)), names, contents, (), content=_hash_of(self.features))
+        self.batch = _batch(self.features, contents)
 
     @property
     def depends(self) -> Event:
         """What the labels depend on beside the answers."""
         return depends_on(self.catalogue, list(self.named), self.known)
 
-    def labels(self, given: Mapping[int, str | None]) -> dict[int, Any]:
-        """Return the labels that names of classes stand for; a new class has its name, or the number it says."""
-        return {item: None if name is None else self._label(name) for item, name in given.items()}
-
-    def new_labels(self, given: Mapping[int, str | None]) -> tuple[Any, ...]:
-        """Return those labels that the catalogue does not have."""
-        names = dict.fromkeys(name for name in given.values() if name is not None and name not in self.named)
-        return tuple(map(self._label, names))
+    def in_memory(self, step: Step) -> Step:
+        """Return a step as the session takes it: with the label that the name of a class stands for."""
+        return step if step.label is None else step._replace(label=self._label(step.label))
 
     def _label(self, name: str) -> Any:
         return self.named[name] if name in self.named else self._new_label(name)
@@ -157,76 +137,98 @@ class MemoryLabeller:
 
 
 def review(
-    classifier: BatchClassifier,
-    X: Any,
+    session: Session,
     *,
     images: Sequence[Any] | None = None,
     texts: Sequence[str] | None = None,
     folder: Any = None,
     where: Address | None = None,
-    sure: float = SURE_TO_STOP,
-    known: Mapping[str, Any] | None = None,
-) -> Reviewed:
-    """Open the page of a batch in memory, wait until it is finished, and return what it led to.
+) -> None:
+    """Open the page of a session in memory, wait until it is finished, and give the session what was said.
 
     Parameters
     ----------
-    classifier, X
-        The fitted classifier, and the items.
+    session
+        The session; what was said before is in the review, too.
     images, texts
         What the page shows: paths, arrays or Pillow images; or sentences.
     folder
         Where the answers are kept; a review that was interrupted goes on there. By default they are kept no longer than
         this call takes.
-    where, sure
-        Where the page is served, and how sure a person wants to be before stopping, as in `Session`.
-    known
-        What is known about the batch, as in `infer`.
+    where
+        Where the page is served.
     """
     if images is not None and texts is not None:
         raise OptionError("the page shows images or texts, not both; leave one out")
     where = where or Address(announce=lambda address: _announce(address))
     with ExitStack() as stack:
         work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="handful-")))
-        contents = _contents(images, texts, work, len(X))
-        label = MemoryLabeller(classifier, X, contents, known)
+        contents = _contents(images, texts, work, len(session.seen))
+        label = _labeller(session, contents)
         place = work / "review" if folder is None else Path(folder)
         journal = stack.enter_context(opened(place, {"batch": label.batch.fingerprint}))
         under_review = BatchReview(
             journal,
             label,
             depends=label.depends,
-            sure=sure,
+            sure=session.sure,
             sheet_size=sheet_size_of(contents),
-            calibration=Calibration(label.catalogue.record.calibration),
+            calibration=session.first_calibration,
+            from_nothing=session.from_nothing,
+            classes=session.offered,
         )
-        under_review.take_over(_given_before(known or {}, label))
-        found = list[Reviewed]()
+        under_review.take_over(_said_before(session))
 
-        def end(review: BatchReview, add: bool) -> Finished:
-            """Label the batch before the page is told that it is done, so that nothing is lost if that fails."""
-            said = review.session.said
-            labels = Said(label.labels(said.given), said.skipped, said.discarded, label.new_labels(said.given))
-            whole = SessionLabeller(classifier, X, None, cast(Known, label.known))
-            found.append(Reviewed(whole(labels), labels.given))
+        def end(found: BatchReview, _: bool) -> Finished:
+            """Give the session what was said before the page is told that it is done, so that nothing is lost."""
+            while session.steps:
+                session.undo()
+            for step in found.session.steps:
+                session.take(label.in_memory(step))
             return Finished(["the answer"])
 
         if serve(Page(under_review, "Review", out="this notebook"), end, where) is None:
             end(under_review, False)
-        return found[-1]
 
 
-def _given_before(known: Mapping[str, Any], label: MemoryLabeller) -> dict[int, tuple[Kind, str | None]]:
-    """Return what a person said before, in `given`: the kind of each answer, and the name of the class."""
-    given = known.get("given") or {}
-    new = list(map(str, new_class_names(known.get("new_classes"))))
-    found = dict[int, tuple[Kind, str | None]]()
-    for row in rows_given(given, len(label.features)):
-        name = None if given[row] is None else str(given[row])
-        if name is not None and name not in label.named and name not in new:
-            raise no_such_class(f"row {row}", given[row], [*label.named, *new])
-        found[int(row)] = ("none" if name is None else "class" if name in label.named else "new", name)
-    return found
+class UnlabelledInMemory(UnlabelledLabeller):
+    """Labels rows in memory by the names that a person gave."""
+
+    def __init__(self, session: Session, contents: Source | None) -> None:
+        assert isinstance(session.labeller, FromNothing)
+        self.from_nothing = session.labeller
+        self.unlabelled = Unlabelled(_batch(session.labeller.features, contents), "")
+
+    def in_memory(self, step: Step) -> Step:
+        """Return a step as the session takes it."""
+        return step
+
+
+def _labeller(session: Session, contents: Source | None) -> MemoryLabeller | UnlabelledInMemory:
+    labeller = session.labeller
+    if session.from_nothing:
+        wrong = next((name for name in session.names if not isinstance(name, str)), None)
+        if wrong is not None:
+            raise LabelError(f"names on a page are texts, and {wrong!r} was said; answer with texts")
+        return UnlabelledInMemory(session, contents)
+    if not isinstance(labeller, SessionLabeller):
+        raise OptionError("the page shows a session about rows in memory; review files with handful review")
+    if labeller.groups is not None:
+        raise OptionError("the page shows one batch; make a session of each group, or review files with --group-by")
+    return MemoryLabeller(labeller.classifier, labeller.X, contents, labeller.known)
+
+
+def _said_before(session: Session) -> dict[int, tuple[Kind, str | None]]:
+    """Return what was said in the session: the kind of each answer, and the name of the class."""
+    labeller = session.labeller
+    known = set(map(str, labeller.catalogue.classes.tolist())) if isinstance(labeller, SessionLabeller) else set[str]()
+    said = session.said
+    found: dict[int, tuple[Kind, str | None]] = dict.fromkeys(said.skipped, ("skip", None))
+    found |= dict.fromkeys(said.discarded, ("bad", None))
+    for item, label in said.given.items():
+        name = None if label is None else str(label)
+        found[item] = ("none" if name is None else "class" if name in known else "new", name)
+    return dict(sorted(found.items()))
 
 
 def _announce(address: str) -> None:
@@ -255,6 +257,11 @@ def _contents(
         names.append(f"{at}.png")
         (work / names[-1]).write_bytes(stream.getvalue())
     return FolderFiles(work, tuple(names))
+
+
+def _batch(features: Float[np.ndarray, "item dim"], contents: Source | None) -> Batch:
+    names = tuple(f"item {row}" for row in range(len(features)))
+    return Batch(range(len(names)), names, contents, (), content=_hash_of(features), points=features)
 
 
 def _hash_of(rows: Float[np.ndarray, "item dim"]) -> Any:

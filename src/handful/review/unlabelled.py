@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
+from handful.classification.batch import Batch
 from handful.classification.labelled import Classified
 from handful.classification.unlabelled import Unlabelled
 from handful.errors import OptionError
@@ -32,6 +33,11 @@ class UnlabelledLabeller:
     def __init__(self, unlabelled: Unlabelled) -> None:
         self.unlabelled = unlabelled
         self.from_nothing = FromNothing(unlabelled.batch.points)
+
+    @property
+    def batch(self) -> Batch:
+        """The items."""
+        return self.unlabelled.batch
 
     @property
     def depends(self) -> Event:

@@ -61,6 +61,8 @@ class MemoryLabeller:
 
     def __init__(self, classifier: BatchClassifier, X: Any, groups: Any, known: Known) -> None:
         items = classifier._items(X, {})
+        self.classifier = classifier
+        self.X = X
         self.catalogue = items.catalogue
         self.features = items.features
         self.groups = groups

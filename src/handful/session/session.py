@@ -17,6 +17,7 @@ from handful.estimators import Answer, Known
 from handful.estimators.context import checked
 from handful.estimators.given import new_class_names, no_such_class
 from handful.estimators.items import CatalogueItems
+from handful.machine.extras import import_extra
 from handful.reading.class_names import is_missing, plain_label
 from handful.session.clusters import directions_of, two_parts
 from handful.session.from_nothing import FromNothing, PartlyNamed
@@ -463,6 +464,27 @@ class Session:
         if step.kind in ("merge", "split") and not self.from_nothing:
             raise OptionError("classes of a catalogue cannot be merged or split in a session; change the catalogue")
         self._states.append(self._state.after(step))
+        return self
+
+    def review(self, *, images: Any = None, texts: Any = None, folder: Any = None) -> Self:
+        """Open the page of `handful review` about the session, and wait until it is finished.
+
+        What a person says there are steps of the session. It needs the extra `review`. In a notebook, interrupt the
+        cell to stop; with a folder, the next call goes on.
+
+        Parameters
+        ----------
+        images, texts : list, optional
+            What the page shows of each row: paths, arrays or Pillow images; or sentences.
+        folder : path-like, optional
+            Where the answers are kept; by default they are kept no longer than the call takes.
+
+        Returns
+        -------
+        Session
+            The session itself: `result` has the labels, `said.given` what the person said.
+        """
+        import_extra("handful.review.memory", "review").review(self, images=images, texts=texts, folder=folder)
         return self
 
     # -- what follows -------------------------------------------------------------------------------------------------
