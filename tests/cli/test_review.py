@@ -26,8 +26,7 @@ def test_it_has_the_options_of_classify_word_for_word():
     own, theirs = inspect.signature(review_command).parameters, inspect.signature(classify_command).parameters
     assert set(FROM_CLASSIFY) <= set(own)
     without = set(theirs) - set(own)
-    # Catalogue and batch are arguments, not options.
-    assert without == {"catalogue", "batch", "scores", "sites", "annotate", "pictures", "method", "on"}
+    assert without == {"method", "on"}
 
 
 def test_an_interrupted_review_goes_on_with_the_same_command(here, monkeypatch, capsys):
@@ -77,7 +76,10 @@ def test_a_batch_alone_is_named(here, monkeypatch, capsys):
         (["today.npz", "--prior", "weights.csv"], "there is no catalogue"),
         (["today.npz", "--group-by", "site", "--candidates", "list.txt"], "leave out --candidates, --group-by"),
         (["days", "--next"], "there is no catalogue"),
-        (["catalogue.npz", "today.npz", "--classes", "names.txt"], "a catalogue has its own"),
+        (
+            ["catalogue.npz", "today.npz", "--classes", "names.txt"],
+            "--classes offers names where there is no catalogue",
+        ),
         (["kinds.handful"], "name the batch after it: handful review kinds.handful BATCH"),
         (["catalogue.npz", "today.npz", "more.npz"], "got 3 paths"),
     ],

@@ -23,7 +23,7 @@ FROM_CLASSIFY = (
 
 # Of these, options about a catalogue or about its classes, which a batch alone cannot have.
 NEED_CATALOGUE = (
-    *("--names", "--precursor", "--sequence", "--pool", "--order", "--coarse", "--candidates", "--prior"),
+    *("--precursor", "--sequence", "--pool", "--order", "--coarse", "--candidates", "--prior"),
     *("--expect-unknown", "--group-by", "--given", "--new-class", "--next"),
 )
 
@@ -35,7 +35,7 @@ def review_command(
         list[Path],
         typer.Argument(
             metavar="[CATALOGUE] BATCH",
-            help=WHAT_IS_LABELLED + " With a batch alone, the items that you name are the examples.",
+            help=f"{WHAT_IS_LABELLED} With a batch alone, the items that you name are the examples.",
             show_default=False,
         ),
     ],
@@ -101,12 +101,13 @@ def review_command(
     if len(paths) > 2:
         raise OptionError(f"a review has a catalogue and a batch, or a batch alone; got {len(paths)} paths")
     batch = paths[-1]
-    alone = len(paths) == 1
+    catalogue = paths[0] if len(paths) > 1 else None
+    alone = catalogue is None and options["names"] is None
     if alone:
         refuse(context, NEED_CATALOGUE, "there is no catalogue: with a batch alone, its items are what you name")
         _refuse_catalogue(batch)
     elif classes is not None:
-        raise OptionError("--classes offers names where there is no catalogue; a catalogue has its own, leave it out")
+        raise OptionError("--classes offers names where there is no catalogue and no --names; leave it out")
     unfinished = [batch]
     if opens_next:
         if out is not None:
@@ -124,7 +125,7 @@ def review_command(
     if alone:
         found = _without_catalogue(batch, outputs, address, sure, classes, options)
     else:
-        found = _with_catalogue(paths[0], batch, outputs, address, sure, options)
+        found = _with_catalogue(catalogue, batch, outputs, address, sure, options)
     if found is None:
         raise Interrupted("everything you said is kept; run the same command again to go on")
     for path in found.written:
@@ -140,7 +141,7 @@ def review_command(
 
 
 def _with_catalogue(
-    catalogue: Path, batch: Path, outputs: Any, address: Any, sure: float, options: dict[str, Any]
+    catalogue: Path | None, batch: Path, outputs: Any, address: Any, sure: float, options: dict[str, Any]
 ) -> Any:
     """Read and embed both, and serve the review."""
     from handful.classification.label import embed
