@@ -37,7 +37,8 @@ import numpy.typing as npt
 
 from bank_data import rng_of
 from handful.catalogue import Catalogue
-from handful.engine.scores import in_nats, label_scores, unit_of
+from handful.engine.labelling import label_scores
+from handful.engine.scores import in_nats, unit_of
 from handful.engine.settings import DEFAULT, Settings
 from handful.estimators import BatchClassifier
 from open_batches_data import GROUPS, Cell, Floats, Ints, bank, drawn

@@ -9,7 +9,7 @@ from scipy.special import log_softmax
 from handful.catalogue import Catalogue, fitted, parts
 from handful.catalogue.rows import unit
 from handful.engine.head import fit_head
-from handful.engine.model import Context
+from handful.engine.knowledge import Knowledge, Prior
 from handful.errors import LabelError, OptionError
 from handful.fewshot.frame import Frame
 from handful.fewshot.task import TaskBatch
@@ -108,7 +108,7 @@ def test_few_classes_with_many_examples_have_a_slope(n_classes, monkeypatch):
     assert sampled.shots.tolist() == [2000] * n_classes
     head = sampled.head
     assert len(head.left_out.rows) == 20 * n_classes
-    scores, rows = sampled.scores(sampled.points(X), Context()), np.arange(len(labels))
+    scores, rows = sampled.scores(sampled.points(X), Knowledge()), np.arange(len(labels))
     losses = [-log_softmax(scores / t, axis=1)[rows, labels].mean() for t in (0.5, 1.0, 2.0)]
     assert losses[1] < min(losses[0], losses[2])
 
@@ -156,10 +156,10 @@ def test_batches_are_placed_about_the_origin():
     np.testing.assert_allclose(catalogue.points(3 * X[:20]), expected, atol=1e-12)
     head = catalogue.head
     assert catalogue.reference.head is head
-    scores = catalogue.scores(catalogue.points(3 * X[:20]), Context())
+    scores = catalogue.scores(catalogue.points(3 * X[:20]), Knowledge())
     np.testing.assert_allclose(scores, expected @ head.weights.T + head.offsets, atol=1e-9)
-    shares = np.log(np.array([0.0] + [1 / 7] * 7), where=np.arange(8) > 0, out=np.full(8, -np.inf))
-    banned = catalogue.scores(catalogue.points(3 * X[:20]), Context(shares))
+    prior = Prior.of(np.array([[0.0] + [1.0] * 7]), np.array([300.0]))
+    banned = catalogue.scores(catalogue.points(3 * X[:20]), Knowledge(prior))
     assert np.isneginf(banned[:, 0]).all()
     np.testing.assert_allclose(banned[:, 1:], scores[:, 1:])
 

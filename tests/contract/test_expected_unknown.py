@@ -365,15 +365,16 @@ def test_in_a_large_batch_labels_of_a_person_are_among_the_items_that_decide(wor
     batch = rng.normal(size=(n_items, 24)).astype(np.float32)
     given = dict.fromkeys(range(3, n_items, 400))
 
-    from handful.engine import model
+    from handful.engine import stream
 
-    decided = model._decided
+    decide = stream.decide
 
-    def watched(items):
-        seen.append(items.context.fixed_labels)
-        return decided(items)
+    def watched(items, settings):
+        labels = items.knowledge.labels
+        seen.append(labels.code[labels.given])
+        return decide(items, settings)
 
-    monkeypatch.setattr(model, "_decided", watched)
+    monkeypatch.setattr(stream, "decide", watched)
     found = classifier.infer(batch, given=given, expect_unknown=0.3)
     run = large.solve(classifier.catalogue_, batch, tmp_path / "run", given=given, expect_unknown=0.3).answer()
     n_classes = len(classifier.classes_)

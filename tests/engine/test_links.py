@@ -4,6 +4,8 @@ import numpy as np
 
 from handful.engine.links import Anchors, find_copies, new_groups
 
+NONE = np.arange(0)
+
 
 def three_groups(seed=0):
     rng = np.random.default_rng(seed)
@@ -11,11 +13,14 @@ def three_groups(seed=0):
 
 
 def anchors_of(points):
-    return Anchors.of(points, np.zeros(8), (-5.0, 10.0), find_copies(points)[0])
+    return Anchors.of(points[None], np.zeros(8), (-5.0, 10.0), find_copies(points)[0][None])
 
 
 def linked(points):
-    return anchors_of(points).link(points, np.arange(len(points)))
+    """Links of items that are all anchors; sizes without the first axis."""
+    every = np.arange(len(points))
+    found = anchors_of(points).link(points[None], every, every)
+    return found._replace(sizes=found.sizes[0])
 
 
 def test_groups_have_the_size_of_their_items():
@@ -27,7 +32,7 @@ def test_copies_do_not_make_a_group():
     copied = np.concatenate([points[:1], np.repeat(points[-1:], 9, 0)])
     assert np.allclose(linked(copied).sizes[1:], 1, atol=0.05)
     assert find_copies(copied)[1].tolist() == [1.0] + [9.0] * 9
-    again = anchors_of(copied).link(points[-1:], np.array([-1]))  # a copy that is no anchor
+    again = anchors_of(copied).link(points[None, -1:], NONE, NONE)  # a copy that is no anchor
     assert np.allclose(again.sizes, 1, atol=0.05)
 
 
@@ -41,13 +46,13 @@ def test_order_does_not_matter():
 def test_an_item_that_is_no_anchor_is_linked_like_one():
     points = three_groups()
     with_it, without = linked(points), anchors_of(points[1:])
-    alone = without.link(points[:1], np.array([-1]))
+    alone = without.link(points[None, :1], NONE, NONE)
     assert np.allclose(alone.sizes, with_it.sizes[0], rtol=0.05)
-    mean = alone.means(points[1:], points[:1])
-    assert np.allclose(mean, with_it.means(points, points)[:1], atol=0.02)
+    mean = alone.means(points[None, 1:], points[None, :1])[0]
+    assert np.allclose(mean, with_it.means(points[None], points[None])[0, :1], atol=0.02)
     # In blocks of any size.
-    blocks = [without.link(points[at : at + 2], np.full(2, -1)).sizes for at in (0, 2)]
-    assert np.array_equal(np.concatenate(blocks), without.link(points[:4], np.full(4, -1)).sizes)
+    blocks = [without.link(points[None, at : at + 2], NONE, NONE).sizes for at in (0, 2)]
+    assert np.array_equal(np.concatenate(blocks, 1), without.link(points[None, :4], NONE, NONE).sizes)
 
 
 def test_one_item_stands_for_itself():
@@ -57,7 +62,7 @@ def test_one_item_stands_for_itself():
 def test_new_groups_are_those_of_three_different_items_or_more():
     points = np.concatenate([three_groups()[:6], np.repeat(three_groups()[6:7], 4, 0)])
     anchors = anchors_of(points)
-    (found,) = new_groups(anchors.odds(anchors.cosines), points, np.ones(10), points @ np.eye(8), anchors.copy_of)
+    (found,) = new_groups(anchors.odds(anchors.cosines)[0], points, np.ones(10), points @ np.eye(8), anchors.copy_of[0])
     assert sorted(found.items.tolist()) == [0, 1, 2, 3, 4, 5]
     assert found.nearest == 0
     assert found.cohesion > 0.9

@@ -6,15 +6,19 @@ from handful.engine.means import MovedMeans, class_slopes
 from handful.engine.settings import DEFAULT
 
 
+def moved_means(*parts):
+    """Of one batch."""
+    return MovedMeans.of(*(np.asarray(part)[None] for part in parts))
+
+
 def test_equal_to_the_formula_with_every_item_left_out_of_its_own_class():
     rng = np.random.default_rng(0)
     n_items, n_classes, dim = 9, 4, 5
     points, means = rng.normal(size=(n_items, dim)), rng.normal(size=(n_classes, dim))
     weights, shots, spread = 2 * means + rng.normal(size=means.shape), np.array([1.0, 2.0, 5.0, 9.0]), 1.7
     responsibilities = rng.dirichlet(np.ones(n_classes), n_items)
-    found = MovedMeans.of(points, responsibilities, class_slopes(weights, means), means, shots, spread).gains(
-        points, responsibilities
-    )
+    found = moved_means(points, responsibilities, class_slopes(weights, means), means, shots, spread)
+    found = found.gains(points[None], responsibilities[None])[0]
     tilted, centred = weights - weights.mean(0), means - means.mean(0)
     for item in range(n_items):
         rest = np.arange(n_items) != item
@@ -34,9 +38,8 @@ def test_a_class_that_is_given_nothing_gains_nothing():
     points, means = rng.normal(size=(6, 3)), rng.normal(size=(3, 3))
     responsibilities = np.zeros((6, 3))
     responsibilities[:, 0] = 1
-    found = MovedMeans.of(points, responsibilities, class_slopes(means, means), means, np.ones(3), 1.0).gains(
-        points, responsibilities
-    )
+    found = moved_means(points, responsibilities, class_slopes(means, means), means, np.ones(3), 1.0)
+    found = found.gains(points[None], responsibilities[None])[0]
     assert np.allclose(found[:, 1:], 0)
     assert np.abs(found[:, 0]).min() > 0
 
@@ -45,6 +48,6 @@ def test_items_that_were_not_given_to_any_class_see_the_means_of_all_others():
     rng = np.random.default_rng(2)
     points, means, responsibilities = rng.normal(size=(6, 3)), rng.normal(size=(2, 3)), rng.dirichlet(np.ones(2), 6)
     with_last = np.vstack([responsibilities[:5], np.zeros(2)])
-    whole = MovedMeans.of(points, with_last, np.ones(2), means, np.ones(2), 1.0)
-    part = MovedMeans.of(points[:5], responsibilities[:5], np.ones(2), means, np.ones(2), 1.0)
-    assert np.allclose(whole.gains(points, with_last)[5], part.gains(points[5:])[0])
+    whole = moved_means(points, with_last, np.ones(2), means, np.ones(2), 1.0)
+    part = moved_means(points[:5], responsibilities[:5], np.ones(2), means, np.ones(2), 1.0)
+    assert np.allclose(whole.gains(points[None], with_last[None])[0, 5], part.gains(points[None, 5:])[0, 0])

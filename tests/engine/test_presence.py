@@ -6,12 +6,9 @@ import math
 import numpy as np
 
 from handful.engine.presence import (
-    ItemPosterior,
-    chosen_columns,
-    joint_posterior,
-    put_columns,
+    AloneLabels,
+    joint_labels,
     sample_presence,
-    take_columns,
 )
 from handful.engine.settings import DEFAULT
 
@@ -25,17 +22,18 @@ def problem(seed, n_classes=8, present_classes=2, n_items=12, dim=6, noise=1.0):
     return means, scores, truth
 
 
-def posterior_of(scores):
-    return ItemPosterior.of(np.exp(scores - scores.max(1, keepdims=True)))
+def labels_alone(scores):
+    return AloneLabels.of(np.exp(scores - scores.max(1, keepdims=True))[None])
 
 
 def present(scores, shots):
     """Labels if there are few classes, chances of all classes, and the chance that each item is better alone."""
-    samples = sample_presence(posterior_of(scores), shots, int(np.isfinite(scores).any(0).sum()))
+    alone, n_classes = labels_alone(scores), np.array([np.isfinite(scores).any(0).sum()])
+    samples = sample_presence(alone, shots, n_classes)
     chances = np.zeros(scores.shape[1])
-    chances[samples.columns] = samples.presence
-    few, others = joint_posterior(posterior_of(scores), samples, int(np.isfinite(scores).any(0).sum()))
-    return posterior_of(scores).with_columns(others, samples.columns, few), chances, samples.alone_weight
+    chances[samples.columns[0]] = samples.presence[0]
+    joint = joint_labels(alone, samples, n_classes)
+    return alone.with_columns(joint.of_others, samples.columns, joint.of_columns)[0], chances, samples.alone_weight[0]
 
 
 def exact(scores, shots, typical):
@@ -153,37 +151,3 @@ def test_items_are_labelled_alone_in_a_very_uneven_batch_and_where_any_class_may
     assert alone["even"] < 0.1
     assert alone["uneven"] > 0.4
     assert alone["any"] > 0.9
-
-
-def stack():
-    rng = np.random.default_rng(0)
-    chosen = rng.random((4, 9)) < 0.4
-    chosen[1] = False
-    return rng.normal(size=(4, 3, 9)), chosen
-
-
-def test_chosen_classes_come_first_and_no_class_twice():
-    _, chosen = stack()
-    columns = chosen_columns(chosen)
-    assert columns.shape == (4, chosen.sum(1).max())
-    for own, found in zip(chosen, columns, strict=True):
-        assert found[: own.sum()].tolist() == np.flatnonzero(own).tolist()
-        assert len(set(found.tolist())) == len(found)
-
-
-def test_a_stack_is_picked_and_put_like_each_of_its_batches():
-    table, chosen = stack()
-    columns, again = chosen_columns(chosen), table.copy()
-    put_columns(again, columns, 2 * take_columns(table, columns))
-    for one, own, found in zip(table, columns, again, strict=True):
-        expected = one.copy()
-        put_columns(expected, own, 2 * take_columns(one, own))
-        assert np.array_equal(found, expected)
-        assert np.array_equal(take_columns(one, own), one[:, own])
-
-
-def test_of_vectors_too():
-    table, chosen = stack()
-    assert np.array_equal(
-        take_columns(table[:, 0], chosen_columns(chosen)), take_columns(table, chosen_columns(chosen))[:, 0]
-    )

@@ -5,19 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from handful.engine.model import Context
-from handful.engine.scores import (
-    KINDS,
-    differences,
-    factor_of_labelled,
-    in_nats,
-    label_by_names,
-    label_scores,
-    raised_presence,
-    several_probabilities,
-    unit_of,
-)
+from handful.engine.knowledge import FixedLabels, Knowledge, Prior
+from handful.engine.labelling import label_by_names, label_scores
+from handful.engine.scores import KINDS, differences, factor_of_labelled, in_nats, unit_of
 from handful.engine.settings import DEFAULT
+from handful.engine.several import raised_presence, several_probabilities
 
 
 def made_up(present=(3, 7), n_items=40, n_classes=60, lead=2.5, seed=0):
@@ -34,8 +26,13 @@ def softmax(logits):
     return e / e.sum(1, keepdims=True)
 
 
-def labelled(logits, context=None):
-    return label_scores(in_nats(logits, unit_of(logits)), context)
+def labelled(logits, knowledge=None):
+    return label_scores(in_nats(logits, unit_of(logits)), knowledge)
+
+
+def only(allowed):
+    """Only some classes can occur, with equal shares."""
+    return Knowledge(Prior.of(allowed.astype(float)[None], np.array([DEFAULT.prior_concentration])))
 
 
 def best(logits, m):
@@ -125,7 +122,7 @@ def test_an_item_that_lists_nothing_may_have_any_class():
     assert (found.probabilities[5] > 0).all()
     # Nothing that the item lists is among the candidates.
     allowed = np.arange(60) < 2
-    found = label_scores(nats, Context(np.where(allowed, math.log(0.5), -np.inf)))
+    found = label_scores(nats, only(allowed))
     assert (found.probabilities[:, allowed].sum(1) > 0.999).all()
 
 
@@ -176,8 +173,7 @@ def test_a_single_item_is_labelled_alone():
 
 def test_a_banned_class_is_as_if_it_were_not_there():
     logits, _ = made_up((3, 7, 9), 60)
-    log_shares = np.where(np.arange(60) < 40, -math.log(40), -np.inf)
-    excluded = label_scores(in_nats(logits, 1.0), Context(log_shares))
+    excluded = label_scores(in_nats(logits, 1.0), only(np.arange(60) < 40))
     without = label_scores(in_nats(logits[:, :40], 1.0))
     np.testing.assert_allclose(excluded.probabilities[:, :40], without.probabilities, atol=1e-6)
     assert (excluded.probabilities[:, 40:] == 0).all()
@@ -188,7 +184,7 @@ def test_given_items_keep_their_class():
     logits, _ = made_up()
     given = np.full(40, -1)
     given[:6] = 20
-    found = labelled(logits, Context(fixed_labels=given))
+    found = labelled(logits, Knowledge(labels=FixedLabels.of(given)))
     assert (found.probabilities[:6].argmax(1) == 20).all()
     assert found.expected_counts[20] > 5.9
     assert found.presence[20] == 1
@@ -309,12 +305,12 @@ def test_a_factor_on_names_changes_nothing():
 def test_candidates_are_the_only_classes():
     names, points, truth = named_batch([3, 7, 20])
     left = np.isin(np.arange(80), [3, 7, *range(20, 30)])
-    found = label_by_names(points, names, Context(np.where(left, -math.log(12), -np.inf))).probabilities
+    found = label_by_names(points, names, only(left)).probabilities
     assert found[:, ~left].sum() == 0
     everything = label_by_names(points, names).probabilities
     assert (found.argmax(1) == truth).mean() >= (everything.argmax(1) == truth).mean()
     allowed = np.broadcast_to(left, everything.shape)
-    assert label_by_names(points, names, Context(allowed=allowed)).probabilities[:, ~left].sum() == 0
+    assert label_by_names(points, names, Knowledge(allowed=allowed[None])).probabilities[:, ~left].sum() == 0
 
 
 def test_one_class_and_equal_names_are_no_trouble():

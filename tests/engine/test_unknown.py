@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from handful.engine.head import fit_head
+from handful.engine.knowledge import ToldShare
 from handful.engine.linear import logistic_line
 from handful.engine.settings import DEFAULT
 from handful.engine.unknown import UnknownModel, fit_unknown_model, unknown_reason
@@ -18,10 +19,11 @@ class Posterior:
     """What single items say."""
 
     def __init__(self, t, of=None, **others):
-        evidence = UnknownEvidence.of(np.asarray(t, float))._replace(**others)
+        others = {name: values[None] for name, values in others.items()}
+        evidence = UnknownEvidence.of(np.asarray(t, float)[None])._replace(**others)
         self.grid = UnknownPosterior.of(of or model(5.0, 1.0, 1.5), evidence)
-        self.chances, self.interval = self.grid.of_items(evidence), self.grid.interval
-        self.nothing = self.grid.grid[0].sum()
+        self.chances, self.interval = self.grid.of_items(evidence)[0], self.grid.interval[0]
+        self.nothing = self.grid.grid[0, 0].sum()
         self.rejected = self.chances > DEFAULT.rejected
 
 
@@ -85,10 +87,10 @@ def test_labels_of_known_items_tell_the_shift_and_nothing_about_the_share():
 
 def with_share(t, a, b, of=None):
     """UnknownPosterior, chances and rejected items if the share is Beta(a, b)."""
-    evidence, share = UnknownEvidence.of(t), np.array([a, b])
+    evidence, share = UnknownEvidence.of(t[None]), ToldShare.of(np.array([a, b]))
     posterior = UnknownPosterior.of(of or model(5.0, 1.0, 1.5), evidence, share)
     chances = posterior.of_items(evidence)
-    return posterior, chances, chances > rejection_limit(chances, share)
+    return posterior, chances[0], chances[0] > rejection_limit(chances, share)[0]
 
 
 def test_where_nothing_can_be_told_apart_the_share_is_the_one_told():
@@ -117,22 +119,21 @@ def test_told_that_nothing_is_unknown():
     posterior, chances, rejected = with_share(np.concatenate([rng.normal(0, 1, 40), rng.normal(6, 1, 20)]), 0.0, 1.0)
     assert not rejected.any()
     assert (chances == 0).all()
-    assert posterior.interval.tolist() == [0, 0]
+    assert posterior.interval.tolist() == [[0, 0]]
 
 
 def test_in_a_stack_each_batch_has_its_own_share():
     rng = np.random.default_rng(0)
     t = rng.normal(size=(3, 40))
-    shares = np.array([[np.nan, np.nan], [3.0, 7.0], [0.0, 1.0]])
+    shares = ToldShare(np.array([1.0, 3.0, 0.0]), np.array([1.0, 7.0, 1.0]), np.array([False, True, True]))
     of = model(5.0, 1.0, 1.5)
     stack = UnknownPosterior.of(of, UnknownEvidence.of(t), shares)
-    for place, share in enumerate([None, shares[1], shares[2]]):
-        one = UnknownPosterior.of(of, UnknownEvidence.of(t[place]), share)
-        np.testing.assert_allclose(stack.grid[place], one.grid, atol=1e-12)
-        chances = one.of_items(UnknownEvidence.of(t[place]))
-        assert rejection_limit(stack.of_items(UnknownEvidence.of(t)), shares)[place] == pytest.approx(
-            float(rejection_limit(chances, share)), abs=1e-6
-        )
+    limits = rejection_limit(stack.of_items(UnknownEvidence.of(t)), shares)
+    for place, share in enumerate([None, ToldShare.of(np.array([3.0, 7.0])), ToldShare.of(np.array([0.0, 1.0]))]):
+        alone = UnknownEvidence.of(t[place : place + 1])
+        one = UnknownPosterior.of(of, alone, share)
+        np.testing.assert_allclose(stack.grid[place], one.grid[0], atol=1e-12)
+        assert limits[place] == pytest.approx(rejection_limit(one.of_items(alone), share)[0], abs=1e-6)
 
 
 def catalogue(shots=5, n_classes=20, noise=0.5, seed=0):

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import handful
 from handful.catalogue import Catalogue
 from handful.datasets import load_clinc150
-from handful.engine.model import Context
+from handful.engine.knowledge import Knowledge
 from handful.errors import LabelError, MissingExtraError, OptionError, UnlikeCatalogueWarning
 from handful.estimators import Answer, BatchClassifier, Diagnostic
 from handful.estimators.answer import LEAST_LISTED, PRESENT, counted, top_of
@@ -54,7 +54,7 @@ def inferred(catalogue, batch) -> Answer:
 def test_everything_agrees_with_the_answer_of_the_catalogue(sentences):
     bank, catalogue, spare = sentences
     batch = batch_of(bank, [spare[3][:20], spare[30][:10]])
-    found, expected = inferred(catalogue, batch), catalogue.label_points(catalogue.points(batch), Context())
+    found, expected = inferred(catalogue, batch), catalogue.label_points(catalogue.points(batch), Knowledge())
     assert found.joint_weight == expected.joint_weight
     assert 0 < found.joint_weight < 1
     np.testing.assert_array_equal(found.presence, expected.presence)

@@ -10,7 +10,7 @@ import handful
 from handful import fewshot
 from handful.catalogue import Catalogue
 from handful.datasets import load_clinc150
-from handful.engine.model import Context
+from handful.engine.knowledge import Knowledge
 from handful.errors import (
     UnlikeCatalogueWarning,
     WeakFeaturesWarning,
@@ -87,7 +87,7 @@ def test_very_uneven_batches_are_labelled_alone(bank):
     even = bank.take(np.concatenate([rng.choice(of_class, 9) for of_class in spare[:10]])).astype(np.float32)
     assert inference.joint_weight < 0.25 < 0.5 < classifier.infer(even).joint_weight
     # Most of the answer is what each item would get alone: few labels differ from those of the head.
-    alone = classifier.catalogue_.scores(classifier.catalogue_.points(batch), Context()).argmax(1)
+    alone = classifier.catalogue_.scores(classifier.catalogue_.points(batch), Knowledge()).argmax(1)
     assert (inference.probabilities.argmax(1) == alone).mean() > 0.9
 
 
@@ -97,7 +97,7 @@ def test_even_batches_are_labelled_jointly(bank):
     inference = classifier.infer(batch)
     assert inference.joint_weight > 0.5
     moved = np.log(inference.probabilities) - classifier.catalogue_.scores(
-        classifier.catalogue_.points(batch), Context()
+        classifier.catalogue_.points(batch), Knowledge()
     )
     moved -= moved.mean(1, keepdims=True)
     # The mixture of both answers moves items by different amounts: this test and the last one can tell them apart.

@@ -12,7 +12,7 @@ from handful import fewshot
 from handful.banks import write_parquet
 from handful.catalogue import Catalogue
 from handful.datasets import load_clinc150
-from handful.engine.model import label_batch
+from handful.engine.labelling import label_batch
 from handful.errors import FileFormatError, OptionError, StorageError, TaskError
 from handful.large import solve
 from handful.machine.folders import folder_at

@@ -1,4 +1,4 @@
-"""A streamed batch: the answer of `handful.engine.model`, whatever the shards."""
+"""A streamed batch: the answer of `handful.engine`, whatever the shards."""
 
 from dataclasses import replace
 from functools import cache
@@ -8,8 +8,8 @@ import pytest
 
 from handful.banks import FeatureBank
 from handful.catalogue import Catalogue
-from handful.engine import model
-from handful.engine.model import label_batch
+from handful.engine import stream
+from handful.engine.labelling import label_batch
 from handful.engine.settings import DEFAULT
 from handful.large import shard, solve
 from handful.runs.executors import in_process
@@ -83,7 +83,7 @@ def test_rows_that_decide_are_left_out_of_the_means_that_they_moved(tmp_path, mo
     """All rows decide, so in parts or as a whole they have the same answer."""
     catalogue, queries, *_ = batch("one shot")
     whole = solve(catalogue, queries, tmp_path / "whole")
-    monkeypatch.setattr(model, "BLOCK_ROWS", 64)
+    monkeypatch.setattr(stream, "BLOCK_ROWS", 64)
     parts = solve(catalogue, queries, tmp_path / "parts")
     np.testing.assert_array_equal(whole.answer().codes[:, 0], parts.answer().codes[:, 0])
     np.testing.assert_allclose(column(whole, "certainty"), column(parts, "certainty"), atol=1e-4)
@@ -109,12 +109,6 @@ def test_what_cannot_tell_says_why(tmp_path):
     assert (found.unknown_share, found.unknown_interval) == (None, (0.0, 1.0))
     assert "add examples" in found.unknown_reason
     assert not found.answer().rejected.any()
-
-
-def test_rows_that_decide_lie_in_equal_parts_of_the_batch():
-    rows = model.spread_rows(100_000, 1000)
-    np.testing.assert_array_equal(rows // 100, np.arange(1000))
-    assert np.unique(rows % 100).size > 90  # a batch may have a period
 
 
 def test_more_rows_than_decide_are_labelled_by_classes_that_these_do_not_show(tmp_path):

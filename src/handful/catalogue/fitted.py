@@ -35,11 +35,14 @@ from handful.catalogue.parts import ClassMeans, ClassNames, Examples, joined, me
 from handful.catalogue.record import Record
 from handful.catalogue.report import CatalogueReport, confused_pairs, report_on
 from handful.catalogue.rows import ROW_TRANSFORMS, transform_rows
+from handful.engine.answer import JointAnswer
 from handful.engine.head import LinearHead, fit_head, update_head
+from handful.engine.knowledge import Knowledge
+from handful.engine.labelling import label_batch, label_by_names
 from handful.engine.links import find_copies
-from handful.engine.model import BatchItems, Context, JointAnswer, Reference, label_batch
 from handful.engine.names import NameVectors
-from handful.engine.scores import label_by_names
+from handful.engine.reference import Reference
+from handful.engine.scores import Scores
 from handful.engine.settings import DEFAULT, Settings
 from handful.engine.unknown import UnknownModel, fit_unknown_model, unknown_reason
 from handful.errors import LabelError, OptionError, TaskError
@@ -206,20 +209,20 @@ class Catalogue:
             np.subtract(transform_rows(self.transform, rows[some], first=at), origin, out=points[some])
         return points
 
-    def label_points(self, points: Float[np.ndarray, "item dim"], context: Context) -> JointAnswer:
-        """Label one batch of rows that `points` returned; `context` is about the classes that have a name."""
+    def label_points(self, points: Float[np.ndarray, "item dim"], knowledge: Knowledge) -> JointAnswer:
+        """Label one batch of rows that `points` returned; `knowledge` is about the classes that have a name."""
         if self.only_names:
-            return label_by_names(points, self.head.means, context, self.settings)
-        return label_batch(points, self.reference, context.with_unnamed(self.n_unnamed))
+            return label_by_names(points, self.head.means, knowledge, self.settings)
+        return label_batch(points, self.reference, knowledge.with_unnamed(self.n_unnamed))
 
-    def scores(self, points: Float[np.ndarray, "item dim"], context: Context) -> Float[np.ndarray, "item class"]:
+    def scores(self, points: Float[np.ndarray, "item dim"], knowledge: Knowledge) -> Float[np.ndarray, "item class"]:
         """Return the scores of rows that `points` returned, -inf where a class cannot occur, of classes with a name."""
         if self.only_names:
             with np.errstate(divide="ignore"):
-                found = label_by_names(points, self.head.means, context, self.settings)
+                found = label_by_names(points, self.head.means, knowledge, self.settings)
                 return np.log(found.probabilities.astype(np.float64))
-        scores = BatchItems(points, self.reference, context.with_unnamed(self.n_unnamed)).scores
-        return np.asarray(scores[:, : self.reference.n_named], np.float64)
+        scores = Scores.of_vectors(points[None], self.reference, knowledge.with_unnamed(self.n_unnamed))
+        return np.asarray(scores.nats[0][:, : self.reference.n_named], np.float64)
 
     @cached_property
     def reference(self) -> Reference:

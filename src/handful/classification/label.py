@@ -329,7 +329,7 @@ def label(
             fitted.catalogue,
             points,
             folder,
-            prior=None if contexts.prior is None else np.exp(contexts.prior.log_shares[0]),
+            prior=None if contexts.prior is None else contexts.prior.shares[0],
             given=labels,
             new_classes=range(len(classes)),
             expect_unknown=None if contexts.unknown_share is None else UnknownShare(*contexts.unknown_share[0]),

@@ -16,39 +16,36 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.special import expit, logit
 
+from handful.engine.arrays import Floats, Ints
 from handful.engine.limits import CONVERGED, MOST_LOG_ODDS, NEARLY_EQUAL
 from handful.engine.settings import DEFAULT, Settings
-from handful.shapes import PerBatch
-
-Floats = npt.NDArray[np.floating]
-Ints = npt.NDArray[np.integer]
 
 
 class Links(NamedTuple):
-    """Groups of items; leading axes are the batches of a stack."""
+    """Groups of items."""
 
     weights: sparse.csr_array  # [items, anchors] of all batches one after the other, w
-    own: Floats  # [..., item], w of the item itself, if it is not an anchor
-    sizes: Floats  # [..., item], n
-    squares: Floats  # [..., item], squared distance of the group from the centre
+    own: Floats  # [batch, item], w of the item itself, if it is not an anchor
+    sizes: Floats  # [batch, item], n
+    squares: Floats  # [batch, item], squared distance of the group from the centre
 
     def means(self, of_anchors: Floats, of_items: Floats) -> Floats:
-        """`Σ_m w_nm x_m` of values [..., anchor, number] and [..., item, number]."""
+        """`Σ_m w_nm x_m` of values [batch, anchor, number] and [batch, item, number]."""
         means = (self.weights @ of_anchors.reshape(-1, of_anchors.shape[-1])).reshape(of_items.shape)
         return np.asarray(means + self.own[..., None] * of_items if self.own.any() else means)
 
 
 class Anchors(NamedTuple):
-    """Items that others are linked with; leading axes are the batches of a stack."""
+    """Items that others are linked with."""
 
-    points: Floats  # [..., anchor, dim]
-    lengths: Floats  # [..., anchor], distances from the centre
-    directions: Floats  # [..., anchor, dim], from the centre
-    cosines: Floats  # [..., anchor, anchor], of these
-    copy_of: npt.NDArray[np.intp]  # [..., anchor], equal for copies
+    points: Floats  # [batch, anchor, dim]
+    lengths: Floats  # [batch, anchor], distances from the centre
+    directions: Floats  # [batch, anchor, dim], from the centre
+    cosines: Floats  # [batch, anchor, anchor], of these
+    copy_of: npt.NDArray[np.intp]  # [batch, anchor], equal for copies
     centre: Floats  # [dim]
     pair_odds: tuple[float, float]  # A and B
-    log_odds: PerBatch  # [...], b
+    log_odds: Floats  # [batch], b
     settings: Settings
 
     @classmethod
@@ -60,7 +57,7 @@ class Anchors(NamedTuple):
         copy_of: npt.NDArray[np.intp],
         settings: Settings = DEFAULT,
     ) -> Anchors:
-        """Make anchors of items [..., item, dim]; b is estimated from all pairs of them."""
+        """Make anchors of items [batch, item, dim]; b is estimated from all pairs of them."""
         directions = points - centre
         lengths = _lengths(directions)
         directions /= lengths[..., None]
@@ -70,29 +67,30 @@ class Anchors(NamedTuple):
         return cls(points, lengths, directions, cosines, copy_of, centre, pair_odds, log_odds, settings)
 
     def odds(self, cosines: Floats) -> Floats:
-        """Log-odds to share a class with an anchor, from cosines [..., item, some]."""
+        """Log-odds to share a class with an anchor, from cosines [batch, item, some]."""
         a, b = self.pair_odds
         return np.asarray(cosines * b + np.asarray(self.log_odds + a, cosines.dtype)[..., None, None])
 
-    def link(self, points: Floats, anchor_of: Ints) -> Links:
-        """Link items [..., item, dim]; `anchor_of` [item] says which anchor an item is, -1 if it is none.
+    def link(self, points: Floats, rows: Ints, anchors: Ints) -> Links:
+        """Link items [batch, item, dim], of which those of these rows are these anchors themselves.
 
         Examples
         --------
         >>> points = np.repeat(np.eye(3), 4, axis=0) + 0.1 * np.random.default_rng(0).normal(size=(12, 3))
-        >>> anchors = Anchors.of(points, np.zeros(3), (-5.0, 10.0), np.arange(12))
-        >>> anchors.link(points, np.arange(12)).sizes.round().tolist()[:4]
+        >>> anchors = Anchors.of(points[None], np.zeros(3), (-5.0, 10.0), np.arange(12)[None])
+        >>> every, none = np.arange(12), np.arange(0)
+        >>> anchors.link(points[None], every, every).sizes[0].round().tolist()[:4]
         [4.0, 4.0, 4.0, 4.0]
-        >>> anchors.link(points[:1] + 0.01, np.array([-1])).sizes.round().tolist()
-        [5.0]
+        >>> anchors.link(points[None, :1] + 0.01, none, none).sizes.round().tolist()
+        [[5.0]]
         """
         away = points - self.centre
-        is_anchor = anchor_of >= 0
-        each = np.arange(len(anchor_of))
+        is_anchor = np.zeros(points.shape[1], bool)
+        is_anchor[rows] = True
         lengths = _lengths(away)
         # Cosines times the length of the item, which does not change the order. Its own link is the strongest.
         along = away @ self.directions.swapaxes(-1, -2)
-        along[..., each[is_anchor], anchor_of[is_anchor]] = np.inf
+        along[:, rows, anchors] = np.inf
         most = self.settings.links
         strongest = _strongest(along, min(most + 1, along.shape[-1]))
         n_anchors = along.shape[-1]
@@ -223,13 +221,13 @@ def groups_of_answers(anchors: Anchors, points: Floats) -> Ints:
     Parameters
     ----------
     anchors
-        Items of the batch, which tell how often two items share a class.
+        Items of the batch, a stack of one, which tell how often two items share a class.
     points
         The items that a person called none of these.
     """
     directions = points - anchors.centre
     directions /= _lengths(directions)[:, None]
-    log_odds = anchors.odds(directions @ directions.T) + anchors.settings.few_classes
+    log_odds = anchors.odds((directions @ directions.T)[None])[0] + anchors.settings.few_classes
     groups = np.zeros(len(points), np.intp)
     for number, members in enumerate(sorted(_agglomerated(log_odds), key=min)):
         groups[members] = number
@@ -237,7 +235,7 @@ def groups_of_answers(anchors: Anchors, points: Floats) -> Ints:
 
 
 def _pair_log_odds(odds: Floats, settings: Settings) -> Floats:
-    """Log-odds that two items of a batch share a class, [...]: the most likely ones; the likelihood is concave."""
+    """Log-odds that two items of a batch share a class, [batch]: the most likely ones; the likelihood is concave."""
     more = np.expm1(np.minimum(odds, MOST_LOG_ODDS))
     each = np.arange(odds.shape[-1])
     more[..., each, each] = 0  # every pair is there twice, and no item with itself

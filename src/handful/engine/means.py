@@ -15,12 +15,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from handful.engine.arrays import Floats
 from handful.engine.settings import DEFAULT, Settings
-from handful.shapes import PerBatch
-
-Floats = npt.NDArray[np.floating]
 
 
 def class_slopes(weights: Floats, means: Floats) -> Floats:
@@ -31,15 +28,15 @@ def class_slopes(weights: Floats, means: Floats) -> Floats:
 
 
 class MovedMeans(NamedTuple):
-    """Some classes, and sums over the items assigned to them; leading axes are the batches of a stack."""
+    """Some classes, and sums over the items assigned to them."""
 
-    means: Floats  # [..., class, dim]
-    shots: Floats  # [..., class]
-    slopes: Floats  # [..., class], κ
-    spread: PerBatch  # [...], V
-    sums: Floats  # [..., class, dim], a Σ q z
-    mass: Floats  # [..., class], a Σ q
-    squares: Floats  # [..., class], a² Σ q²
+    means: Floats  # [batch, class, dim]
+    shots: Floats  # [batch, class]
+    slopes: Floats  # [batch, class], κ
+    spread: Floats  # [batch], V
+    sums: Floats  # [batch, class, dim], a Σ q z
+    mass: Floats  # [batch, class], a Σ q
+    squares: Floats  # [batch, class], a² Σ q²
     settings: Settings
 
     @classmethod
@@ -50,25 +47,25 @@ class MovedMeans(NamedTuple):
         slopes: Floats,
         means: Floats,
         shots: Floats,
-        spread: PerBatch,
+        spread: Floats,
         settings: Settings = DEFAULT,
     ) -> MovedMeans:
-        """Assign items [..., item, dim] to classes, with responsibilities [..., item, class]."""
+        """Assign items [batch, item, dim] to classes, with responsibilities [batch, item, class]."""
         pull = settings.pull * responsibilities
         sums = pull.swapaxes(-1, -2) @ points
         return cls(means, shots, slopes, spread, sums, pull.sum(-2), (pull**2).sum(-2), settings)
 
     def gains(self, points: Floats, responsibilities: Floats | None = None) -> Floats:
-        """Return what the scores of items gain, [..., item, class].
+        """Return what the scores of items gain, [batch, item, class].
 
         `responsibilities` are those of these items, so that each is left out; None if they did not move the means.
 
         Examples
         --------
-        >>> means, points = np.eye(2), np.array([[0.6, 0.4], [0.7, 0.3], [0.1, 1.0]])
-        >>> all_first = np.array([[1.0, 0.0], [1.0, 0.0], [1.0, 0.0]])
-        >>> moved = MovedMeans.of(points, all_first, np.full(2, 5.0), means, np.ones(2), spread=0.1)
-        >>> bool(np.allclose(moved.gains(points, all_first)[:, 1], 0))  # the second class has no items, and stays
+        >>> means, points = np.eye(2)[None], np.array([[[0.6, 0.4], [0.7, 0.3], [0.1, 1.0]]])
+        >>> all_first, ones = np.array([[[1.0, 0.0], [1.0, 0.0], [1.0, 0.0]]]), np.ones((1, 2))
+        >>> moved = MovedMeans.of(points, all_first, 5 * ones, means, ones, spread=np.array([0.1]))
+        >>> bool(np.allclose(moved.gains(points, all_first)[..., 1], 0))  # the second class has no items, and stays
         True
         """
         near = points @ self.means.swapaxes(-1, -2)
@@ -86,6 +83,6 @@ class MovedMeans(NamedTuple):
             mass = mass - pull
             noise = noise - pull**2
         gained = dot / mass - length / mass**2 / 2 - (near - (squares / 2)[..., None, :])
-        half = np.asarray(self.spread)[..., None, None].astype(gained.dtype) / 2
+        half = self.spread[:, None, None].astype(gained.dtype) / 2
         gained -= half * ((1 / self.shots)[..., None, :] - noise / mass**2)
         return np.asarray(self.settings.believed * self.slopes[..., None, :] * gained)

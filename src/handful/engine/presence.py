@@ -26,38 +26,34 @@ under a Dirichlet with α = 1 and with α = 10.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import entr, expit, gammaln
 
+from handful.engine.arrays import Bools, Columns, Doubles, Floats, Ints, chosen_columns, put_columns, take_columns
 from handful.engine.limits import LEAST_COUNT, LINEAR, MOST_LOG_GAIN, SMALL_CHANCE
 from handful.engine.settings import DEFAULT, Settings
-from handful.shapes import PerBatch
-
-Floats = npt.NDArray[np.floating]
-Columns = npt.NDArray[np.intp]
 
 
-class ItemPosterior(NamedTuple):
-    """Chance of each class when an item is labelled alone, `a_n E_nk`; leading axes are the batches of a stack."""
+class AloneLabels(NamedTuple):
+    """Chance of each class when an item is labelled alone, `a_n E_nk`."""
 
-    likelihood: Floats  # [..., item, class], E
-    scale: Floats  # [..., item], a
+    likelihood: Floats  # [batch, item, class], E
+    scale: Floats  # [batch, item], a
 
     @classmethod
-    def of(cls, likelihood: Floats) -> ItemPosterior:
+    def of(cls, likelihood: Floats) -> AloneLabels:
         """Normalise likelihoods; they stay as they are."""
         return cls(likelihood, 1 / (likelihood @ np.ones(likelihood.shape[-1], likelihood.dtype)))
 
-    def sums(self, weights: Floats) -> npt.NDArray[np.float64]:
-        """Σ_n w_n a_n E_nk for weights [..., item]."""
+    def sums(self, weights: Floats) -> Doubles:
+        """Σ_n w_n a_n E_nk for weights [batch, item], [batch, class]."""
         each = (weights * self.scale).astype(self.likelihood.dtype)
-        return np.asarray((each[..., None, :] @ self.likelihood)[..., 0, :], np.float64)
+        return np.asarray((each[:, None] @ self.likelihood)[:, 0], np.float64)
 
     def of_columns(self, columns: Columns) -> Floats:
-        """Return the chances of some classes, [..., item, column]."""
+        """Return the chances of some classes, [batch, item, column]."""
         return np.asarray(take_columns(self.likelihood, columns) * self.scale[..., None])
 
     def with_columns(self, factors: Floats, columns: Columns, values: Floats) -> Floats:
@@ -67,23 +63,18 @@ class ItemPosterior(NamedTuple):
         return np.asarray(q)
 
 
-class PresenceSamples(NamedTuple):
-    """Samples of the classes present, of those that could be; leading axes are the batches of a stack."""
+class Presence(NamedTuple):
+    """Samples of the classes present, of those that could be."""
 
-    columns: Columns  # [..., column], candidate classes: those that could be present
-    states: Floats  # [..., state, column], z/h
-    presence: Floats  # [..., column], chance that the class is present
-    alone_weight: PerBatch  # [...], chance that each item is better labelled alone
-    valid: npt.NDArray[np.bool_]  # [..., column]; false for columns that only another batch of the stack needs
-
-    @classmethod
-    def of_batch(cls, columns: Columns, states: Floats, presence: Floats, alone_weight: float) -> PresenceSamples:
-        """Make one for a single batch."""
-        return cls(columns, states, presence, np.array(alone_weight), np.ones(len(columns), bool))
+    columns: Columns  # [batch, column], candidate classes: those that could be present
+    states: Floats  # [batch, state, column], z/h
+    presence: Floats  # [batch, column], chance that the class is present
+    alone_weight: Floats  # [batch], chance that each item is better labelled alone
+    valid: Bools  # [batch, column]; false for columns that only another batch of the stack needs
 
     @property
     def n_present(self) -> Floats:
-        """Expected number of classes present, [...]."""
+        """Expected number of classes present, [batch]."""
         return np.asarray(self.presence.sum(-1))
 
 
@@ -124,102 +115,89 @@ def class_noise(own: Floats, settings: Settings = DEFAULT) -> tuple[Floats, Floa
 
 
 def sample_presence(
-    posterior: ItemPosterior,
+    alone: AloneLabels,
     shots: Floats,
-    n_classes: PerBatch,
+    n_classes: Ints,
     unknown: Floats | None = None,
     settings: Settings = DEFAULT,
-) -> PresenceSamples:
-    """Say which classes are present in each batch of a stack.
+) -> Presence:
+    """Say which classes are present in each batch.
 
     Parameters
     ----------
-    posterior
+    alone
         The chance of each class when the item is labelled alone.
     shots
         [class], numbers of examples.
     n_classes
-        [...], K without the classes that are ruled out.
+        [batch], K without the classes that are ruled out.
     unknown
-        [..., item], u; none if every item has a class.
+        [batch, item], u; none if every item has a class.
 
     Examples
     --------
     >>> rng = np.random.default_rng(0)
     >>> means = rng.normal(size=(20, 8))
     >>> points = means[np.repeat([3, 7], 10)] + 0.7 * rng.normal(size=(20, 8))
-    >>> posterior = ItemPosterior.of(np.exp(points @ means.T - (means**2).sum(1) / 2))
-    >>> samples = sample_presence(posterior, np.full(20, 5.0), 20)
+    >>> alone = AloneLabels.of(np.exp(points @ means.T - (means**2).sum(1) / 2)[None])
+    >>> samples = sample_presence(alone, np.full(20, 5.0), np.array([20]))
     >>> samples.columns[samples.presence > 0.5].tolist()
     [3, 7]
     """
-    n_items = posterior.scale.shape[-1]
+    n_items = alone.scale.shape[1]
     if n_items == 1:
         # No set of classes is likelier than another but by its chances: the exact answer is that of the item alone.
-        best = posterior.likelihood.argmax(-1)
-        presence = posterior.of_columns(best)[..., 0, :].astype(np.float64)
-        return PresenceSamples(
-            best, np.ones((*best.shape, 1), np.float32), presence, np.ones(best.shape[:-1]), best >= 0
-        )
-    counts = posterior.sums(np.ones_like(posterior.scale))
+        best = alone.likelihood.argmax(-1)
+        presence = alone.of_columns(best)[:, 0].astype(np.float64)
+        one = np.ones((len(best), 1, 1), np.float32)
+        return Presence(best, one, presence, np.ones(len(best)), best >= 0)
+    counts = alone.sums(np.ones_like(alone.scale))
     most = counts.max(-1, keepdims=True)
     # A class with a smaller expected count is absent but for strays; in proportion to the items of a large batch.
     least = settings.candidate_count * max(n_items / settings.candidate_items, 1.0)
     enough = counts >= np.minimum(least, most)
     columns = chosen_columns(enough)
-    own = posterior.of_columns(columns)
     valid = take_columns(enough, columns)
-    order = posterior.scale.argsort(-1)  # sums of single precision are the same in whatever order the items came
-    own = np.take_along_axis(own, order[..., None], -2)
+    order = alone.scale.argsort(-1)  # sums of single precision are the same in whatever order the items came
+    own = np.take_along_axis(alone.of_columns(columns), order[..., None], -2)
     counts = own.sum(-2, dtype=np.float64)  # to the last digit: the largest one starts alone
     start = expit(settings.start_steepness * np.log(np.maximum(counts, LEAST_COUNT)))
     start[counts >= counts.max(-1, keepdims=True)] = 1.0  # so that there is one
-    rows = (1 - settings.strays) * own + settings.strays / np.asarray(n_classes)[..., None, None]
-    unknown = np.zeros_like(posterior.scale) if unknown is None else np.take_along_axis(unknown, order, -1)
-    rows = rows + unknown[..., None]
-    lead = columns.shape[:-1]
-    (n_items, width) = rows.shape[-2:]
-    rows = rows.reshape(-1, n_items, width)
-    flat = valid.reshape(-1, width)
-    start = (start * valid).reshape(-1, width)
+    start *= valid
+    of_none = np.zeros_like(alone.scale) if unknown is None else np.take_along_axis(unknown, order, -1)
+    rows = (1 - settings.strays) * own + settings.strays / n_classes[:, None, None] + of_none[..., None]
     noise, first = class_noise(own, settings)
-    noise = noise.reshape(settings.sweeps, -1, width, settings.chains)
-    first = first.reshape(settings.sweeps, -1, width)
-    shared = error_correlation(shots, settings)[columns].reshape(-1, width)
-    n_classes = np.broadcast_to(n_classes, lead).reshape(-1)
-    unknown = unknown.reshape(-1, n_items)
+    shared = error_correlation(shots, settings)[columns]
     n_states = settings.chains * (settings.sweeps - settings.warm_up)
-    states = np.zeros((len(rows), n_states, width), np.float32)
-    presence = np.zeros(flat.shape)
+    states = np.zeros((len(rows), n_states, columns.shape[1]), np.float32)
+    presence = np.zeros(columns.shape)
     alone_weight = np.zeros(len(rows))
     # Batches with about as many columns go together.
-    sizes = flat.sum(-1)
+    sizes = valid.sum(-1)
     powers = np.ceil(np.log2(sizes))
     for power in np.unique(powers):
         some = np.flatnonzero(powers == power)
         size = int(sizes[some].max())
         chains = _Chains(
-            rows[some, :, :size], shared[some, :size], n_classes[some], start[some, :size], unknown[some], settings
+            rows[some, :, :size], shared[some, :size], n_classes[some], start[some, :size], of_none[some], settings
         )
-        visited, chance = chains.sweep(noise[:, some, :size], first[:, some, :size], flat[some, :size])
+        visited, chance = chains.sweep(noise[:, some, :size], first[:, some, :size], valid[some, :size])
         few, uneven = chains.evidence(visited)
         few = few + (entr(chance) + entr(1 - chance)).sum(-1)
         states[some, :, :size] = visited / np.maximum(visited.sum(-1, keepdims=True), 1)
         presence[some, :size] = chance
         alone_weight[some] = 1 - (1 - uneven) * expit(few)
-    return PresenceSamples(
-        columns, states.reshape(*lead, -1, width), presence.reshape(columns.shape), alone_weight.reshape(lead), valid
-    )
+    return Presence(columns, states, presence, alone_weight, valid)
 
 
 def class_sizes(
-    posteriors: Callable[[], Iterable[ItemPosterior]],
-    samples: PresenceSamples,
+    labels: Callable[[], Iterable[AloneLabels]],
+    present: Presence,
     shots: Floats,
-    n_classes: PerBatch,
+    n_classes: int,
     settings: Settings = DEFAULT,
-) -> PresenceSamples | None:
-    """Class sizes `π_k = Σ_n r_nk / n`, `r_nk ∝ E_nk π_k`, of many items, or None if `samples` say as much.
+) -> Presence | None:
+    """Class sizes `π_k = Σ_n r_nk / n`, `r_nk ∝ E_nk π_k`, of one batch, or None if `present` says as much.
 
     Two steps of expectation maximisation: with equal shares, and with the shares that this gives. The second raises
     the log-likelihood by at least `n KL(π, π')`, with π' the shares before. The sizes count if they describe the items
@@ -227,7 +205,7 @@ def class_sizes(
     own. Gains are tempered: items of one class are wrong together, and then sizes that are not there would be learned.
     """
     few = np.full(len(shots), settings.strays / n_classes)
-    few[samples.columns] += (1 - settings.strays) * samples.states.mean(0)
+    few[present.columns[0]] += (1 - settings.strays) * present.states[0].mean(0)
     shares = np.full(len(few), 1 / n_classes)
     for _ in range(2):
         before = shares
@@ -235,11 +213,11 @@ def class_sizes(
         log_likelihood = np.zeros(2)
         n_items = 0
         both = np.stack([before, few]).T.astype(np.float32)
-        for posterior in posteriors():
-            likely = posterior.likelihood @ both * posterior.scale[:, None]
-            log_likelihood += np.log(likely.astype(np.float64)).sum(0)
-            counts += posterior.sums(1 / likely[:, 0]) * before
-            n_items += len(likely)
+        for alone in labels():
+            likely = alone.likelihood @ both * alone.scale[..., None]
+            log_likelihood += np.log(likely.astype(np.float64)).sum((0, 1))
+            counts += alone.sums(1 / likely[..., 0])[0] * before
+            n_items += likely.shape[1]
         shares = counts / n_items
     own = np.flatnonzero(counts >= settings.sized_count)  # others are absent but for strays
     gained = log_likelihood[0] + float((counts[own] * np.log(shares[own] / before[own])).sum())
@@ -249,37 +227,41 @@ def class_sizes(
     temper = 1 / (1 + max(n_items / n_own - 1, 0) * shared)
     if temper * gained <= n_own:
         return None
-    states = (shares[own] / shares[own].sum())[None].astype(np.float32)
-    return PresenceSamples.of_batch(own, states, -np.expm1(-counts[own]), 0.0)
+    states = (shares[own] / shares[own].sum()).astype(np.float32)
+    presence = -np.expm1(-counts[own])
+    return Presence(own[None], states[None, None], presence[None], np.zeros(1), np.ones((1, len(own)), bool))
 
 
-def joint_posterior(
-    posterior: ItemPosterior, samples: PresenceSamples, n_classes: PerBatch, settings: Settings = DEFAULT
-) -> tuple[Floats, Floats]:
-    """`q_nk` of the candidate classes if few are present, [..., item, column], and of all others, by the item's own."""
-    own = posterior.of_columns(samples.columns)
-    stray = settings.strays / np.asarray(n_classes)[..., None].astype(own.dtype)
-    each = 1 / (((1 - settings.strays) * own + stray[..., None]) @ samples.states.swapaxes(-1, -2))
+class JointLabels(NamedTuple):
+    """`q_nk` if few classes are present."""
+
+    of_columns: Floats  # [batch, item, column], of the candidate classes
+    of_others: Floats  # [batch, item], of all others, by the chances of the item alone
+
+
+def joint_labels(alone: AloneLabels, present: Presence, n_classes: Ints, settings: Settings = DEFAULT) -> JointLabels:
+    """`q_nk ∝ E_nk [(1-ϵ) z_k/h + ϵ/K]`, averaged over z."""
+    own = alone.of_columns(present.columns)
+    stray = settings.strays / n_classes[:, None].astype(own.dtype)
+    each = 1 / (((1 - settings.strays) * own + stray[..., None]) @ present.states.swapaxes(-1, -2))
     others = stray * each.mean(-1)
-    q = own * (others[..., None] + (1 - settings.strays) / each.shape[-1] * (each @ samples.states))
+    q = own * (others[..., None] + (1 - settings.strays) / each.shape[-1] * (each @ present.states))
     total = q.sum(-1) + others * (1 - own.sum(-1))
-    return q / total[..., None], others / total
+    return JointLabels(q / total[..., None], others / total)
 
 
-def mean_likelihood(
-    posterior: ItemPosterior, samples: PresenceSamples, n_classes: PerBatch, settings: Settings = DEFAULT
-) -> Floats:
-    """Mean of `L_n(z)` over z, [..., item]."""
-    own = posterior.of_columns(samples.columns) @ samples.states.mean(-2)[..., None]
-    return np.asarray((1 - settings.strays) * own[..., 0] + settings.strays / np.asarray(n_classes)[..., None])
+def mean_likelihood(alone: AloneLabels, present: Presence, n_classes: Ints, settings: Settings = DEFAULT) -> Floats:
+    """Mean of `L_n(z)` over z, [batch, item]."""
+    own = alone.of_columns(present.columns) @ present.states.mean(-2)[..., None]
+    return np.asarray((1 - settings.strays) * own[..., 0] + settings.strays / n_classes[:, None])
 
 
-def log_absence(posterior: ItemPosterior, others: Floats) -> npt.NDArray[np.float64]:
-    """Σ_n ln(1 - chance of the class), as a stray and alone, [..., 2, class]; `others` is that of `joint_posterior`."""
+def log_absence(alone: AloneLabels, others: Floats) -> Doubles:
+    """Σ_n ln(1 - chance of the class), as a stray and alone, [batch, 2, class]; `others` is that of `JointLabels`."""
     factors = [others, np.ones_like(others)]
-    absent = -np.stack([posterior.sums(factor) for factor in factors], -2)
-    some = chosen_columns(absent[..., 1, :] <= -LINEAR)  # of others `ln(1 - x) = -x`
-    own = posterior.of_columns(some)
+    absent = -np.stack([alone.sums(factor) for factor in factors], -2)
+    some = chosen_columns(absent[:, 1] <= -LINEAR)  # of others `ln(1 - x) = -x`
+    own = alone.of_columns(some)
     chances = [(own * factor[..., None]).clip(max=1 - SMALL_CHANCE) for factor in factors]
     exact = [np.log1p(-chance).sum(-2, dtype=np.float64) for chance in chances]
     put_columns(absent, some, np.stack(exact, -2))
@@ -287,24 +269,24 @@ def log_absence(posterior: ItemPosterior, others: Floats) -> npt.NDArray[np.floa
 
 
 def presence_probability(
-    samples: PresenceSamples,
+    present: Presence,
     shots: Floats,
     absent: Floats,
     counts: Floats,
-    n_items: PerBatch,
+    n_items: float,
     settings: Settings = DEFAULT,
-) -> npt.NDArray[np.float64]:
-    """Chance that each class has an item, from `log_absence`; items of one class are wrong together."""
+) -> Doubles:
+    """Chance that each class has an item, [batch, class], from `log_absence`; items of one class are wrong together."""
     shares = counts / np.maximum(counts.sum(-1, keepdims=True), np.finfo(np.float64).tiny)
     typical = np.exp(entr(shares).sum(-1))
     shared = error_correlation(shots, settings)
-    each = np.maximum(np.stack([samples.n_present, typical], -1), 1)
+    each = np.maximum(np.stack([present.n_present, typical], -1), 1)
     temper = 1 / (1 + np.maximum(n_items / each - 1, 0)[..., None] * shared)
     here = np.zeros(counts.shape)
-    alone = samples.alone_weight[..., None]
-    put_columns(here, samples.columns, samples.presence)
-    few = 1 - (1 - here) * np.exp(temper[..., 0, :] * absent[..., 0, :])
-    return np.asarray((1 - alone) * few - alone * np.expm1(temper[..., 1, :] * absent[..., 1, :]))
+    put_columns(here, present.columns, present.presence)
+    few = 1 - (1 - here) * np.exp(temper[:, 0] * absent[:, 0])
+    alone = present.alone_weight[:, None]
+    return np.asarray((1 - alone) * few - alone * np.expm1(temper[:, 1] * absent[:, 1]))
 
 
 class _Chains:
@@ -317,7 +299,7 @@ class _Chains:
         self,
         rows: Floats,
         shared: Floats,
-        n_classes: PerBatch,
+        n_classes: Ints,
         start: Floats,
         unknown: Floats,
         settings: Settings,
@@ -336,7 +318,7 @@ class _Chains:
         self.n_classes = n_classes.reshape(-1, 1, 1).astype(np.float64)
         self.ones = np.ones(self.n_items, np.float32)
 
-    def sweep(self, noise: Floats, first: Floats, valid: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    def sweep(self, noise: Floats, first: Floats, valid: Bools) -> tuple[Floats, Floats]:
         """Return the states of the sweeps that count, [batch, state, column], and the chances of the classes."""
         n_batches, width, _ = self.here.shape
         size = width - 1
@@ -423,34 +405,3 @@ class _Chains:
 def _sigmoid(x: Floats) -> Floats:
     """`1/(1 + exp(-x))`, in fewer steps than that of SciPy."""
     return np.asarray(0.5 + 0.5 * np.tanh(0.5 * x))
-
-
-def chosen_columns(chosen: npt.NDArray[np.bool_]) -> Columns:
-    """Return the positions of the chosen classes, in increasing order, and then of some others.
-
-    Examples
-    --------
-    >>> chosen_columns(np.array([[False, True, True], [False, False, True]])).tolist()
-    [[1, 2], [2, 0]]
-    """
-    return np.argsort(~chosen, axis=-1, kind="stable")[..., : int(chosen.sum(-1).max())]
-
-
-def take_columns(table: npt.NDArray[Any], columns: Columns) -> npt.NDArray[Any]:
-    """Return some columns of a table, those of each batch."""
-    if columns.ndim == 1:
-        return table.take(columns, -1)  # in the order of memory, unlike an index
-    return np.take_along_axis(table, _level(table, columns), -1)
-
-
-def put_columns(table: npt.NDArray[Any], columns: Columns, values: npt.NDArray[Any]) -> None:
-    """Replace some columns of a table, those of each batch."""
-    if columns.ndim == 1:
-        table[..., columns] = values
-    else:
-        np.put_along_axis(table, _level(table, columns), values, -1)
-
-
-def _level(table: npt.NDArray[Any], columns: Columns) -> Columns:
-    """Give positions the axis of the items, if the table has one."""
-    return columns if columns.ndim == table.ndim else columns[..., None, :]

@@ -1,36 +1,21 @@
-"""Scores of another model: `S_nk = c d_nk / u`, with c = 2 nats per unit u, which the best scores tell themselves.
+"""Scores `S_nk`: the nats by which class k describes item n under equal shares, however they came about.
 
-**Differences.** Only differences d between the classes of one item count: of logits and similarities themselves, of
-`ln p` for probabilities, of `ln p/(1-p)` for sigmoids. A model that was trained on classes of unequal weight prefers
-the frequent ones; where these weights are known, `ln w_k` is subtracted.
+**Vectors**: `S = z Wᵀ + b`, by the head of a catalogue.
 
-**Unit.** The best scores of an item lie like the largest of an exponential sample, but for the very best, which leads
-because it is right. With u the scale of that sample, `E[d_(j) - d_(j+1)] = u/j` for j ≥ 2. A class that is always taken
-for the right one widens the first of these gaps, and scores near zero the last ones; so the least of the three that a
-list of five has tells u. Then the best five say the same as all, and a factor on all scores or a number added to those
-of an item changes nothing.
+**Another model**: `S_nk = c d_nk / u`, with c = 2 nats per unit u, which the best scores tell themselves. Only
+differences d between the classes of one item count: of logits and similarities themselves, of `ln p` for probabilities,
+of `ln p/(1-p)` for sigmoids. A model that was trained on classes of unequal weight prefers the frequent ones; where
+these weights are known, `ln w_k` is subtracted.
 
-**Not listed.** A class without a score, or with a probability that was rounded to zero, is not the label of the item.
-If it may be, the K - m classes that an item does not list lie `ln(K/m)` nats below the last of the m that it does: at
-c = 2 they weigh as much together as the lower part of an exponential sample does. An item that lists nothing may have
-any class.
+The best scores of an item lie like the largest of an exponential sample, but for the very best, which leads because it
+is right. With u the scale of that sample, `E[d_(j) - d_(j+1)] = u/j` for j ≥ 2. A class that is always taken for the
+right one widens the first of these gaps, and scores near zero the last ones; so the least of the three that a list of
+five has tells u. Then the best five say the same as all, and a factor on all scores or a number added to those of an
+item changes nothing.
 
-**Labels.** Those of `handful.engine.presence`. There are no examples, and another model is wrong about a class once,
-for all its items: a class counts as if it had one example, so errors of two of its items are correlated by 0.17.
-With h classes present among m items, joint labels have at most the weight 1 - h/m: a single item is labelled alone.
-
-**Several classes per item**, or none: `p_nk = P_k σ(L_nk + logit π_k)`, a chance for each class by itself. P_k is
-the chance of `handful.engine.presence`, as if every item had one class: an item of two classes gives weight to both.
-But a class that always occurs together with others may lose all its items to these. So a class is also present if it
-has `r ≥ 1/2` of the expected count of a typical class that is present, items labelled alone: P_k is at least
-`r⁴ / (r⁴ + 1/16)`. With c nats per standard deviation of the scores of absent classes,
-
-    L_nk = c s_nk - ln mean_{m, j absent} exp(c s_mj)
-
-is the log-likelihood ratio that item n has class k: under the null hypothesis the mean of a likelihood ratio is one,
-and scores of absent classes are what the null hypothesis looks like. So it needs neither the level of the sigmoids nor
-the share of positives that they were trained with. π_k is the share of items that have the class, by expectation
-maximisation, `π_k = Σ_n σ(...) / (m + 1)`. An item does not have a class that is not listed for it.
+A class without a score, or with a probability that was rounded to zero, is not the label of the item. If it may be, the
+K - m classes that an item does not list lie `ln(K/m)` nats below the last of the m that it does: at c = 2 they weigh as
+much together as the lower part of an exponential sample does. An item that lists nothing may have any class.
 
 **Names alone**: `S_nk = c <x_n, t_k> / u`, scores like those of any model without examples. u is that of the batch
 itself, so no batch changes the answer about another. Names stay where they are. Moving them towards their items gained
@@ -42,22 +27,139 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize_scalar
-from scipy.special import expit, log_softmax, logit, logsumexp, softmax
+from scipy.special import log_softmax
 
-from handful.engine.limits import SMALL_CHANCE, SMALLEST_CHANCE
-from handful.engine.model import Context, ItemLabels, JointAnswer, deciding_rows, summarize
-from handful.engine.presence import ItemPosterior, joint_posterior, log_absence, sample_presence
+from handful.engine.arrays import Bools, Doubles, Floats
+from handful.engine.knowledge import Knowledge
+from handful.engine.limits import LOWEST
+from handful.engine.reference import Reference
 from handful.engine.settings import DEFAULT, Settings
-from handful.engine.tilt import tilt_by_prior
-from handful.shapes import PerBatch
 
-Floats = npt.NDArray[np.floating]
-Bools = npt.NDArray[np.bool_]
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """`S` of items and classes, and what is known about the classes of items is part of it.
+
+    Attributes
+    ----------
+    nats
+        [batch, item, class]; -inf where an item cannot have the class.
+    shots
+        [class], numbers of examples, or what a class counts as without any.
+    labelled
+        [batch, item], items that a person labelled.
+    possible
+        [batch, class], classes that can occur.
+    restricted
+        Whether something is known about the classes of items.
+    """
+
+    nats: Floats
+    shots: Floats
+    labelled: Bools
+    possible: Bools
+    restricted: bool
+
+    @classmethod
+    def of_vectors(cls, points: Floats, reference: Reference, knowledge: Knowledge) -> Scores:
+        """`S = z Wᵀ + b` of points [batch, item, dim]: the only product of items and classes."""
+        head = reference.head
+        nats = (points.reshape(-1, points.shape[-1]) @ head.weights.T).reshape(*points.shape[:2], -1)
+        nats += head.offsets
+        if knowledge.prior is not None:
+            np.copyto(nats, -np.inf, where=~knowledge.prior.possible[:, None])
+        if knowledge.allowed is not None:
+            nats[~knowledge.allowed] = -np.inf
+        labelled: Bools = np.zeros(points.shape[:2], bool)
+        if knowledge.labels is not None:
+            codes, labelled = knowledge.labels
+            unnamed = labelled & (codes >= reference.n_named)
+            nats[labelled & ~unnamed] = -np.inf
+            # Of an item that is none of these, which class is nearest is still worth knowing.
+            nats[unnamed] -= nats[unnamed].max(-1, keepdims=True) + reference.settings.ruled_out
+            nats[(*np.nonzero(labelled), codes[labelled])] = 0
+        possible = np.ones((len(nats), nats.shape[-1]), bool)
+        if knowledge.restricts:
+            possible = np.asarray(np.isfinite(nats).any(1))
+        return cls(nats, head.mass, labelled, possible, knowledge.restricts)
+
+    @classmethod
+    def of_nats(cls, nats: Floats, n_examples: float, knowledge: Knowledge) -> Scores:
+        """Make those of one batch from `S` [item, class] of another model; a class counts as `n_examples`.
+
+        An item of which nothing is left may have any class that can occur, all equally.
+        """
+        n_items, n_classes = nats.shape
+        possible = np.ones(n_classes, bool) if knowledge.prior is None else knowledge.prior.possible[0]
+        some = possible if knowledge.allowed is None else possible & knowledge.allowed[0]
+        left = np.where(some, nats, -np.inf)
+        left[np.isneginf(left).all(1)] = np.where(possible, 0, -np.inf)
+        labelled = np.zeros(n_items, bool)
+        if knowledge.labels is not None:
+            labelled = knowledge.labels.given[0]
+            rows = np.flatnonzero(labelled)
+            left[rows] = -np.inf
+            left[rows, knowledge.labels.code[0, rows]] = 0
+        return cls(left[None], np.full(n_classes, n_examples), labelled[None], possible[None], True)
+
+    @property
+    def n_items(self) -> int:
+        """Number of the items of a batch."""
+        return int(self.nats.shape[1])
+
+    @cached_property
+    def top(self) -> Floats:
+        """The largest score of each item, [batch, item, 1]."""
+        return np.asarray(self.nats.max(-1, keepdims=True))
+
+    @cached_property
+    def likelihood(self) -> Floats:
+        """`exp S_nk`, by that of the best class; with no exponent below `LOWEST` unless it is -inf."""
+        likelihood = self.nats - self.top
+        np.exp(np.maximum(likelihood, LOWEST, out=likelihood), out=likelihood)
+        if self.restricted:
+            likelihood[np.isneginf(self.nats)] = 0
+        return likelihood
+
+    @cached_property
+    def confidence(self) -> Floats:
+        """The largest probability of each item under the scores, [batch, item]."""
+        return np.asarray(1 / self.likelihood.sum(-1))
+
+    @property
+    def n_possible(self) -> npt.NDArray[np.intp]:
+        """K without the classes that are ruled out, [batch]."""
+        return np.asarray(self.possible.sum(-1))
+
+    @cached_property
+    def restriction(self) -> Floats:
+        """`1 - ln c / ln K` if c of K classes are allowed, [batch, item]: `t` of unknown items grows in proportion."""
+        n_classes = self.nats.shape[-1]
+        if not self.restricted or n_classes == 1:
+            return np.zeros(self.nats.shape[:2])
+        allowed = np.where(self.labelled, n_classes, np.isfinite(self.nats).sum(-1))
+        return np.asarray(1 - np.log(allowed) / np.log(n_classes))
+
+    def counts(self, tilts: Floats, weights: Floats) -> Doubles:
+        """`Σ_n w_n p_nk` under constants per class [batch, class], for weights [batch, item]."""
+        factors = class_factors(tilts).astype(self.likelihood.dtype)
+        each = (weights / (self.likelihood @ factors[..., None])[..., 0]).astype(self.likelihood.dtype)
+        return np.asarray((each[:, None] @ self.likelihood)[:, 0] * factors, dtype=np.float64)
+
+    def rows(self, rows: npt.NDArray[np.integer] | slice) -> Scores:
+        """Return some of the items of each batch."""
+        return Scores(self.nats[:, rows], self.shots, self.labelled[:, rows], self.possible, self.restricted)
+
+
+def class_factors(tilts: Floats) -> Floats:
+    """`exp t_k`, by the largest, with no exponent below `LOWEST`, [batch, class]."""
+    return np.asarray(np.exp(np.maximum(tilts - tilts.max(-1, keepdims=True), LOWEST)))
 
 
 def _log_odds(p: Floats) -> Floats:
@@ -153,149 +255,11 @@ def factor_of_labelled(nats: Floats, codes: npt.NDArray[np.integer], settings: S
     return math.exp(minimize_scalar(loss, bounds=(-2, 2), method="bounded").x)
 
 
-def label_scores(
-    nats: Floats, context: Context | None = None, *, several: bool = False, settings: Settings = DEFAULT
-) -> JointAnswer:
-    """Label one batch jointly by `S_nk` [item, class]; -inf is no label of the item.
-
-    With `several` classes per item, the chances of an item are shares, and say nothing about the presence of a class.
-    Each class is then scored against the rest, so its errors are shared less than those of classes of which one is
-    right: it counts as five examples, and with one, classes that share their items are not found.
-
-    Examples
-    --------
-    A model that is right about half of the items, and a batch of two of a hundred classes:
-
-    >>> rng = np.random.default_rng(0)
-    >>> truth, logits = np.repeat([3, 58], 20), rng.normal(size=(40, 100))
-    >>> logits[np.arange(40), truth] += 2.5
-    >>> answer = label_scores(in_nats(logits, unit_of(logits)))
-    >>> np.flatnonzero(answer.presence > 0.9).tolist(), bool((answer.probabilities.argmax(1) == truth).mean() > 0.9)
-    ([3, 58], True)
-    """
-    context = context or Context()
-    scores, left = restricted(nats, context)
-    n_classes = int(left.sum())
-    tilts: Floats = np.zeros(scores.shape[1])
-    prior_weight: PerBatch = np.ones(())
-    if context.log_shares is not None:
-
-        def count(tilts: Floats) -> Floats:
-            return np.asarray(softmax(scores + tilts, axis=1).sum(0))
-
-        tilts, prior_weight = tilt_by_prior(
-            context.log_shares, context.concentration, float(len(scores)), count, settings
-        )
-    posterior = ItemPosterior.of(softmax(scores + tilts.astype(scores.dtype), axis=1))
-    shots = np.full(len(tilts), settings.examples_of_several if several else settings.examples_of_scores)
-    decided = deciding_rows(len(scores), len(tilts), settings)
-    some = ItemPosterior(*(part[decided] for part in posterior))
-    samples = sample_presence(some, shots, n_classes, settings=settings)
-    # The first item of a class tells nothing about itself: h of m items are no better labelled with the others.
-    most = max(1 - settings.alone_per_class * max(float(samples.n_present), 1.0) / len(decided), 0.0)
-    samples = samples._replace(alone_weight=1 - (1 - samples.alone_weight) * most)
-    joint, others = joint_posterior(posterior, samples, n_classes, settings)
-    columns = samples.columns
-    alone = samples.alone_weight
-    own = (1 - alone) * joint + alone * posterior.of_columns(columns)
-    q = posterior.with_columns((1 - alone) * others + alone, columns, own)
-    labels = ItemLabels(q, softmax(scores, axis=1).max(1), log_absence(posterior, others), np.full(len(scores), np.nan))
-    totals = labels.totals()
-    if several:
-        totals = totals._replace(largest=np.zeros_like(totals.largest))
-    summary = summarize(samples, shots, totals, float(len(scores)), settings=settings)
-    return JointAnswer.of(labels, labels.named(len(tilts), settings), summary, prior_weight)
-
-
-def restricted(nats: Floats, context: Context) -> tuple[Floats, Bools]:
-    """Scores with -inf for what an item cannot have, and which classes are not ruled out for all items.
-
-    An item of which nothing is left may have any of these classes, all equally.
-    """
-    left = np.ones(nats.shape[1], bool) if context.log_shares is None else ~np.isneginf(context.log_shares)
-    scores = np.where(left if context.allowed is None else left & context.allowed, nats, -np.inf)
-    scores[np.isneginf(scores).all(1)] = np.where(left, 0, -np.inf)
-    if context.fixed_labels is not None:
-        fixed = np.flatnonzero(context.fixed_labels >= 0)
-        scores[fixed] = -np.inf
-        scores[fixed, context.fixed_labels[fixed]] = 0
-    return scores, left
-
-
-def label_several(
-    nats: Floats, best: Floats, context: Context | None = None, settings: Settings = DEFAULT
-) -> JointAnswer:
-    """Return the chances that items have each class, and that they have none, as their chance of being unknown.
-
-    Parameters
-    ----------
-    nats
-        `S_nk` of all classes, listed or not, relative to the best of each item.
-    best
-        These best ones, in the same unit.
-    context
-        What is known about the batch. Classes that an item does not list are not `allowed`.
-    """
-    context = context or Context()
-    answer = label_scores(nats, context, several=True, settings=settings)
-    (scores, _) = restricted(nats, context)
-    presence = raised_presence(np.asarray(answer.presence, np.float64), softmax(scores, axis=1).sum(0), settings)
-    chances = several_probabilities(nats.astype(np.float64) + best[:, None], presence, np.isfinite(scores), settings)
-    return replace(
-        answer,
-        probabilities=chances,
-        expected_counts=chances.sum(0),
-        presence=presence,
-        unknown=np.exp(np.log1p(-chances.clip(max=1 - SMALLEST_CHANCE)).sum(1)),
-    )
-
-
-def raised_presence(
-    presence: npt.NDArray[np.float64], alone: Floats, settings: Settings = DEFAULT
-) -> npt.NDArray[np.float64]:
-    """Raise the chance of classes with expected counts like those of classes that are present, items labelled alone."""
-    if not (presence >= 0.5).any():
-        return presence
-    typical = np.median(alone[presence >= 0.5])
-    share = np.where(alone < settings.several_least, 0, alone / typical) ** settings.several_power
-    return np.asarray(np.maximum(presence, share / (share + 0.5**settings.several_power)))
-
-
-def several_probabilities(scores: Floats, presence: Floats, allowed: Bools, settings: Settings = DEFAULT) -> Floats:
-    """`p_nk` from scores of any scale; zero where a class is not allowed."""
-    usable = allowed.any(0)
-    absent = usable & (presence < 0.5)
-    # Where all are present, there is nothing better than all of them.
-    null = scores[:, absent if absent.any() else usable]
-    deviation = float(np.sqrt(((null - null.mean(1, keepdims=True)) ** 2).mean()))
-    scale = settings.nats_per_unit / deviation if deviation > 0 else 1.0
-    ratios = scores * scale - logsumexp(null * scale) + np.log(null.size)
-    shares = np.full(len(presence), settings.several_start)
-    for _ in range(settings.several_steps):
-        chances = expit(ratios + logit(shares)) * allowed
-        shares = (chances.sum(0) / (len(scores) + 1)).clip(SMALL_CHANCE, 1 - SMALL_CHANCE)
-    return np.asarray(chances * presence)
-
-
-def label_by_names(
-    points: Floats, names: Floats, context: Context | None = None, settings: Settings = DEFAULT
-) -> JointAnswer:
-    """Label one batch [item, dim] by names [class, dim], both in their own space.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> centres, truth = rng.normal(size=(60, 24)), np.repeat([3, 40], 20)
-    >>> names, points = centres + 0.9 * rng.normal(size=(60, 24)), centres[truth] + 0.9 * rng.normal(size=(40, 24))
-    >>> answer = label_by_names(points, names)
-    >>> np.flatnonzero(answer.presence > 0.5).tolist()
-    [3, 40]
-    """
-    context = context or Context()
+def scores_of_names(points: Floats, names: Floats, knowledge: Knowledge, settings: Settings = DEFAULT) -> Floats:
+    """`S` [item, class] of one batch [item, dim] by names [class, dim], both in their own space."""
     scores = points @ (names - names.mean(0)).T
-    excluded = None if context.allowed is None else ~context.allowed
-    if context.log_shares is not None:
-        of_batch = np.isneginf(context.log_shares)
+    excluded = None if knowledge.allowed is None else ~knowledge.allowed[0]
+    if knowledge.prior is not None:
+        of_batch = ~knowledge.prior.possible[0]
         excluded = of_batch if excluded is None else excluded | of_batch
-    unit = unit_of(scores, excluded, settings)
-    return label_scores(in_nats(scores, unit, settings=settings), context, settings=settings)
+    return in_nats(scores, unit_of(scores, excluded, settings), settings=settings)

@@ -203,6 +203,9 @@ class Settings:
     alone_per_class: float = _number(
         1.0, "items", "convention", "of each class present that are labelled alone where only scores are known"
     )
+    most_counted_scores: int = _number(
+        0, "items", "work", "of a large batch that are counted where only scores are known; none of them"
+    )
     several_power: float = _number(4.0, "exponent", "tuned", "of a count compared with that of a class that is present")
     several_least: float = _number(1.5, "items", "tuned", "expected count below which a class is not raised")
     several_start: float = _number(0.1, "chance", "work", "share of items that have a class from which steps start")

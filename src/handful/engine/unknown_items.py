@@ -28,7 +28,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import betainc, log_softmax
 
-from handful.engine.left_out import Floats
+from handful.engine.arrays import Bools, Floats
+from handful.engine.knowledge import ToldShare
 from handful.engine.limits import (
     ABOVE,
     DENSITIES,
@@ -46,38 +47,45 @@ from handful.engine.limits import (
 from handful.engine.settings import DEFAULT, Settings
 from handful.engine.unknown import UnknownModel
 
-Bools = npt.NDArray[np.bool_]
-
 
 class UnknownEvidence(NamedTuple):
-    """What the items of a batch look like; leading axes are the batches of a stack."""
+    """What the items of each batch look like."""
 
-    t: Floats  # [..., item], the statistic
-    sizes: Floats  # [..., item], of the group that it stands for
-    weights: Floats  # [..., item], what it counts as evidence
-    labelled: Bools  # [..., item], whether a person said its class
-    restriction: Floats  # [..., item], 0 if it may have all classes, 1 if it may have one, see `BatchItems.restriction`
+    t: Floats  # [batch, item], the statistic
+    sizes: Floats  # [batch, item], of the group that it stands for
+    weights: Floats  # [batch, item], what it counts as evidence
+    labelled: Bools  # [batch, item], whether a person said its class
+    restriction: Floats  # [batch, item], 0 if it may have all classes, 1 if it may have one, see `Scores.restriction`
 
     @classmethod
     def of(cls, t: Floats) -> UnknownEvidence:
-        """Make those of single items."""
+        """Make those of single items, [batch, item]."""
         return cls(t, np.ones_like(t), np.ones_like(t), np.zeros(t.shape, bool), np.zeros_like(t))
+
+    def of_batches(self, some: slice) -> UnknownEvidence:
+        """Return those of some of the batches, in double precision."""
+        t, sizes, weights, restriction = (
+            each[some].astype(np.float64) for each in (self.t, self.sizes, self.weights, self.restriction)
+        )
+        return UnknownEvidence(t, sizes, weights, self.labelled[some], restriction)
 
 
 @dataclass(frozen=True, eq=False)
 class UnknownPosterior:
-    """What is known about the share of unknown items of each batch of a stack.
+    """What is known about the share of unknown items of each batch.
 
     Attributes
     ----------
     model : UnknownModel
         Of the catalogue.
     grid : Floats
-        Posterior of share, shift, width and level, [..., share, shift, width, level].
+        Posterior of share, shift, width and level, [batch, share, shift, width, level].
     interval : Floats
-        Of the share, 90 %, [..., 2].
+        Of the share, 90 %, [batch, 2].
     of_evidence : Floats
-        Chance of each item of the evidence to be unknown, [..., item], as that of `of_items`.
+        Chance of each item of the evidence to be unknown, [batch, item], as that of `of_items`.
+    settings : Settings
+        Numbers of the engine.
     """
 
     model: UnknownModel
@@ -91,121 +99,126 @@ class UnknownPosterior:
         cls,
         model: UnknownModel,
         evidence: UnknownEvidence,
-        unknown_share: Floats | None = None,
+        share: ToldShare | None = None,
         settings: Settings = DEFAULT,
     ) -> UnknownPosterior:
-        """Integrate over everything; `unknown_share` is [..., 2] as in `Context`.
+        """Integrate over everything; the share has the default prior where none is told.
 
         Examples
         --------
         >>> rng = np.random.default_rng(0)
         >>> model = UnknownModel((0.0, 1.0), (0, 1), (0, 1), (6.0, 0.0), (1.0, 0.0), (1.0, 0.0), 1.0)
-        >>> evidence = UnknownEvidence.of(np.concatenate([rng.normal(0, 1, 40), rng.normal(6, 1, 20)]))
+        >>> evidence = UnknownEvidence.of(np.concatenate([rng.normal(0, 1, 40), rng.normal(6, 1, 20)])[None])
         >>> posterior = UnknownPosterior.of(model, evidence)
         >>> int((posterior.of_items(evidence) > 0.5).sum())
         20
-        >>> shifted = UnknownEvidence.of(rng.normal(3, 1, 60))  # everything is
+        >>> shifted = UnknownEvidence.of(rng.normal(3, 1, (1, 60)))  # everything is
         >>> int((UnknownPosterior.of(model, shifted).of_items(shifted) > 0.5).sum())
         0
         """
-        lead = np.shape(evidence.t)[:-1]
-        n_items = np.shape(evidence.t)[-1]
-        t, n, w, r = (
-            np.asarray(each, np.float64).reshape(-1, n_items)
-            for each in (evidence.t, evidence.sizes, evidence.weights, evidence.restriction)
-        )
-        labelled = evidence.labelled.reshape(-1, n_items)
-        told = np.full((len(t), 2), np.nan) if unknown_share is None else unknown_share.reshape(-1, 2)
-        prior = _prior(told, settings)
+        n_batches, n_items = evidence.t.shape
+        prior = _prior(share, n_batches, settings)
         size = max(1, DENSITIES // n_items)
-        parts = [slice(at, at + size) for at in range(0, len(t), size)]
-        found = [
-            _integrated(model, prior[part], t[part], n[part], w[part], labelled[part], r[part], settings)
-            for part in parts
-        ]
-        grid, interval, of_evidence = (
-            np.concatenate(each).reshape(*lead, *each[0].shape[1:]) for each in zip(*found, strict=True)
-        )
+        parts = [slice(at, at + size) for at in range(0, n_batches, size)]
+        found = [_integrated(model, prior[part], evidence.of_batches(part), settings) for part in parts]
+        grid, interval, of_evidence = (np.concatenate(each) for each in zip(*found, strict=True))
         return cls(model, grid, interval, of_evidence, settings)
 
     def of_items(self, evidence: UnknownEvidence) -> npt.NDArray[np.float64]:
-        """Chance of each item to be unknown, by its own evidence, [..., item]."""
-        shape = evidence.t.shape
-        n_items = evidence.t.shape[-1]
+        """Chance of each item to be unknown, by its own evidence, [batch, item]."""
+        t = evidence.t
+        n_batches, n_items = t.shape
         shares = _grid(self.settings).shares
-        t, sizes, restriction = (
-            each.reshape(-1, n_items) for each in (evidence.t, evidence.sizes, evidence.restriction)
-        )
-        grid = self.grid.reshape(len(t), len(shares), -1)
+        grid = self.grid.reshape(n_batches, len(shares), -1)
         unknown = np.zeros(t.shape)
         high = max(1, DENSITIES // n_items)
-        wide = DENSITIES
-        for top in range(0, len(t), high):
+        for top in range(0, n_batches, high):
             some = slice(top, top + high)
             sources, weights = _likely(grid[some])
-            for left in range(0, n_items, wide):
-                here = some, slice(left, left + wide)
-                ratio = _unknown_ratio(self.model, t[here], sizes[here], restriction[here], sources, self.settings)
+            for left in range(0, n_items, DENSITIES):
+                here = some, slice(left, left + DENSITIES)
+                ratio = _unknown_ratio(
+                    self.model, t[here], evidence.sizes[here], evidence.restriction[here], sources, self.settings
+                )
                 inverse = 1 / ratio
                 for number in range(1, len(shares)):
                     chance = _item_posterior(inverse, shares[number])
                     unknown[here] += (chance @ weights[:, number, :, None])[..., 0]
-        return unknown.reshape(shape).clip(0, 1)
+        return unknown.clip(0, 1)
 
 
-def rejection_limit(unknown: Floats, unknown_share: Floats | None, settings: Settings = DEFAULT) -> Floats:
-    """Chance above which an item is rejected, [...]: one half, as long as no share is told.
+class UnknownItems(NamedTuple):
+    """Which items of each batch are unknown: as the batch tells, and with the share that was told, if one was."""
+
+    by_batch: UnknownPosterior
+    by_share: UnknownPosterior | None
+
+    @property
+    def told(self) -> UnknownPosterior:
+        """What is reported: with the share that was told."""
+        return self.by_share or self.by_batch
+
+
+def find_unknown(
+    model: UnknownModel, evidence: UnknownEvidence, share: ToldShare | None, settings: Settings
+) -> UnknownItems:
+    """Judge the batch as it is, and with the share that was told.
+
+    A share that is told says which items are unknown, and changes no label, unless it is zero.
+    """
+    if share is None:
+        return UnknownItems(UnknownPosterior.of(model, evidence, None, settings), None)
+    of_nothing = share._replace(told=share.nothing)
+    by_batch = UnknownPosterior.of(model, evidence, of_nothing, settings)
+    return UnknownItems(by_batch, UnknownPosterior.of(model, evidence, share, settings))
+
+
+def rejection_limit(unknown: Floats, share: ToldShare | None, settings: Settings = DEFAULT) -> Floats:
+    """Chance above which an item is rejected, [batch]: one half, as long as no share is told.
 
     If a share is told, as many items are rejected as are expected to be unknown, `Σ_n c_n`, the most likely ones; but
     no more than so that 15 % (`most_known_rejected`) of the known items are expected to be among them.
 
     Examples
     --------
-    >>> rejection_limit(np.array([0.95, 0.4, 0.45, 0.1]), np.array([3.0, 7.0]))
-    array(0.45)
-    >>> rejection_limit(np.array([0.99, 0.98, 0.9, 0.6, 0.0, 0.0]), None)
-    array(0.5)
+    >>> rejection_limit(np.array([[0.95, 0.4, 0.45, 0.1]]), ToldShare.of(np.array([3.0, 7.0])))
+    array([0.45])
+    >>> rejection_limit(np.array([[0.99, 0.98, 0.9, 0.6, 0.0, 0.0]]), None)
+    array([0.5])
     """
-    limit = np.full(unknown.shape[:-1], settings.rejected)
-    if unknown_share is None:
+    limit = np.full(len(unknown), settings.rejected)
+    if share is None:
         return limit
-    falling = -np.sort(-np.nan_to_num(unknown), axis=-1)
+    falling = -np.sort(-unknown, axis=-1)
     known = 1 - falling
     few = known.cumsum(-1) <= settings.most_known_rejected * known.sum(-1, keepdims=True)
     expected = np.rint(falling.sum(-1, keepdims=True)).astype(np.intp)
     most = np.minimum(few.sum(-1, keepdims=True), expected)
-    falling = np.concatenate([falling, np.zeros((*unknown.shape[:-1], 1))], -1)
-    return np.where(np.isnan(unknown_share[..., 0]), limit, np.take_along_axis(falling, most, -1)[..., 0])
+    falling = np.concatenate([falling, np.zeros((len(unknown), 1))], -1)
+    return np.where(share.told, np.take_along_axis(falling, most, -1)[:, 0], limit)
 
 
-def _prior(unknown_share: Floats, settings: Settings) -> Floats:
-    """Chance of each share, [batch, share], from a and b of each batch."""
-    a = unknown_share[:, 0, None]
-    b = unknown_share[:, 1, None]
+def _prior(share: ToldShare | None, n_batches: int, settings: Settings) -> Floats:
+    """Chance of each share, [batch, share]: as told, or the default one."""
     shares = _grid(settings).shares
     nothing = settings.nothing_unknown
     ends = np.linspace(0, 1, len(shares))
-    beta = np.diff(betainc(np.maximum(a, np.finfo(np.float64).tiny), b, ends))
-    beta = np.where(a > 0, np.pad(beta, [(0, 0), (1, 0)]), shares == 0)
     default = np.concatenate([[nothing], (1 - nothing) * np.diff(1 - (1 - ends) ** 2)])
-    return np.where(np.isnan(a), default, beta)
+    if share is None:
+        return np.broadcast_to(default, (n_batches, len(shares)))
+    a = share.a[:, None]
+    beta = np.diff(betainc(np.maximum(a, np.finfo(np.float64).tiny), share.b[:, None], ends))
+    beta = np.where(a > 0, np.pad(beta, [(0, 0), (1, 0)]), shares == 0)
+    return np.where(share.told[:, None], beta, default)
 
 
-def known_probability(unknown: Floats) -> npt.NDArray[np.float64]:
-    """Chance of each item to have a class; one if the catalogue cannot tell."""
-    return np.where(np.isnan(unknown), 1.0, 1 - unknown)
-
-
-def single_known_probability(
-    model: UnknownModel, t: Floats, restriction: Floats, settings: Settings = DEFAULT
-) -> Floats:
-    """Chance that a single item has a class, at even odds and without shift, [..., item]."""
-    flat = np.asarray(t).reshape(1, -1)
+def single_known_probability(model: UnknownModel, t: Floats, restriction: Floats, settings: Settings) -> Floats:
+    """Chance that a single item has a class, at even odds and without shift, [batch, item]."""
     shifts = _grid(settings).shifts
     shape = _grid(settings).log_prior.shape
     source = np.ravel_multi_index((np.searchsorted(shifts, 0.0), 0, shape[-1] - 1), shape)
-    ratio = _unknown_ratio(model, flat, np.ones_like(flat), restriction.reshape(1, -1), np.array([source]), settings)
-    return np.asarray(1 / (1 + ratio)).reshape(np.shape(t))
+    ratio = _unknown_ratio(model, t, np.ones_like(t), restriction, np.array([source]), settings)
+    return np.asarray(1 / (1 + ratio[..., 0]))
 
 
 class _Grid(NamedTuple):
@@ -236,16 +249,10 @@ def _grid(settings: Settings) -> _Grid:
 
 
 def _integrated(
-    model: UnknownModel,
-    prior: Floats,
-    t: Floats,
-    n: Floats,
-    w: Floats,
-    labelled: Bools,
-    restriction: Floats,
-    settings: Settings,
+    model: UnknownModel, prior: Floats, evidence: UnknownEvidence, settings: Settings
 ) -> tuple[Floats, Floats, Floats]:
     """Return grids [batch, share, shift, width, level], intervals [batch, 2] and chances of items [batch, item]."""
+    t, n, w, labelled, restriction = evidence
     shifts, widths, _, shares, log_prior = _grid(settings)
     known = (model.known[0] + model.known[1] / n)[:, None]
 

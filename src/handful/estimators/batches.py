@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from handful.engine.model import JointAnswer
+from handful.engine.answer import JointAnswer
 from handful.estimators.answer import Answer, best_two
 from handful.estimators.certainty import certainty_of, in_doubt, most_certain
 from handful.estimators.coarse import Coarse
@@ -111,10 +111,10 @@ class Batches:
         counted = [some if len(some) else rows for some, rows in zip(counted, self.rows_of, strict=True)]
         batches = [(rows, self.contexts.of_group(place, rows)) for place, rows in enumerate(counted)]
         report = Reporter().stage("label", len(self.items), unit="items")
-        for place, ((some, context), found) in enumerate(zip(batches, self.items.label(batches), strict=True)):
+        for place, ((some, known), found) in enumerate(zip(batches, self.items.label(batches), strict=True)):
             if self.contexts.sequence_of is not None:
                 sequence_of = np.unique(self.contexts.sequence_of[some], return_inverse=True)[1]
-                found = averaged(found, sequence_of, context.unknown_share)
+                found = averaged(found, sequence_of, known.share)
             rows = self.rows_of[place]
             if excluded is not None and excluded[rows].any():
                 found = found.with_excluded(excluded[rows])
@@ -198,7 +198,7 @@ class Batches:
                 len(rows),
                 float(found.confidence.mean()),
                 n_zero=int(n_zero[place]),
-                unknown_share=self.contexts.of_group(place, rows[:0]).unknown_share,
+                unknown_share=None if self.contexts.unknown_share is None else self.contexts.unknown_share[place],
                 unknown_reason=self.items.unknown_reason,
                 equal=self.items.equal_classes(found.expected_counts),
             )

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import replace
 from typing import Any, TypedDict, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from handful.arguments import did_you_mean
-from handful.engine.model import Context
+from handful.engine.knowledge import FixedLabels, Knowledge, Prior, ToldShare
 from handful.engine.settings import DEFAULT, Settings
-from handful.engine.tilt import Prior
 from handful.errors import LabelError, OptionError
 from handful.estimators.coarse import coarse_names
 from handful.estimators.containers import column_of
@@ -181,12 +179,13 @@ class BatchContexts:
             self._take_sequences(*sequences_of(known["sequence"], n_items))
         self._refuse_excluded()
 
-    def of_group(self, place: int, rows: Int[np.ndarray, "some"]) -> Context:
+    def of_group(self, place: int, rows: Int[np.ndarray, "some"]) -> Knowledge:
         """Return what is known about the items of one group."""
-        return replace(
-            Context.of(self.prior, place, None if self.given is None else self.given[rows]),
-            allowed=None if self.allowed is None else self.allowed[rows],
-            unknown_share=None if self.unknown_share is None else self.unknown_share[place],
+        return Knowledge(
+            prior=None if self.prior is None else self.prior.of_batches(slice(place, place + 1)),
+            allowed=None if self.allowed is None else self.allowed[rows][None],
+            labels=None if self.given is None else FixedLabels.of(self.given[rows]),
+            share=None if self.unknown_share is None else ToldShare.of(self.unknown_share[place]),
         )
 
     def of(self, items: Sequence[int], classes: Sequence[int]) -> BatchContexts:
@@ -208,7 +207,7 @@ class BatchContexts:
         same.siblings = None if self.siblings is None else self.siblings.of(places)
         same.unknown_share = None if self.unknown_share is None else self.unknown_share[places]
         if self.prior is not None:
-            weights = np.exp(self.prior.log_shares[np.ix_(places, left)])
+            weights = self.prior.shares[np.ix_(places, left)]
             if not weights.any(1).all():
                 raise OptionError("no class is left: prior or candidates exclude all that could be read")
             same.prior = Prior.of(weights, self.prior.concentration[places])
@@ -268,7 +267,7 @@ class BatchContexts:
             return
         possible = self.allowed
         if self.prior is not None:
-            possible = possible & np.isfinite(self.prior.log_shares)[self.group_of]
+            possible = possible & self.prior.possible[self.group_of]
         lost = np.unique(of[~possible.any(1)])
         if len(lost):
             by = "candidates" if self.prior is None or not self.allowed.any(1).all() else "prior and candidates"
@@ -286,7 +285,7 @@ class BatchContexts:
         own = self.given[rows]
         excluded = np.zeros(len(rows), bool) if self.allowed is None else ~self.allowed[rows, own]
         if self.prior is not None:
-            excluded |= np.isneginf(self.prior.log_shares[self.group_of[rows], own])
+            excluded |= ~self.prior.possible[self.group_of[rows], own]
         if excluded.any():
             first = int(np.flatnonzero(excluded)[0])
             raise LabelError(

@@ -102,8 +102,8 @@ def diagnose(
     """Check the answer for one batch; `confidence` is the mean over items of the largest probability under the head.
 
     Without a head there is nothing to compare the batch with. `n_zero` are items without a direction. `unknown_share`
-    is what is known about it, as in `Context`, and `unknown_reason` why unknown items cannot be judged. `equal` are
-    pairs of classes with the same examples, and the expected number of items that they have together.
+    is what is known about it, a and b of a Beta distribution, and `unknown_reason` why unknown items cannot be judged.
+    `equal` are pairs of classes with the same examples, and the expected number of items that they have together.
     """
     if head is None:
         return ()

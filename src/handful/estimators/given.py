@@ -15,8 +15,8 @@ import numpy.typing as npt
 from handful.arguments import did_you_mean
 from handful.catalogue import Catalogue
 from handful.catalogue.labels import places_of
+from handful.engine.arrays import spread_rows
 from handful.engine.links import Anchors, groups_of_answers
-from handful.engine.model import spread_rows
 from handful.errors import LabelError, OptionError
 from handful.estimators.containers import labels_of
 from handful.reading.class_names import is_missing
@@ -137,7 +137,7 @@ def _groups_of(
         return np.arange(len(rows))
     some = catalogue.points(read(spread_rows(n_items, catalogue.reference.settings.most_anchors)))
     reference = catalogue.reference
-    anchors = Anchors.of(some, reference.centre, model.pair_odds, np.arange(len(some)), reference.settings)
+    anchors = Anchors.of(some[None], reference.centre, model.pair_odds, np.arange(len(some))[None], reference.settings)
     return groups_of_answers(anchors, catalogue.points(read(rows)))
 
 

@@ -11,16 +11,18 @@ import numpy as np
 import numpy.typing as npt
 
 from handful.catalogue import Catalogue
+from handful.engine.answer import JointAnswer
 from handful.engine.head import LinearHead
-from handful.engine.model import Context, JointAnswer, label_batches
-from handful.engine.scores import label_scores, label_several
+from handful.engine.knowledge import Knowledge
+from handful.engine.labelling import label_batches, label_scores
 from handful.engine.settings import DEFAULT, Settings
+from handful.engine.several import label_several
 from handful.estimators.context import Known
 from handful.estimators.given import with_given
 from handful.shapes import Bool, Float, Int
 
 # Rows of a batch, and what is known about it.
-Batch: TypeAlias = tuple[Int[np.ndarray, "some"], Context]
+KnownRows: TypeAlias = tuple[Int[np.ndarray, "some"], Knowledge]
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,10 +100,10 @@ class CatalogueItems:
             vars(some)["points"] = self.points[rows]
         return some
 
-    def label(self, batches: Iterable[Batch]) -> Iterator[JointAnswer]:
+    def label(self, batches: Iterable[KnownRows]) -> Iterator[JointAnswer]:
         """Label batches of some of the items each, those of one size as stacks."""
         # Rows are in increasing order, and a copy of all points would take as long as their scores.
-        points = ((self.points if len(rows) == len(self) else self.points[rows], context) for rows, context in batches)
+        points = ((self.points if len(rows) == len(self) else self.points[rows], known) for rows, known in batches)
         if self.catalogue.only_names or self.given is not None:
             return (self.catalogue.label_points(*batch) for batch in points)
         return label_batches(points, self.catalogue.reference)
@@ -151,23 +153,23 @@ class ScoredItems:
         listed, given = (None if some is None else some[rows] for some in (self.listed, self.given))
         return replace(self, nats=self.nats[rows], best=self.best[rows], listed=listed, given=given)
 
-    def label(self, batches: Iterable[Batch]) -> Iterator[JointAnswer]:
+    def label(self, batches: Iterable[KnownRows]) -> Iterator[JointAnswer]:
         """Label batches of some of the items each; only scores of several classes tell which items are unknown."""
-        for rows, context in batches:
+        for rows, known in batches:
             if self.listed is not None:
-                context = replace(context, allowed=_listed_and_allowed(self.listed[rows], context))
+                known = replace(known, allowed=_listed_and_allowed(self.listed[rows], known)[None])
             nats = self.nats[rows]
-            yield label_several(nats, self.best[rows], context) if self.several else label_scores(nats, context)
+            yield label_several(nats, self.best[rows], known) if self.several else label_scores(nats, known)
 
 
-def _listed_and_allowed(listed: Bool[np.ndarray, "item class"], context: Context) -> Bool[np.ndarray, "item class"]:
+def _listed_and_allowed(listed: Bool[np.ndarray, "item class"], known: Knowledge) -> Bool[np.ndarray, "item class"]:
     """Classes that the model lists and an item can have; if there is none, all that it can have."""
-    if context.allowed is None:
+    if known.allowed is None:
         return listed
-    left = listed & context.allowed
-    if context.log_shares is not None:
-        left &= ~np.isneginf(context.log_shares)
-    return np.where(left.any(1, keepdims=True), left, context.allowed)
+    left = listed & known.allowed[0]
+    if known.prior is not None:
+        left &= known.prior.possible
+    return np.asarray(np.where(left.any(1, keepdims=True), left, known.allowed[0]))
 
 
 Items: TypeAlias = CatalogueItems | ScoredItems

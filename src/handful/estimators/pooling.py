@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from handful.catalogue.labels import distinct, objects
+from handful.engine.knowledge import Prior
 from handful.engine.pooling import pooled
 from handful.engine.settings import DEFAULT, Settings
-from handful.engine.tilt import Prior
 from handful.errors import OptionError, TaskError
 from handful.estimators.containers import column_of, column_values, gaps_in, places_in
 from handful.shapes import Float, Int
@@ -99,7 +99,7 @@ class Siblings:
 
         `counts` and `labels` are those of groups that were labelled without their siblings.
         """
-        base = np.full_like(counts, 1 / counts.shape[1]) if known is None else np.exp(known.log_shares)
+        base = np.full_like(counts, 1 / counts.shape[1]) if known is None else known.shares
         found = pooled(counts, labels, base, self.pool_of, self.step_of, settings)
         used = found.used[self.pool_of]
         concentration = np.where(used, settings.follow * found.concentration, settings.prior_concentration)

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from handful.arguments import did_you_mean, some_of
 from handful.catalogue.labels import objects, places_of, same_kind
+from handful.engine.knowledge import Prior
 from handful.engine.settings import DEFAULT, Settings
-from handful.engine.tilt import Prior
 from handful.errors import LabelError, OptionError
 from handful.estimators.containers import values_of
 from handful.reading.class_names import plain_label

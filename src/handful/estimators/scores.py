@@ -231,8 +231,8 @@ def _with_overturned(
 
 def _banned(contexts: BatchContexts) -> Bool[np.ndarray, "item class"] | None:
     """Classes that items cannot have; None if they can have all."""
-    shares = None if contexts.prior is None else np.isneginf(contexts.prior.log_shares)
-    banned = None if shares is None or not shares.any() else shares[contexts.group_of]
+    of_groups = None if contexts.prior is None else ~contexts.prior.possible
+    banned = None if of_groups is None or not of_groups.any() else of_groups[contexts.group_of]
     if contexts.allowed is None:
         return banned
     return ~contexts.allowed if banned is None else banned | ~contexts.allowed

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from handful.engine.answer import JointAnswer
+from handful.engine.knowledge import ToldShare
 from handful.engine.linear import class_sums
 from handful.engine.links import NewGroup
-from handful.engine.model import JointAnswer
-from handful.engine.unknown_items import known_probability, rejection_limit
+from handful.engine.unknown_items import rejection_limit
 from handful.errors import OptionError
 from handful.estimators.containers import column_values, gaps_in, places_in
 from handful.shapes import Bool, Float, Int
@@ -59,16 +60,15 @@ def given_to_all(
     return np.asarray(of_one[sequence_of])
 
 
-def averaged(
-    found: JointAnswer, sequence_of: Int[np.ndarray, "item"], unknown_share: Float[np.ndarray, "two"] | None = None
-) -> JointAnswer:
-    """Give every item the mean answer of its sequence; `unknown_share` as in `Context`."""
+def averaged(found: JointAnswer, sequence_of: Int[np.ndarray, "item"], share: ToldShare | None = None) -> JointAnswer:
+    """Give every item the mean answer of its sequence; `share` is what was told about unknown items."""
     q = _means(found.probabilities, sequence_of)
     unknown = _means(found.unknown[:, None], sequence_of)[:, 0]
-    counts = known_probability(unknown) @ q.astype(np.float64)
+    known = 1 - np.nan_to_num(unknown)
+    counts = known @ q.astype(np.float64)
     presence = found.presence if np.isnan(unknown).all() else np.minimum(found.presence, counts)  # Markov's inequality
-    presence = np.maximum(presence, (known_probability(unknown)[:, None] * q).max(0))
-    limit = found.limit if unknown_share is None else float(rejection_limit(unknown, unknown_share))
+    presence = np.maximum(presence, (known[:, None] * q).max(0))
+    limit = found.limit if share is None else float(rejection_limit(np.nan_to_num(unknown)[None], share)[0])
     unnamed = np.where(unknown > limit, _most_frequent(found.unnamed, sequence_of), -1)
     found = replace(
         found,

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from scipy.special import softmax
 
-from handful.engine.model import JointAnswer
+from handful.engine.answer import JointAnswer
 from handful.engine.questions import Question, questions_about
 from handful.estimators.answer import Answer
 from handful.estimators.batches import Batches
@@ -165,8 +165,8 @@ def explained(
     rows = batches.rows_of[place][np.asarray(chosen, dtype=np.int64)]
     items = batches.items
     assert isinstance(items, CatalogueItems)
-    context = replace(batches.contexts.of_group(place, rows), fixed_labels=None)
-    scores = items.catalogue.scores(items.points[rows], context)
+    knowledge = replace(batches.contexts.of_group(place, rows), labels=None)
+    scores = items.catalogue.scores(items.points[rows], knowledge)
     names = items.classes.tolist()
     alone = softmax(scores, axis=1)
     near = _nearest(items, items.points[rows], [*names, *[None] * items.catalogue.n_unnamed], n_nearest)

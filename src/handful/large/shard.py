@@ -9,12 +9,17 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from handful.engine.model import BatchItems, BatchTotals, Context, DecidedBatch, Decision, Reference, rows_at_a_time
+from handful.engine.batch import BatchItems
+from handful.engine.knowledge import FixedLabels, Knowledge
+from handful.engine.labels import Decision, fold_unnamed
+from handful.engine.reference import Reference
+from handful.engine.stream import DecidedBatch, rows_at_a_time
+from handful.engine.summary import BatchTotals
 from handful.estimators.answer import best_two
 from handful.estimators.certainty import certainty_of, most_certain
 from handful.large.inputs import Rows, file_hash, read_rows
@@ -40,27 +45,27 @@ class RowAnswers(NamedTuple):
 
 def packed(totals: BatchTotals) -> npt.NDArray[np.float64]:
     """Return the sums over rows as one vector."""
-    return np.concatenate([totals.counts, *totals.log_absence, totals.largest, [totals.confidence]])
+    return np.concatenate([totals.counts[0], *totals.log_absence[0], totals.largest[0], totals.confidence])
 
 
 def unpacked(vector: npt.NDArray[np.float64]) -> BatchTotals:
     """Undo `packed`."""
     counts, *absence, largest = vector[:-1].reshape(4, -1)
-    return BatchTotals(counts, np.stack(absence), vector[-1], largest)
+    return BatchTotals(counts[None], np.stack(absence)[None], vector[-1:], largest[None])
 
 
 class GivenRows(NamedTuple):
-    """Rows whose class is known for certain, in increasing order, and these classes, as in `Context.fixed_labels`."""
+    """Rows whose class is known for certain, in increasing order, and these classes."""
 
     rows: Ints
     classes: Ints
 
-    def at(self, rows: Ints) -> Ints | None:
-        """Return the classes of these rows, -1 where none is given; None if there are none at all."""
+    def at(self, rows: Ints) -> FixedLabels | None:
+        """Return the classes of these rows; None if none is given at all."""
         if len(self.rows) == 0:
             return None
         places = np.searchsorted(self.rows, rows).clip(max=len(self.rows) - 1)
-        return np.where(self.rows[places] == rows, self.classes[places], -1)
+        return FixedLabels(self.classes[places][None], (self.rows[places] == rows)[None])
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,22 +73,22 @@ class DecidedRun:
     """The decision about a run, and what is known about its classes and rows."""
 
     batch: DecidedBatch
-    context: Context
+    reference: Reference
+    knowledge: Knowledge
     given: GivenRows
 
     @classmethod
     def of(
-        cls, reference: Reference, n_rows: int, read: Callable[[Ints], Floats], context: Context, given: GivenRows
+        cls, reference: Reference, n_rows: int, read: Callable[[Ints], Floats], knowledge: Knowledge, given: GivenRows
     ) -> DecidedRun:
-        """Decide; `read` returns the points of rows, and `context` is about the classes that have a name."""
-        context = context.with_unnamed(reference.n_unnamed)
+        """Decide; `read` returns the points of rows, and `knowledge` is about the classes that have a name."""
+        knowledge = knowledge.with_unnamed(reference.n_unnamed)
 
         def items_at(rows: Ints) -> BatchItems:
-            return BatchItems(read(rows), reference, replace(context, fixed_labels=given.at(rows)))
+            return BatchItems.of(read(rows)[None], reference, replace(knowledge, labels=given.at(rows)))
 
-        n_classes = len(reference.head.weights)
-        batch = DecidedBatch.of(n_rows, n_classes, items_at, given.rows, reference.settings)
-        return cls(batch, context, given)
+        batch = DecidedBatch.of(n_rows, reference.n_classes, items_at, given.rows, reference.settings)
+        return cls(batch, reference, knowledge, given)
 
     @property
     def decision(self) -> Decision:
@@ -94,13 +99,26 @@ class DecidedRun:
     def name(self) -> str:
         """Hash of it all: what shards add up to is kept under this name."""
         at = self.decision
-        head = self.decision.reference.head
-        digest = hashlib.sha256(repr((at.samples.alone_weight, at.move_weight, at.distance)).encode())
-        arrays = [head.weights, head.offsets, head.mass, at.tilts, at.offset, *at.samples[:3]]
-        arrays += [self.batch.rows, self.batch.responsibilities]
-        if self.context.log_shares is not None:
-            arrays.append(self.context.log_shares)
-        arrays += [one.grid for one in (at.unknown_posterior, at.told_posterior) if one is not None]
+        head = self.reference.head
+        present = at.present
+        arrays: list[npt.NDArray[Any]] = [
+            head.weights,
+            head.offsets,
+            head.mass,
+            at.tilts.total,
+            at.tilts.offset.offset,
+            at.distance,
+        ]
+        arrays += [present.columns, present.states, present.presence, present.alone_weight, self.batch.rows]
+        if self.batch.responsibilities is not None:
+            arrays.append(self.batch.responsibilities)
+        if at.move is not None:
+            arrays.append(at.move.weight)
+        if self.knowledge.prior is not None:
+            arrays.append(self.knowledge.prior.shares)
+        if at.unknown is not None:
+            arrays += [one.grid for one in at.unknown if one is not None]
+        digest = hashlib.sha256()
         for array in arrays:
             digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()[:16]
@@ -108,19 +126,19 @@ class DecidedRun:
     @property
     def block_rows(self) -> int:
         """Number of rows that are labelled at a time."""
-        return rows_at_a_time(len(self.decision.reference.head.weights))
+        return rows_at_a_time(self.reference.n_classes)
 
     def label(self, points: Floats, rows: range) -> tuple[RowAnswers, BatchTotals]:
         """Label the rows of these numbers; return also their totals."""
-        context = replace(self.context, fixed_labels=self.given.at(np.asarray(rows)))
-        items = BatchItems(points, self.decision.reference, context)
+        knowledge = replace(self.knowledge, labels=self.given.at(np.asarray(rows)))
+        items = BatchItems.of(points[None], self.reference, knowledge)
         found = self.batch.label(items, rows)
-        named = found.named(self.decision.reference.n_named)
-        unknown = np.asarray(named.unknown, np.float64)
-        labels, values = best_two(named.probabilities)
-        most = np.where(items.unlabelled, most_certain(self.decision.reference.head.mass), 1.0)
-        answers = RowAnswers(labels, certainty_of(values, unknown, most), unknown, named.unnamed >= 0)
-        return answers, found.totals()
+        named = fold_unnamed(found, self.reference.n_named, self.reference.settings)
+        unknown = np.full(len(rows), np.nan) if named.unknown is None else named.unknown[0]
+        labels, values = best_two(named.probabilities[0])
+        most = np.where(items.scores.labelled[0], 1.0, most_certain(self.reference.head.mass))
+        answers = RowAnswers(labels, certainty_of(values, unknown, most), unknown, named.unnamed[0] >= 0)
+        return answers, BatchTotals.of(found)
 
 
 # Folder with what shards add up to.

@@ -1,6 +1,6 @@
 """solve: label one batch too large for memory jointly, in one pass over its rows.
 
-`handful.engine.model` decides by some rows of the batch, which lie evenly over it at places that depend on nothing but
+`handful.engine.stream` decides by some rows of the batch, which lie evenly over it at places that depend on nothing but
 the numbers of rows and classes; all rows are then labelled by that decision, shard by shard. A run that is continued
 decides again, which takes seconds, but labels no shard whose answers are there.
 
@@ -19,7 +19,6 @@ import hashlib
 import os
 from collections.abc import Callable, Mapping
 from contextlib import closing, nullcontext
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
@@ -30,7 +29,8 @@ from handful.banks import FeatureBank
 from handful.catalogue import Catalogue
 from handful.catalogue.labels import distinct, places_of, same_kind
 from handful.catalogue.rows import ROW_TRANSFORMS
-from handful.engine.model import BatchTotals, Context, summarize
+from handful.engine.knowledge import Knowledge, ToldShare
+from handful.engine.summary import BatchTotals, summarize
 from handful.errors import OptionError, StorageError, TaskError
 from handful.estimators.containers import labels_of
 from handful.estimators.diagnostics import diagnose
@@ -167,19 +167,19 @@ def solve(
         labelled = GivenRows(found.rows, found.codes)
         name = begin(place, about, KINDS)
         work = Work(queried, summed.origin, change, place, name, shard_rows)
-        context = replace(
-            Context.of(None if weights is None else prior_of(weights, 1)),
-            unknown_share=None if shares is None else shares[0],
+        knowledge = Knowledge(
+            prior=None if weights is None else prior_of(weights, 1, summed.settings),
+            share=None if shares is None else ToldShare.of(shares[0]),
         )
         with bars("label the batch", on_progress) as listener:
-            return _solved(summed, names, work, context, labelled, executor or in_process(), Reporter(listener))
+            return _solved(summed, names, work, knowledge, labelled, executor or in_process(), Reporter(listener))
 
 
 def _solved(
     catalogue: Catalogue,
     names: Names,
     work: Work,
-    context: Context,
+    knowledge: Knowledge,
     given: GivenRows,
     executor: Executor,
     reporter: Reporter,
@@ -187,7 +187,7 @@ def _solved(
     """Decide, label all shards that are not labelled yet, and add up."""
     report = reporter.stage("decide", 1)
     n_rows = work.queries.n_rows
-    decided = DecidedRun.of(catalogue.reference, n_rows, work.points, context, given)
+    decided = DecidedRun.of(catalogue.reference, n_rows, work.points, knowledge, given)
     report(1)
     report = reporter.stage("label", work.n_shards)
     shared = Shared(work), Shared(decided)
@@ -205,38 +205,39 @@ def _solved(
             "of their own; give a URL as the folder, or a path that all nodes see"
         )
     totals = BatchTotals.added(found)
-    posterior = decided.decision.told_posterior or decided.decision.unknown_posterior
+    judged = decided.decision.unknown is not None
+    share = knowledge.share
     unknown = None
-    if posterior is not None and context.unknown_share is not None:
-        unknown = np.concatenate([part["unknown"] for part in read_answers(work.folder)])
+    if judged and share is not None:
+        unknown = np.concatenate([part["unknown"] for part in read_answers(work.folder)])[None]
     summary = summarize(
-        decided.decision.samples,
+        decided.decision,
         catalogue.head.mass,
         totals,
-        float(n_rows),
-        posterior,
+        n_rows,
+        catalogue.reference.n_named,
         unknown,
-        context.unknown_share,
-        catalogue.n_unnamed,
+        share,
+        catalogue.settings,
     )
-    confidence = float(totals.confidence) / n_rows
-    interval = summary.interval
+    confidence = float(totals.confidence[0]) / n_rows
+    low, high = summary.interval[0].tolist()
     return LargeSolution(
         folder=work.folder.address,
         class_names=names,
-        expected_counts=summary.expected_counts,
-        presence=summary.presence,
-        joint_weight=float(summary.joint_weight),
+        expected_counts=summary.expected_counts[0],
+        presence=summary.presence[0],
+        joint_weight=float(summary.joint_weight[0]),
         confidence=confidence,
-        unknown_share=None if posterior is None else 1 - float(summary.expected_counts.sum()) / n_rows,
-        unknown_interval=(float(interval[0]), float(interval[1])),
+        unknown_share=1 - float(summary.expected_counts.sum()) / n_rows if judged else None,
+        unknown_interval=(low, high),
         unknown_reason=catalogue.unknown_reason,
-        limit=float(summary.limit),
+        limit=float(summary.limit[0]),
         diagnostics=diagnose(
             catalogue.head,
             n_rows,
             confidence,
-            unknown_share=context.unknown_share,
+            unknown_share=None if share is None else np.array([share.a[0], share.b[0]]),
             unknown_reason=catalogue.unknown_reason,
         ),
     )

@@ -19,8 +19,10 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from handful.engine.answer import JointAnswer
 from handful.engine.head import fit_head
-from handful.engine.model import JointAnswer, Reference, label_batch
+from handful.engine.labelling import label_batch
+from handful.engine.reference import Reference
 from handful.engine.unknown import fit_unknown_model
 from handful.fewshot.frame import Frame
 from handful.fewshot.methods.method import Method, Options

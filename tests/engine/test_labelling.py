@@ -3,17 +3,14 @@
 import numpy as np
 import pytest
 
+from handful.engine.batch import BatchItems, decide
 from handful.engine.head import LinearHead, fit_head
+from handful.engine.knowledge import FixedLabels, Knowledge, Prior
+from handful.engine.labelling import label_batch, label_batches
 from handful.engine.left_out import Calibration
-from handful.engine.model import (
-    BatchItems,
-    Context,
-    Reference,
-    decide,
-    label_batch,
-    label_batches,
-    with_sizes,
-)
+from handful.engine.reference import Reference
+from handful.engine.settings import DEFAULT
+from handful.engine.stream import DecidedBatch, with_sizes
 from handful.engine.unknown import fit_unknown_model
 
 
@@ -34,6 +31,10 @@ def reference(weights, offsets, means, shots, spread):
     return Reference(LinearHead(weights, offsets, means, mass, spread, t, wrong, confidence, examples))
 
 
+def prior_of(weights, concentration=DEFAULT.prior_concentration):
+    return Prior.of(weights[None], np.array([concentration]))
+
+
 def test_one_example_gains_most():
     joint, alone = [], []
     for seed in range(8):
@@ -45,9 +46,9 @@ def test_one_example_gains_most():
 
 def test_rows_are_probabilities_and_an_excluded_class_has_none():
     points, classes, truth = made_up(0, shots=5)
-    log_shares = np.full(40, -np.log(39))
-    log_shares[truth[0]] = -np.inf
-    found = label_batch(points, classes, Context(log_shares))
+    weights = np.ones(40)
+    weights[truth[0]] = 0
+    found = label_batch(points, classes, Knowledge(prior_of(weights)))
     assert np.allclose(found.probabilities.sum(1), 1)
     assert not found.probabilities[:, truth[0]].any()
     assert found.presence.min() >= 0
@@ -112,7 +113,7 @@ def test_what_is_given_holds_and_what_an_item_cannot_be_it_is_not():
     fixed_labels[0] = 30
     allowed = np.ones((45, 40), bool)
     allowed[2, truth[2]] = False
-    found = label_batch(points, classes, Context(allowed=allowed, fixed_labels=fixed_labels))
+    found = label_batch(points, classes, Knowledge(allowed=allowed[None], labels=FixedLabels.of(fixed_labels)))
     assert found.probabilities[0].argmax() == 30
     assert found.probabilities[2, truth[2]] == 0
     assert found.presence[30] > 0.5
@@ -157,7 +158,7 @@ def test_weights_decide_between_two_classes_that_look_alike():
     doubled = reference(head.weights[twin], head.offsets[twin], head.means[twin], 5, head.spread)
     shares = np.full(41, 1 / 41)
     shares[truth[0]], shares[40] = 1e-4, 0.05
-    found = label_batch(points[:1], doubled, Context(np.log(shares)))
+    found = label_batch(points[:1], doubled, Knowledge(prior_of(shares)))
     assert found.probabilities[0, 40] > 10 * found.probabilities[0, truth[0]]
 
 
@@ -180,16 +181,16 @@ def test_a_batch_of_a_stack_is_labelled_as_if_it_were_alone(known):
     classes, batches, labels, rng = world_with_unknown_items()
     contexts = []
     for points, own in zip(batches, labels, strict=True):
-        log_shares = np.log(rng.dirichlet(np.ones(30)))
-        log_shares[rng.integers(30)] = -np.inf
+        weights = rng.dirichlet(np.ones(30))
+        weights[rng.integers(30)] = 0
         allowed = rng.random((len(points), 30)) < 0.8
         fixed_labels = np.where(rng.random(len(points)) < 0.2, own, -1)
         contexts.append(
             {
-                "nothing": Context(),
-                "shares": Context(log_shares, rng.uniform(1, 300)),
-                "allowed": Context(allowed=allowed),
-                "fixed_labels": Context(fixed_labels=fixed_labels),
+                "nothing": Knowledge(),
+                "shares": Knowledge(prior_of(weights, rng.uniform(1, 300))),
+                "allowed": Knowledge(allowed=allowed[None]),
+                "fixed_labels": Knowledge(labels=FixedLabels.of(fixed_labels)),
             }[known]
         )
     together = list(label_batches(zip(batches, contexts, strict=True), classes))
@@ -207,19 +208,23 @@ def world(sizes, seed=0, noise=0.6):
     centres, codes = rng.normal(size=(60, 16)), np.repeat(np.arange(60), 5)
     reference = Reference(fit_head(centres[codes] + noise * rng.normal(size=(300, 16)), codes, 60))
     truth = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
-    return BatchItems(centres[truth] + noise * rng.normal(size=(len(truth), 16)), reference), truth
+    points = centres[truth] + noise * rng.normal(size=(len(truth), 16))
+    return BatchItems.of(points[None], reference, Knowledge()), truth
 
 
 def test_classes_that_the_deciding_items_do_not_show_are_counted():
     items, truth = world((2000 / np.arange(1, 61) / 4.7).astype(int) + 1)
-    decision, _ = decide(BatchItems(items.points[:60], items.reference))
-    counted = with_sizes(decision, items)
-    before, after = ((one.label(items).probabilities.argmax(1) == truth).mean() for one in (decision, counted))
-    assert len(counted.samples.columns) > len(decision.samples.columns)
-    assert after >= before
+    decision = decide(items.rows(slice(60)), DEFAULT).decision
+    counted = with_sizes(decision, items, DEFAULT)
+    before, after = (
+        DecidedBatch(one, np.arange(60), None, None, DEFAULT).label(items, range(len(truth))).probabilities[0]
+        for one in (decision, counted)
+    )
+    assert counted.present.columns.shape[1] > decision.present.columns.shape[1]
+    assert (after.argmax(1) == truth).mean() >= (before.argmax(1) == truth).mean()
 
 
 def test_a_few_even_classes_stay_as_they_were_decided():
     items, _ = world([100] * 5)
-    decision, _ = decide(BatchItems(items.points[:200], items.reference))
-    assert with_sizes(decision, items) is decision
+    decision = decide(items.rows(slice(200)), DEFAULT).decision
+    assert with_sizes(decision, items, DEFAULT) is decision

@@ -1,0 +1,156 @@
+"""The model from end to end: label batches by their scores, and by where their items lie.
+
+`decide` is the algorithm: it finds out what each batch is like. `label_items` then labels any items of the batch, those
+that decided or others, and `summarize` says the rest, from sums over items. A batch in memory, a stack of groups, a
+stream and the scores of another model take the same steps; numbers in brackets are those of the formulas in
+docs/understand/model.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from handful.engine.arrays import Floats, Ints
+from handful.engine.evidence import Places, distance_ratio, find_places, gather_evidence
+from handful.engine.knowledge import Knowledge
+from handful.engine.labels import Decision, Move, label_alone, label_alone_by_moved
+from handful.engine.means import MovedMeans
+from handful.engine.presence import AloneLabels, JointLabels, Presence, joint_labels, mean_likelihood, sample_presence
+from handful.engine.reference import Reference
+from handful.engine.scores import Scores
+from handful.engine.settings import Settings
+from handful.engine.tilts import Tilts, estimate_tilts
+from handful.engine.unknown_items import UnknownItems, find_unknown
+from handful.engine.unnamed import lower_unnamed
+from handful.engine.vectors import Vectors
+
+
+@dataclass(frozen=True, eq=False)
+class BatchItems:
+    """Items of batches of one size: their scores, where they lie, and what is known about them.
+
+    `vectors` is None if only their scores are known: then there is no offset, nothing is unknown, and no class mean
+    moves.
+    """
+
+    scores: Scores
+    vectors: Vectors | None
+    knowledge: Knowledge
+
+    @classmethod
+    def of(cls, points: Floats, reference: Reference, knowledge: Knowledge) -> BatchItems:
+        """Compare points [batch, item, dim] with the classes of a catalogue."""
+        scores = Scores.of_vectors(points, reference, knowledge)
+        return cls(scores, Vectors(points, reference), knowledge)
+
+    def rows(self, rows: Ints | slice) -> BatchItems:
+        """Return some of the items of a single batch."""
+        vectors = None if self.vectors is None else Vectors(self.vectors.points[:, rows], self.vectors.reference)
+        return BatchItems(self.scores.rows(rows), vectors, self.knowledge.rows(rows))
+
+
+class Decided(NamedTuple):
+    """A decision, and what it says about the items that decided."""
+
+    decision: Decision
+    alone: AloneLabels  # of these items
+    responsibilities: Floats | None  # [batch, item, column], how far each moved the class means; None if nothing moved
+
+
+def decide(items: BatchItems, settings: Settings) -> Decided:
+    """Find out what each batch is like from its items, or from a part of them."""
+    scores = items.scores
+    vectors = items.vectors
+    knowledge = items.knowledge
+    every = np.ones(scores.labelled.shape)
+    n_classes = scores.n_possible
+    tilts = estimate_tilts(scores, vectors, knowledge.prior, every, settings)
+    lowered = lower_unnamed(scores, vectors, tilts, settings)
+    tilts = tilts.lowered(lowered)
+    alone = label_alone(scores, tilts)
+    present = sample_presence(alone, scores.shots, n_classes, settings=settings)
+    if vectors is None:
+        present = first_items_alone(present, scores.n_items, settings)
+        return Decided(Decision(n_classes, tilts, present, np.ones(len(every)), None, None), alone, None)
+
+    joint = joint_labels(alone, present, n_classes, settings)
+    places = find_places(vectors, tilts.offset, present, joint)
+    distance = distance_ratio(scores, vectors, tilts.offset, places)
+    unknown = judge_items(scores, vectors, tilts, present, places, knowledge, settings)
+    weights = item_weights(scores, unknown, settings)
+    of_none = (1 / weights - 1) * mean_likelihood(alone, present, n_classes, settings)
+    if (weights < 1).any():  # unknown items count less in the offset, the shares and the prior
+        tilts = estimate_tilts(scores, vectors, knowledge.prior, weights, settings).lowered(lowered)
+        alone = label_alone(scores, tilts)
+    elif (present.alone_weight == 1).all():  # nothing moves, and nothing would change
+        return Decided(Decision(n_classes, tilts, present, distance, None, unknown), alone, None)
+
+    responsibilities = find_responsibilities(joint, present, weights * ~scores.labelled)
+    move = move_means(vectors, tilts, present, responsibilities, settings)
+    alone = label_alone_by_moved(scores, vectors, tilts, move, responsibilities)
+    present = sample_presence(alone, scores.shots, n_classes, of_none, settings)
+    return Decided(Decision(n_classes, tilts, present, distance, move, unknown), alone, responsibilities)
+
+
+def first_items_alone(present: Presence, n_items: int, settings: Settings) -> Presence:
+    """Give joint labels at most the weight `1 - h/m` if only scores are known.
+
+    The first item of a class tells nothing about itself: h of m items are no better labelled with the others.
+    """
+    alone = settings.alone_per_class * np.maximum(present.n_present, 1.0) / n_items
+    joint_weight = (1 - present.alone_weight) * np.maximum(1 - alone, 0.0)
+    return present._replace(alone_weight=1 - joint_weight)
+
+
+def judge_items(
+    scores: Scores,
+    vectors: Vectors,
+    tilts: Tilts,
+    present: Presence,
+    places: Places,
+    knowledge: Knowledge,
+    settings: Settings,
+) -> UnknownItems | None:
+    """Find out which items are unknown; None if the catalogue cannot tell."""
+    model = vectors.reference.unknown_model
+    if model is None:
+        return None
+    evidence = gather_evidence(scores, vectors, tilts.offset, present, places, knowledge.labels)
+    of_each = evidence._replace(weights=evidence.weights / vectors.copies[1])
+    return find_unknown(model, of_each, knowledge.share, settings)
+
+
+def item_weights(scores: Scores, unknown: UnknownItems | None, settings: Settings) -> Floats:
+    """`1 - u_n²`, what an item counts, [batch, item]; a batch of unknown items is still a batch."""
+    if unknown is None:
+        return np.ones(scores.labelled.shape)
+    chance = np.where(scores.labelled, 0.0, unknown.by_batch.of_evidence)
+    return np.asarray(np.maximum(1 - chance**2, settings.least_weight))
+
+
+def find_responsibilities(joint: JointLabels, present: Presence, weights: Floats) -> Floats:
+    """How far each item moves the mean of each candidate class, [batch, item, column]: q_nk times its weight.
+
+    What a person labelled is an example already, and has no weight.
+    """
+    moves = weights[..., None] * present.valid[:, None] * (present.alone_weight < 1)[:, None, None]
+    return np.asarray(joint.of_columns * moves.astype(joint.of_columns.dtype))
+
+
+def move_means(vectors: Vectors, tilts: Tilts, present: Presence, responsibilities: Floats, settings: Settings) -> Move:
+    """Move the means of the candidate classes with their items."""
+    reference = vectors.reference
+    columns = present.columns
+    moved = MovedMeans.of(
+        vectors.without(tilts.offset.offset),
+        responsibilities,
+        reference.slopes[columns],
+        reference.head.means[columns],
+        reference.head.mass[columns],
+        vectors.spread,
+        settings,
+    )
+    return Move(moved, columns, 1 - present.alone_weight)
