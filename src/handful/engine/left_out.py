@@ -15,6 +15,8 @@ Floats = npt.NDArray[np.floating[Any]]
 Ints = npt.NDArray[np.integer[Any]]
 Bools = npt.NDArray[np.bool_]
 
+# Numbers that a second-level cache holds.
+IN_CACHE = 2**19
 # Folds in which examples are left out.
 FOLDS = 5
 # With fewer examples to leave out, nothing is calibrated, and unknown items are not modelled.
@@ -227,7 +229,7 @@ def distinct(points: Floats, codes: Ints) -> tuple[Ints, Ints, Ints]:
     return keys // len(codes), inverse, shots
 
 
-def blocks(n_rows: int, n_classes: int, numbers: int = 2**19) -> list[slice]:
+def blocks(n_rows: int, n_classes: int, numbers: int = IN_CACHE) -> list[slice]:
     """Cut rows into parts whose scores of all classes fit a second-level cache."""
     size = max(1, numbers // n_classes)
     return [slice(at, at + size) for at in range(0, n_rows, size)]

@@ -16,7 +16,7 @@ for any number of classes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -25,6 +25,7 @@ from scipy.special import expit
 
 from handful.engine.left_out import (
     FEWEST_LEFT_OUT,
+    IN_CACHE,
     Calibration,
     Floats,
     Ints,
@@ -68,9 +69,36 @@ def logistic(
     >>> (points @ weights.T + offsets).argmax(1).tolist()
     [0, 0, 1]
     """
-    groups = [(block, slice(None), codes[block]) for block in blocks(len(points), n_classes)]
-    start = np.zeros((n_classes, points.shape[1] + 1), points.dtype)
-    return _minimised(points, _ones(points) if each is None else each, groups, start, 1 / inverse_ridge, 0.0)
+    each = _ones(points) if each is None else each
+    rows, basis = _rotated(points)
+    ridge = np.full(rows.shape[1], 1 / inverse_ridge, rows.dtype)
+    ridge[-1] = 0
+    parts = blocks(len(rows), n_classes)
+
+    def value(weights: Floats) -> tuple[float, Floats]:
+        gradient = weights * ridge
+        loss = 0.5 * float(np.vdot(weights, gradient))
+        for some in parts:
+            block = rows[some]
+            share = each[some]
+            own = codes[some]
+            index = np.arange(len(own))
+            logits = block @ weights.T
+            logits -= logits.max(1, keepdims=True)
+            behind = -logits[index, own]
+            np.exp(logits, out=logits)
+            total = logits.sum(1)
+            loss += float(np.dot(behind + np.log(total), share))
+            logits *= (share / total)[:, None]
+            logits[index, own] -= share
+            gradient += logits.T @ block
+        return loss, gradient
+
+    start = np.zeros((n_classes, rows.shape[1]), rows.dtype)
+    first = value(start)
+    solution = _descend(value, start, first, TOLERANCE * float(np.linalg.norm(first[1])))
+    weights = solution[:, :-1]
+    return weights if basis is None else weights @ basis.T, solution[:, -1]
 
 
 def logistic_line(x: Floats, truth: Floats, weights: Floats, ridge: float = 1e-3) -> tuple[float, float]:
@@ -121,16 +149,63 @@ def logistic_near(
     >>> (points @ weights.T + offsets).argmax(1).tolist()
     [0, 0, 1, 1]
     """
-    order = np.argsort(codes, kind="stable")
-    ends = np.cumsum(np.bincount(codes, minlength=len(near)))
-    groups = [
-        (slice(end - n, end), near[k], np.zeros(n, dtype=np.int64))
-        for k, (end, n) in enumerate(zip(ends, np.diff(ends, prepend=0), strict=True))
-        if n > 0
-    ]
-    each = _ones(points) if each is None else each
+    counts = np.bincount(codes, minlength=len(near))
+    order = np.lexsort((codes, counts[codes]))  # classes with as many examples each are computed together
+    rows, basis = _rotated(points)
+    rows = rows[order]
+    codes = codes[order]
+    each = (_ones(points) if each is None else each)[order]
     begin = np.column_stack(start).astype(points.dtype)
-    return _minimised(points[order], each[order], groups, begin, 1 / inverse_ridge, 1 / inverse_ridge)
+    origin = begin if basis is None else np.column_stack([begin[:, :-1] @ basis, begin[:, -1]])
+    n_classes, n_near = near.shape
+    parts = _parts_of_one_count(counts, IN_CACHE // (n_near * rows.shape[1]) + 1)
+    columns = near[codes].ravel()
+    starts = np.arange(0, len(columns) + 1, n_near)
+
+    def value(weights: Floats) -> tuple[float, Floats]:
+        away = weights - origin
+        gradient = away / inverse_ridge
+        loss = 0.5 * float(np.vdot(away, gradient))
+        errors = np.empty((len(rows), n_near), rows.dtype)  # chances minus what is true, times the weight
+        for classes, some in parts:
+            share = each[some].reshape(len(classes), -1)
+            block = rows[some].reshape(*share.shape, -1)
+            logits = block @ weights[near[classes]].swapaxes(1, 2)
+            logits -= logits.max(2, keepdims=True)
+            behind = -logits[:, :, 0]
+            np.exp(logits, out=logits)
+            total = logits.sum(2)
+            loss += float(np.vdot(behind + np.log(total), share))
+            logits *= (share / total)[:, :, None]
+            logits[:, :, 0] -= share
+            errors[some] = logits.reshape(-1, n_near)
+        table = sparse.csr_array((errors.ravel(), columns, starts), shape=(len(rows), n_classes))
+        return loss, np.asarray(gradient + table.T @ rows)
+
+    # At zero the M classes that an example is compared with are equally likely.
+    sums = class_sums(rows, codes, n_classes, each)
+    chance = np.full(near.size, 1 / n_near, rows.dtype)
+    among = sparse.csr_array((chance, near.ravel(), np.arange(0, near.size + 1, n_near)), shape=(n_classes, n_classes))
+    at_zero = among.T @ sums - sums - origin / inverse_ridge
+    solution = _descend(value, origin, value(origin), TOLERANCE * float(np.linalg.norm(at_zero)))
+    weights = solution[:, :-1] if basis is None else begin[:, :-1] + (solution - origin)[:, :-1] @ basis.T
+    return weights, solution[:, -1]
+
+
+def _parts_of_one_count(counts: Ints, most: int) -> list[tuple[Ints, slice]]:
+    """Return parts of the classes, `most` at most, and the examples of each part.
+
+    Examples are sorted by the number of examples of their class and then by class; classes of a part have equal ones.
+    """
+    parts = list[tuple[Ints, slice]]()
+    at = 0
+    for count in np.unique(counts[counts > 0]).tolist():
+        classes = np.flatnonzero(counts == count)
+        for first in range(0, len(classes), most):
+            some = classes[first : first + most]
+            parts.append((some, slice(at, at + count * len(some))))
+            at += count * len(some)
+    return parts
 
 
 def logistic_some(
@@ -210,46 +285,13 @@ def class_sums(points: Floats, codes: Ints, n_classes: int, each: Floats) -> Flo
     return np.asarray(chosen @ points)
 
 
-Group = tuple[slice, Any, Ints]  # examples, the classes they are compared with, and the place of their own among these
-
-
-def _minimised(
-    points: Floats, each: Floats, groups: list[Group], start: Floats, pull: float, lift: float
-) -> tuple[Floats, Floats]:
-    """Minimise from W0, b0; `pull` and `lift` are the ridges of W and b."""
+def _rotated(points: Floats) -> tuple[Floats, Floats | None]:
+    """Return rows whose last feature is always one, for b, in the span of the points if that is smaller; its basis."""
     basis = None
     if len(points) < points.shape[1]:
         basis, triangle = np.linalg.qr(points.T)
         points = triangle.T
-    rows = np.column_stack([points, _ones(points)])  # b is the weight of a feature that is always one
-    origin = start if basis is None else np.column_stack([start[:, :-1] @ basis, start[:, -1]])
-    ridge = np.full(rows.shape[1], pull, rows.dtype)
-    ridge[-1] = lift
-
-    def value(weights: Floats) -> tuple[float, Floats]:
-        away = weights - origin
-        gradient = away * ridge
-        loss = 0.5 * float(np.vdot(away, gradient))
-        for some, classes, own in groups:
-            block = rows[some]
-            share = each[some]
-            index = np.arange(len(own))
-            logits = block @ weights[classes].T
-            logits -= logits.max(1, keepdims=True)
-            behind = -logits[index, own]
-            np.exp(logits, out=logits)
-            total = logits.sum(1)
-            loss += float(np.dot(behind + np.log(total), share))
-            logits *= (share / total)[:, None]
-            logits[index, own] -= share
-            gradient[classes] += logits.T @ block
-        return loss, gradient
-
-    first = value(origin)
-    steepest = float(np.linalg.norm((value(np.zeros_like(origin)) if origin.any() else first)[1]))
-    solution = _descend(value, origin, first, TOLERANCE * steepest)
-    weights = solution[:, :-1] if basis is None else start[:, :-1] + (solution - origin)[:, :-1] @ basis.T
-    return weights, solution[:, -1]
+    return np.column_stack([points, _ones(points)]), basis
 
 
 def _descend(
