@@ -1,55 +1,137 @@
-"""Groups of items that look alike, before anyone has named one: average linkage of cosines about the mean of the batch.
+"""Groups of items that look alike: average linkage of cosines, and what was named.
 
-Two groups are joined while the mean cosine between their items is the largest of all, and at least `LEAST_COSINE`.
+The log-odds that two items have the same class are taken as
+
+    B (cos - c) + ln π/(1 - π),
+
+with the cosine about the mean of the batch, and π the share of all pairs that are of one class. Two groups are joined
+as long as this is positive on the mean of their pairs, the closest first; π follows from the groups, and they from π,
+until both agree. A group in which two names were said falls apart into the largest parts without two names.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.cluster.hierarchy import fcluster, linkage, to_tree
+from scipy.special import expit, logit
 
 from handful.shapes import Bool, Float, Int
 
-# Items of two groups that are joined have at least this cosine on the mean, about the mean of the batch.
-LEAST_COSINE = 0.2
+# B: nats by which a pair is likelier of one class per unit of its cosine.
+NATS_PER_COSINE = 20.0
+# c: a pair with this cosine is as likely of one class as of two, if half of all pairs are of one class.
+EVEN_COSINE = 0.13
+# π is not less or more than these, and is estimated this often; the first groups assume the share of 15 classes.
+LEAST_PAIRS = 0.01
+MOST_PAIRS = 0.5
+FIRST_PAIRS = 0.08
+PAIR_ROUNDS = 4
 
 
 def directions_of(points: Float[np.ndarray, "item dim"]) -> Float[np.ndarray, "item dim"]:
     """Return unit vectors of items from the mean of all of them; zero for an item at the mean."""
     away = points.astype(np.float64) - points.mean(0, dtype=np.float64)
     lengths = np.sqrt((away**2).sum(1, keepdims=True))
-    tiny = 1e-6 * max(float(lengths.max(initial=0.0)), 1e-30)
+    # Rounding has no direction.
+    tiny = 1e-6 * max(float(np.abs(points).max(initial=0.0)), 1e-30)
     return np.asarray(np.where(lengths > tiny, away / np.maximum(lengths, tiny), 0.0))
 
 
-def clusters_of(directions: Float[np.ndarray, "item dim"]) -> Int[np.ndarray, "item"]:
-    """Return the group of each item, numbered from 0, the largest first.
+def even_cosine(pairs: float) -> float:
+    """Return the cosine at which a pair is as likely of one class as of two, if this share of all pairs is of one."""
+    return EVEN_COSINE - float(logit(np.clip(pairs, LEAST_PAIRS, MOST_PAIRS))) / NATS_PER_COSINE
+
+
+def same_by_cosine(directions: Float[np.ndarray, "item dim"], even: float) -> Float[np.ndarray, "item item"]:
+    """Return the chance that two items have the same class; `even` is the cosine at which it is one half."""
+    same = expit(NATS_PER_COSINE * (directions @ directions.T - even))
+    np.fill_diagonal(same, 1.0)
+    return np.asarray(same)
+
+
+class Tree:
+    """Items joined by average linkage, for groups with and without names.
+
+    Parameters
+    ----------
+    directions : [item, dim]
+        Unit vectors of items.
+
+    Attributes
+    ----------
+    even : float
+        The cosine at which a pair is as likely of one class as of two.
 
     Examples
     --------
     >>> rng = np.random.default_rng(0)
     >>> points = np.repeat(np.eye(3), [4, 6, 5], axis=0) + 0.05 * rng.normal(size=(15, 3))
-    >>> clusters_of(directions_of(points)).tolist()
-    [2, 2, 2, 2, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1]
+    >>> tree = Tree(directions_of(points))
+    >>> names = np.full(15, -1)
+    >>> [part.tolist() for part in tree.parts(names)]
+    [[4, 5, 6, 7, 8, 9], [10, 11, 12, 13, 14], [0, 1, 2, 3]]
+    >>> names[[0, 2]] = 0, 1
+    >>> [part.tolist() for part in tree.parts(names)][2:]
+    [[0, 1, 3], [2]]
     """
-    if len(directions) == 1:
-        return np.zeros(1, np.int64)
-    cosines = directions @ directions.T
-    distances = (1 - cosines[np.triu_indices(len(directions), 1)]).clip(0)
-    found = fcluster(linkage(distances, "average"), 1 - LEAST_COSINE, "distance") - 1
-    return by_size(found)
+
+    def __init__(self, directions: Float[np.ndarray, "item dim"]) -> None:
+        n_items = len(directions)
+        n_nodes = 2 * n_items - 1
+        # The items below a node are a range of this order; items are the first nodes, then come joins.
+        self.order = np.arange(n_items)
+        self.ends = np.column_stack([np.arange(n_nodes), np.arange(1, n_nodes + 1)])
+        self.children = np.full((n_nodes, 2), -1)
+        self.cosines = np.ones(n_nodes)
+        if n_items > 1:
+            joins = linkage(_distances(directions), "average")
+            self.order = np.array(to_tree(joins).pre_order(), np.int64)
+            place = np.argsort(self.order)
+            self.ends[:n_items] = np.column_stack([place, place + 1])
+            self.children[n_items:] = joins[:, :2].astype(np.int64)
+            self.cosines[n_items:] = 1 - joins[:, 2]
+            for node in range(n_items, n_nodes):
+                below = self.ends[self.children[node]]
+                self.ends[node] = below[:, 0].min(), below[:, 1].max()
+        self.even = even_cosine(FIRST_PAIRS)
+        for _ in range(PAIR_ROUNDS if n_items > 1 else 0):
+            sizes = np.array([len(part) for part in self.parts(np.full(n_items, -1))])
+            self.even = even_cosine(float((sizes * (sizes - 1)).sum()) / (n_items * (n_items - 1)))
+
+    def parts(self, names: Int[np.ndarray, "item"]) -> list[Int[np.ndarray, "some"]]:
+        """Return the largest groups of items that look alike and have one name at most, the largest first.
+
+        Parameters
+        ----------
+        names
+            A number for each name, -1 for items without one.
+        """
+        in_order = names[self.order]
+        found = []
+        left = [len(self.ends) - 1]
+        while left:
+            node = left.pop()
+            start, end = self.ends[node].tolist()
+            said = in_order[start:end]
+            said = said[said >= 0]
+            has_two_names = len(said) > 0 and bool((said != said[0]).any())
+            if self.children[node, 0] >= 0 and (has_two_names or self.cosines[node] < self.even):
+                left += self.children[node].tolist()
+            else:
+                found.append(np.sort(self.order[start:end]))
+        return sorted(found, key=lambda part: (-len(part), int(part[0])))
 
 
 def two_parts(directions: Float[np.ndarray, "item dim"]) -> Bool[np.ndarray, "item"]:
     """Return which of two or more items belong to the second of the two groups that are joined last."""
+    found = fcluster(linkage(_distances(directions), "average"), 2, "maxclust") == 2
+    # Items that are all equal are not told apart.
+    return np.asarray(found if found.any() else np.arange(len(directions)) >= (len(directions) + 1) // 2)
+
+
+def _distances(directions: Float[np.ndarray, "item dim"]) -> Float[np.ndarray, "pair"]:
+    """Return one minus the cosine of all pairs; 0 for two items at the mean, which are equal."""
     cosines = directions @ directions.T
-    distances = (1 - cosines[np.triu_indices(len(directions), 1)]).clip(0)
-    return np.asarray(fcluster(linkage(distances, "ward"), 2, "maxclust") == 2)
-
-
-def by_size(groups: Int[np.ndarray, "item"]) -> Int[np.ndarray, "item"]:
-    """Return new numbers of groups, the largest first, and of equal ones that with the first item."""
-    values, first, of, sizes = np.unique(groups, return_index=True, return_inverse=True, return_counts=True)
-    rank = np.empty(len(values), np.int64)
-    rank[np.lexsort((first, -sizes))] = np.arange(len(values))
-    return np.asarray(rank[of])
+    at_mean = ~directions.any(1)
+    cosines[np.ix_(at_mean, at_mean)] = 1
+    return np.asarray((1 - cosines[np.triu_indices(len(directions), 1)]).clip(0))

@@ -1,56 +1,84 @@
 """A batch without a catalogue: what a person named is the catalogue, and groups that nobody named are classes too.
 
-Items that look alike are one group (`clusters`). A group of which an item was named has a name; every other one is a
-class without a name, whose examples are its most typical items. The batch is labelled jointly over all of them: an item
-has a name, or it belongs to a group that is not named yet. It is never pressed into a class because there is no other.
+Items that look alike are one group (`clusters`). All items are labelled jointly over the names and over the groups
+without one. With z the direction of an item from the mean of the batch, and R_mk the weight of item m in class k,
+
+    S_nk = Σ_{m≠n} R_mk <z_n, z_m> / Σ_{m≠n} R_mk,       q_nk ∝ exp(β S_nk),
+
+a few times with R = q; items with an answer keep it. So an item has a name, or it belongs to a group that is not named
+yet. It is never pressed into a class because there is no other.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import softmax
 
 from handful.catalogue import Catalogue
-from handful.catalogue.labels import places_of
+from handful.catalogue.labels import distinct
+from handful.engine.model import spread_rows
 from handful.errors import OptionError
 from handful.estimators import Answer, BatchClassifier
 from handful.estimators.answer import best_two
-from handful.estimators.batches import Batches
 from handful.estimators.certainty import certainty_of
 from handful.estimators.checks import checked_features
 from handful.estimators.classifiers import TRANSFORM
 from handful.estimators.containers import FrameOf, frame_of, labels_of
-from handful.estimators.context import BatchContexts, Known
 from handful.estimators.items import CatalogueItems
 from handful.estimators.proposals import Proposal
-from handful.session.clusters import clusters_of, directions_of
+from handful.session.clusters import Tree, directions_of
 from handful.session.steps import Said
 from handful.shapes import Bool, Float, Int
 
-# Most typical items of a group that stand for it.
-TYPICAL_ITEMS = 5
+# β: nats per unit of the mean cosine with the items of a class.
+NATS_PER_MEAN = 32.0
+# A group without an answer belongs to the class whose answered items have the largest mean cosine with it, if that is
+# at least this. That is less than what joins two groups: most groups that come late are parts of named classes.
+LEAST_COSINE = 0.2
+# Weight of an item that belongs to a class by its group, before the items are labelled, where one with an answer has 1.
+WEIGHT_BY_GROUP = 0.5
+# Fewer items are no group by themselves once something was named: they have the class, or group, that is nearest.
+LEAST_GROUP = 3
+# How often all items are labelled, each time with the class means that follow from the time before.
+ROUNDS = 3
+# Items that the groups are made of, spread over the batch; others follow the classes.
+MOST_GROUPED = 3_000
+# A class that has less than this weight beside an item says nothing about it.
+LEAST_WEIGHT = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
 class PartlyNamed(Answer):
-    """An answer whose classes are the names said so far; items of other groups are rejected.
+    """An answer whose classes are the names said so far; items of groups without a name are rejected.
 
     Attributes
     ----------
     chances : ndarray [item, class]
         The chance of each item to have each class: those with a name, and then the groups without one.
-    not_named : ndarray [item]
-        Items of groups without a name.
     group : ndarray [item]
         The group without a name of each item, counted from 0; -1 if it has a name, or if a person said that it gets
         none, or if it looks like such an item.
+    n_groups : int
+        Number of groups without a name.
+    unasked : ndarray [item]
+        A number for each group of items that look alike and of which nobody has answered any: if one of them is not of
+        the class that is nearest, none is. -1 for all other items.
+    directions : ndarray [item, dim]
+        Unit vectors of the items from the mean of the batch.
+    even : float
+        The cosine of these at which two items are as likely of one class as of two.
     """
 
     chances: Float[np.ndarray, "item all"] = field(kw_only=True)
     group: Int[np.ndarray, "item"] = field(kw_only=True)
+    n_groups: int = field(kw_only=True)
+    unasked: Int[np.ndarray, "item"] = field(kw_only=True)
+    directions: Float[np.ndarray, "item dim"] = field(kw_only=True)
+    even: float = field(kw_only=True)
 
     @property
     def not_named(self) -> Bool[np.ndarray, "item"]:
@@ -59,15 +87,9 @@ class PartlyNamed(Answer):
 
     @property
     def chance_of_group(self) -> Float[np.ndarray, "item"]:
-        """The chance of each item that is not named to belong to its group."""
-        n_groups = int(self.group.max(initial=-1)) + 1
-        own = self.chances.shape[1] - max(self.n_groups, n_groups) + self.group
-        return np.asarray(self.chances[np.arange(len(own)), np.maximum(own, 0)])
-
-    @property
-    def n_groups(self) -> int:
-        """Groups without a name, also those that no item is likeliest to have."""
-        return len(self.proposals)
+        """The chance of each item that is not named to belong to its group; 0 for all others."""
+        own = self.chances.shape[1] - self.n_groups + self.group
+        return np.asarray(np.where(self.not_named, self.chances[np.arange(len(own)), own], 0.0))
 
 
 class FromNothing:
@@ -82,122 +104,154 @@ class FromNothing:
     def __init__(self, X: Any) -> None:
         self.features = checked_features(BatchClassifier(), X, reset=True)
         self.frame_of: FrameOf = frame_of(X)
-        self.points = Catalogue.of(self.features, np.arange(len(self.features)), TRANSFORM).points(self.features)
-        self.directions = directions_of(self.points)
-        self.clusters = clusters_of(self.directions)
+        everything = Catalogue.of(self.features, np.zeros(len(self.features), np.int64), TRANSFORM)
+        self.items = CatalogueItems(everything, self.features)
+        self.directions = directions_of(self.items.points)
+        self.grouped = spread_rows(len(self.features), MOST_GROUPED)
+        self.tree = Tree(self.directions[self.grouped])
 
     def __call__(self, said: Said) -> PartlyNamed:
         """Label the batch; discarded items have no label, and no part in the labels of others."""
-        if len(said.discarded) == len(self.features):
+        n_items = len(self.features)
+        if len(said.discarded) == n_items:
             raise OptionError("every item was discarded; at least one must be left to label")
         named = [item for item, label in said.given.items() if label is not None]
-        labels = labels_of([said.given[item] for item in named]) if named else np.zeros(0, object)
-        names = np.unique(labels) if named else labels
         none = [item for item, label in said.given.items() if label is None]
-        codes = np.full(len(self.features), -1)
-        codes[named] = places_of(labels, names) if named else 0
+        names, codes_named = distinct(labels_of([said.given[item] for item in named])) if named else (np.zeros(0), [])
+        codes = np.full(n_items, -1)
+        codes[named] = codes_named
         codes[none] = len(names)
+        excluded = np.zeros(n_items, dtype=bool)
+        excluded[sorted(said.discarded)] = True
         n_answered = len(names) + bool(none)
-        groups = self._groups(said, codes)
-        return self._labelled(said, codes, names, n_answered, groups)
+        # A group that was split off is a class by itself, whatever it looks like.
+        apart = [items for items in (np.setdiff1d(group, sorted(said.discarded)) for group in said.split) if len(items)]
+        columns = codes.copy()
+        for number, items in enumerate(apart):
+            columns[items] = n_answered + number
+        weights, unasked = self._first_weights(columns, n_answered, len(apart), excluded)
+        chances = self._chances(weights, columns, excluded)
+        return self._answer(chances, codes, names, n_answered, excluded, unasked)
 
-    def _groups(self, said: Said, codes: Int[np.ndarray, "item"]) -> list[Int[np.ndarray, "some"]]:
-        """Return the items of every group that nobody has answered about, the most typical first."""
-        discarded = np.zeros(len(codes), dtype=bool)
-        discarded[sorted(said.discarded)] = True
-        split = [np.array(items) for items in said.split]
-        clusters = self.clusters.copy()
-        for number, items in enumerate(split):
-            clusters[items] = self.clusters.max() + 1 + number
-        found = []
-        for cluster in range(int(clusters.max()) + 1):
-            items = np.flatnonzero((clusters == cluster) & ~discarded)
-            if len(items) and (codes[items] == -1).all():
-                away = self.directions[items]
-                found.append(items[np.argsort(-(away @ away.mean(0)), kind="stable")])
-        return found
+    def _first_weights(
+        self, columns: Int[np.ndarray, "item"], n_answered: int, n_apart: int, excluded: Bool[np.ndarray, "item"]
+    ) -> tuple[Float[np.ndarray, "item class"], Int[np.ndarray, "item"]]:
+        """Return R by answers and groups: a column for everything that is fixed, and one for every other group.
 
-    def _labelled(
+        Return also `unasked`.
+        """
+        unasked = np.full(len(columns), -1)
+        fixed = np.zeros((len(columns), n_answered + n_apart))
+        fixed[columns >= 0, columns[columns >= 0]] = 1
+        answered = fixed[:, :n_answered]
+        means = answered.T @ self.directions / np.maximum(answered.sum(0), 1)[:, None]
+        others = []
+        for number, part in enumerate(self.tree.parts(columns[self.grouped])):
+            items = self.grouped[part]
+            own = int(columns[items].max())
+            items = items[(columns[items] == -1) & ~excluded[items]]
+            if not len(items):
+                continue
+            if own >= 0:
+                fixed[items, own] = WEIGHT_BY_GROUP
+                continue
+            unasked[items] = number
+            cosines = means @ self.directions[items].mean(0)
+            if n_answered and cosines.max() >= LEAST_COSINE:
+                fixed[items, cosines.argmax()] = WEIGHT_BY_GROUP
+            elif len(items) >= LEAST_GROUP or fixed.shape[1] == 0:
+                others.append(items)
+        weights = np.zeros((len(columns), len(others)))
+        for number, items in enumerate(others):
+            weights[items, number] = 1
+        return np.hstack([fixed, weights]), unasked
+
+    def _chances(
         self,
-        said: Said,
+        weights: Float[np.ndarray, "item class"],
+        columns: Int[np.ndarray, "item"],
+        excluded: Bool[np.ndarray, "item"],
+    ) -> Float[np.ndarray, "item class"]:
+        """Return q after some rounds; `columns` are the classes of items that have one for certain, else -1."""
+        fixed = columns >= 0
+        chances = weights
+        squares = (self.directions**2).sum(1, keepdims=True)
+        for _ in range(ROUNDS):
+            sums = self.directions @ (self.directions.T @ weights) - squares * weights
+            rest = weights.sum(0) - weights
+            cosines = np.where(rest > LEAST_WEIGHT, sums / np.maximum(rest, LEAST_WEIGHT), -1.0)
+            chances = softmax(NATS_PER_MEAN * cosines, 1)
+            chances[fixed] = 0
+            chances[fixed, columns[fixed]] = 1
+            weights = np.where(excluded[:, None], 0.0, chances)
+        return np.asarray(chances)
+
+    def _answer(
+        self,
+        chances: Float[np.ndarray, "item class"],
         codes: Int[np.ndarray, "item"],
         names: npt.NDArray[Any],
         n_answered: int,
-        groups: list[Int[np.ndarray, "some"]],
+        excluded: Bool[np.ndarray, "item"],
+        unasked: Int[np.ndarray, "item"],
     ) -> PartlyNamed:
-        """Label all items over names, "gets no name", and groups without a name."""
-        n_items = len(codes)
-        rows = [np.flatnonzero(codes >= 0), *(group[:TYPICAL_ITEMS] for group in groups)]
-        of = [codes[rows[0]], *(np.full(len(some), n_answered + k) for k, some in enumerate(rows[1:]))]
-        examples = np.concatenate(rows)
-        catalogue = Catalogue.of(self.features[examples], np.concatenate(of), TRANSFORM)
-        catalogue = catalogue.with_fitted(catalogue.head, None)
-        excluded = np.zeros(n_items, dtype=bool)
-        excluded[sorted(said.discarded)] = True
-        items = CatalogueItems(catalogue, self.features, codes if (codes >= 0).any() else None)
-        contexts = BatchContexts(Known(), items.classes, n_items, None, items.given, excluded=excluded)
-        answer = Batches(items, contexts).answer(self.frame_of)
-        return _folded(answer, names, n_answered, groups, codes, excluded)
-
-
-def _folded(
-    answer: Answer,
-    names: npt.NDArray[Any],
-    n_answered: int,
-    groups: list[Int[np.ndarray, "some"]],
-    codes: Int[np.ndarray, "item"],
-    excluded: Bool[np.ndarray, "item"],
-) -> PartlyNamed:
-    """Return the answer among the names alone: all other classes are unknown items."""
-    chances = answer.probabilities
-    n_names = len(names)
-    best = chances.argmax(1)
-    rejected = (best >= n_names) | excluded
-    group = np.where((best >= n_answered) & ~excluded, best - n_answered, -1)
-    unknown = np.where(excluded, 1.0, chances[:, n_names:].sum(1).clip(0, 1))
-    n_items = len(chances)
-    if n_names:
-        among = np.maximum(chances[:, :n_names], np.finfo(np.float64).tiny)
-        table = among / among.sum(1, keepdims=True)
-        code, best_chances = best_two(table)
-        most = np.where(codes >= 0, 1.0, (len(codes[codes >= 0]) + 1) / (len(codes[codes >= 0]) + 2))
-        certainties = certainty_of(best_chances, unknown, most)
-    else:
-        table = np.zeros((n_items, 0))
+        """Return the answer among the names; items of all other classes are rejected."""
+        n_items = len(chances)
+        n_names = len(names)
+        best = chances.argmax(1)
+        rejected = (best >= n_names) | excluded
+        group = np.where((best >= n_answered) & ~excluded, best - n_answered, -1)
+        unknown = np.where(excluded, 1.0, chances[:, n_names:].sum(1).clip(0, 1))
+        table = np.zeros((n_items, n_names))
         code = np.full((n_items, 2), -1)
         certainties = np.zeros((n_items, 2))
-    proposals = tuple(
-        Proposal(
-            np.flatnonzero(group == k)[np.argsort(-chances[group == k, n_answered + k], kind="stable")],
-            float(chances[group == k, n_answered + k].mean()) if (group == k).any() else 0.0,
-            names[code[group == k, 0][0]] if n_names and (group == k).any() else None,
-            float(chances[:, n_answered + k].sum()),
+        if n_names:
+            among = np.maximum(chances[:, :n_names], np.finfo(np.float64).tiny)
+            table = among / among.sum(1, keepdims=True)
+            code, best_chances = best_two(table)
+            n_examples = int((codes >= 0).sum())
+            most = np.where(codes >= 0, 1.0, (n_examples + 1) / (n_examples + 2))
+            certainties = certainty_of(best_chances, unknown, most)
+        known = (1 - unknown)[:, None] * table
+        n_groups = chances.shape[1] - n_answered
+        return PartlyNamed(
+            classes=names,
+            codes=code,
+            certainties=certainties,
+            table=table,
+            expected_counts=known.sum(0),
+            presence=known.max(0, initial=0.0),
+            joint_weight=1.0,
+            prior_weight=None,
+            unknown=unknown,
+            rejected=rejected,
+            none_of_these=rejected,
+            unknown_interval=(float(unknown.mean()), float(unknown.mean())),
+            unknown_reason=None,
+            proposals=tuple(
+                _proposal(np.flatnonzero(group == number), chances[:, n_answered + number], code, names)
+                for number in range(n_groups)
+                if (group == number).any()
+            ),
+            diagnostics=(),
+            items=self.items,
+            frame_of=self.frame_of,
+            chances=chances,
+            group=group,
+            n_groups=n_groups,
+            unasked=unasked,
+            directions=self.directions,
+            even=self.tree.even,
         )
-        for k in range(len(groups))
-    )
-    items = answer.items
-    assert isinstance(items, CatalogueItems)
-    n_unnamed = chances.shape[1] - n_names
-    changed = replace(items, catalogue=items.catalogue.with_unnamed(n_unnamed), names=names)
-    vars(changed)["points"] = items.points
-    return PartlyNamed(
-        classes=names,
-        codes=code,
-        certainties=certainties,
-        table=table,
-        expected_counts=answer.expected_counts[:n_names],
-        presence=answer.presence[:n_names],
-        joint_weight=answer.joint_weight,
-        prior_weight=None,
-        unknown=unknown,
-        rejected=rejected,
-        none_of_these=rejected,
-        unknown_interval=(float(rejected.mean()), float(rejected.mean())),
-        unknown_reason=None,
-        proposals=proposals,
-        diagnostics=(),
-        items=changed,
-        frame_of=answer.frame_of,
-        chances=chances,
-        group=group,
-    )
+
+
+def _proposal(
+    items: Int[np.ndarray, "some"],
+    chances: Float[np.ndarray, "item"],
+    codes: Int[np.ndarray, "item two"],
+    names: npt.NDArray[Any],
+) -> Proposal:
+    """Return a group without a name, the items that belong to it most likely first."""
+    order = items[np.argsort(-chances[items], kind="stable")]
+    nearest = names[np.bincount(codes[items, 0]).argmax()] if len(names) else None
+    return Proposal(order, float(chances[items].mean()), nearest, float(chances[items].sum()))

@@ -19,7 +19,7 @@ from handful.estimators.given import new_class_names, no_such_class
 from handful.estimators.items import CatalogueItems
 from handful.machine.extras import import_extra
 from handful.reading.class_names import is_missing, plain_label
-from handful.session.clusters import directions_of, two_parts
+from handful.session.clusters import same_by_cosine, two_parts
 from handful.session.from_nothing import FromNothing, PartlyNamed
 from handful.session.labelling import Labeller, MemoryLabeller, classifier_of
 from handful.session.requests import SHEET_SIZE, Request, Sheet, most_doubtful, next_request, question_worth, sheets_of
@@ -70,8 +70,10 @@ class State:
         if isinstance(items, CatalogueItems) and not items.catalogue.only_names:
             kept = most_doubtful(self.wrong, sorted(self.said.given))
             points = items.points[kept] - items.catalogue.reference.centre
-            chances = self.answer.chances if isinstance(self.answer, PartlyNamed) else self.answer.probabilities
-            same = same_class(points, chances[kept])
+            if isinstance(self.answer, PartlyNamed):
+                same = same_by_cosine(self.answer.directions[kept], self.answer.even)
+            else:
+                same = same_class(points, self.answer.probabilities[kept])
             answered = np.isin(kept, sorted(self.said.given))
             worth[kept] = question_worth(self.wrong[kept], same, answered)
         worth[sorted(self.said.seen)] = -1
@@ -80,6 +82,11 @@ class State:
     @cached_property
     def group(self) -> Int[np.ndarray, "item"]:
         """Items that are wrong together, if they are, by a number; -1 where a person found the label right."""
+        if isinstance(self.answer, PartlyNamed):
+            group = self.answer.unasked.copy()
+            group[sorted(self.exceptions)] = -1
+            group[self.not_named] = -1
+            return group
         none = len(self.answer.classes)
         group = np.where(self.answer.rejected, none, self.answer.codes[:, 0])
         labels = self.answer.classes.tolist()
@@ -87,7 +94,6 @@ class State:
         looked_at = [code for code, label in enumerate([*labels, None]) if label in found_right]
         group[np.isin(group, looked_at)] = -1
         group[sorted(self.exceptions)] = -1
-        group[self.not_named] = -1
         return group
 
     @property
@@ -155,8 +161,8 @@ class State:
         items = np.array([item for item in range(len(self.risk)) if self.labelled(item) == label], np.int64)
         if len(items) < 2:
             raise OptionError(f"the class {label!r} has {len(items)} items; only a class of two or more can be two")
-        assert isinstance(self.answer.items, CatalogueItems)
-        second = two_parts(directions_of(self.answer.items.points[items]))
+        assert isinstance(self.answer, PartlyNamed)
+        second = two_parts(self.answer.directions[items])
         answered = np.isin(items, sorted(self.said.given))
         sizes = [(int(answered[part].sum()), int(part.sum())) for part in (~second, second)]
         return tuple(items[second if sizes[1] <= sizes[0] else ~second].tolist())
