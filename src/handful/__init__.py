@@ -7,7 +7,7 @@ from handful.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from handful.banks import FeatureBank, Provenance
-    from handful.classification import classify, rescore
+    from handful.classification import classify, compare_encoders, rescore
     from handful.estimators import BatchClassifier, TopScores, infer_scores
     from handful.reading import read, read_bank
     from handful.session import Session
@@ -19,6 +19,7 @@ __all__ = [
     "Session",
     "TopScores",
     "classify",
+    "compare_encoders",
     "infer_scores",
     "read",
     "read_bank",
@@ -29,7 +30,7 @@ __all__ = [
 # neither torch nor scikit-learn.
 _HOMES = {
     "banks": ("FeatureBank", "Provenance"),
-    "classification": ("classify", "rescore"),
+    "classification": ("classify", "compare_encoders", "rescore"),
     "estimators": ("BatchClassifier", "TopScores", "infer_scores"),
     "reading": ("read", "read_bank"),
     "session": ("Session",),

@@ -71,3 +71,14 @@ def test_what_a_person_said_is_added(birds, capsys):
     (birds.parent / "labels.csv").write_text("item,label\nitem 0,class 03\n")
     assert run(birds, "add", *arguments) == 1
     assert "is in the catalogue as 'class 00'" in capsys.readouterr().err
+
+
+def test_encoders_are_compared(tmp_path, capsys):
+    X, y = clouds(noise=0.2)
+    np.savez(tmp_path / "c.npz", good=X, bad=X + 5 * np.random.default_rng(0).normal(size=X.shape), labels=y)
+    assert main(["catalogue", "compare", str(tmp_path / "c.npz"), "--features", "good", "--features", "bad"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("20 classes, 80 examples; 80 were left out once")
+    assert any(line.startswith("bad has") and line.endswith("than good: worse.") for line in lines)
+    assert main(["catalogue", "compare", str(tmp_path / "c.npz")]) == 1
+    assert "name the encoders to compare" in capsys.readouterr().err

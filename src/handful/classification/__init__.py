@@ -1,6 +1,7 @@
 """classify: a catalogue and a batch, of vectors, images or sentences, to labels, a file and a page."""
 
 from handful.classification.batch import Batch, Reading
+from handful.classification.comparing import compare_encoders
 from handful.classification.corrections import Corrections, GivenLabel, read_corrections
 from handful.classification.files import check_ending, write_predictions
 from handful.classification.known import KnownFiles
@@ -21,6 +22,7 @@ __all__ = [
     "Shown",
     "check_ending",
     "classify",
+    "compare_encoders",
     "dense_bytes",
     "read_corrections",
     "rescore",

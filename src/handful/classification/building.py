@@ -181,7 +181,7 @@ def embedded_examples(
     path: Path, *, on_progress: Listener | None = None, **reading: Unpack[Reading]
 ) -> EmbeddedExamples:
     """Read labelled examples, and embed images and sentences."""
-    table = _read(path, reading)
+    table = read_examples(path, reading)
     labels = reading.get("labels")
     if table.vectors is None:
         items = list_items(table, labels=labels, id_column=reading.get("id_column"))
@@ -194,6 +194,12 @@ def embedded_examples(
         return EmbeddedExamples(bank.without_empty_classes(), _without(batch, used), items.kind, batch.backbone)
     if reading.get("backbone") is not None:
         raise OptionError(f"a backbone is for images and sentences, but {path} has features; leave it out")
+    return labelled_vectors(table, reading)
+
+
+def labelled_vectors(table: Table, reading: Reading) -> EmbeddedExamples:
+    """Return the vectors of a table that have a label."""
+    labels = reading.get("labels")
     bank = labelled(table, labels)
     if labels is None and table.bank is not None:
         column = ""
@@ -247,7 +253,7 @@ def add_to_catalogue(
     file = Path(said)
     backbone = there.record.backbone.partition(", weights ")[0]
     about = Path(file if batch is None else batch)
-    if backbone and _read(about, reading).vectors is None:
+    if backbone and read_examples(about, reading).vectors is None:
         reading = {"backbone": backbone, **reading}
     if batch is None:
         if by_model is not None or file.suffix.lower() == ".json":
@@ -343,7 +349,7 @@ def _in_table(file: Path, by_model: float | None) -> Said:
 
 def _labelled_of(path: Path, said: Said, on_progress: Listener | None, reading: Reading) -> EmbeddedExamples:
     """Embed the items of a batch that were given a label, and these alone."""
-    whole = Batch.of(_read(path, reading), id_column=reading.get("id_column"))
+    whole = Batch.of(read_examples(path, reading), id_column=reading.get("id_column"))
     labels = said(whole)
     some = whole.take(sorted(labels))
     if some.items is None:
@@ -358,14 +364,15 @@ def _labelled_of(path: Path, said: Said, on_progress: Listener | None, reading: 
     return EmbeddedExamples(bank, batch, some.items.kind, batch.backbone)
 
 
-def _read(path: Path, reading: Reading) -> Table:
+def read_examples(path: Any, reading: Reading) -> Table:
+    """Read images, sentences or vectors of a model."""
     asked = asked_of(reading)
     refuse_useless([path], asked)
     table = read_input(path, asked)
     if table.measured:
         raise BankError(
-            f"{path} has measurements in the columns {some_of(table.measured)}, which are scaled for each batch; "
-            "a catalogue file has vectors of a model: give `handful classify` the table itself"
+            f"{table.where} has measurements in the columns {some_of(table.measured)}, which are scaled for each "
+            "batch; a catalogue file has vectors of a model: give `handful classify` the table itself"
         )
     return filled(table) if asked.gaps else table
 
