@@ -20,7 +20,7 @@ from scipy.special import softmax
 
 from handful.catalogue import Catalogue
 from handful.catalogue.labels import distinct
-from handful.engine.model import spread_rows
+from handful.engine.arrays import spread_rows
 from handful.errors import OptionError
 from handful.estimators import Answer, BatchClassifier
 from handful.estimators.answer import best_two
