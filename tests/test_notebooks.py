@@ -16,8 +16,8 @@ run_notebooks = importlib.import_module("run_notebooks")
 NOTEBOOKS = sorted(run_notebooks.FOLDER.glob("*.ipynb"))
 
 
-def test_there_are_seven():
-    names = ["catalogue", "cells", "first_batch", "letters", "shelf", "voices", "your_own_table"]
+def test_there_are_eight():
+    names = ["catalogue", "cells", "first_batch", "from_nothing", "letters", "shelf", "voices", "your_own_table"]
     assert [path.stem for path in NOTEBOOKS] == names
 
 

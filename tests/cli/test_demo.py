@@ -132,11 +132,40 @@ def test_the_batch_shown_is_the_one_in_the_middle():
     assert demo.middle([demo.Labelled(truth, truth, truth, labels) for labels in right]) == 1
 
 
-def test_the_tour_of_the_readme_runs_as_printed_in_an_empty_folder(tmp_path, monkeypatch):
+def block_of_readme(section):
+    """Return the commands of a section: those that install, and the others."""
     text = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-    block = text.partition("## A two-minute tour")[2].partition("```bash\n")[2].partition("```")[0]
-    install, *commands, review = [shlex.split(line, comments=True) for line in block.splitlines()]
-    assert (install[:2], review[:2]) == (["pip", "install"], ["handful", "review"])
+    block = text.partition(f"## {section}\n")[2].partition("```bash\n")[2].partition("```")[0]
+    commands = [shlex.split(line, comments=True) for line in block.splitlines()]
+    assert commands[0][:2] == ["pip", "install"]
+    return commands[1:]
+
+
+def test_the_start_with_nothing_runs_as_printed_in_an_empty_folder_in_seven_decisions(tmp_path, monkeypatch):
+    unlabelled = pytest.importorskip("handful.review.unlabelled", reason="the extra 'review' is not installed")
+    bank = load_clinc150()
+    intents = dict(zip(load_clinc150_sentences(), np.array(bank.class_names)[bank.labels].tolist(), strict=True))
+
+    def served(page, finish, where):
+        review = page.review
+        while (request := review.session.ask()) is not None:
+            labels = {intents[review.batch.contents[item]] for item in request.items}
+            assert len(labels) == 1
+            review.decide(review.state.number, list(request.items), "new", labels.pop())
+        assert review.progress()["decisions"] == 7
+        return finish(review, False)
+
+    monkeypatch.setattr(unlabelled, "serve", served)
+    monkeypatch.chdir(tmp_path)
+    demo_command, review_command = block_of_readme("Start with nothing")
+    assert main(demo_command[1:]) == 0
+    assert main(review_command[1:]) == 0
+    assert Path("batch.handful").is_file()
+
+
+def test_the_tour_of_the_readme_runs_as_printed_in_an_empty_folder(tmp_path, monkeypatch):
+    *commands, review = block_of_readme("A two-minute tour")
+    assert review[:2] == ["handful", "review"]
     monkeypatch.chdir(tmp_path)
     for command in commands:
         assert main(command[1:]) == 0

@@ -223,7 +223,7 @@ def _question(answer: Answer, item: int, worth: float) -> Request:
         else "This label is in doubt, and few others are like it."
     )
     if asks_name:
-        why = f"About {others} items that are not named yet are like it." if others > 1 else "It is like nothing named."
+        why = f"About {others} items like it have no name yet." if others > 1 else "It looks like nothing with a name."
     return Request((item,), label, _choices(answer, [item]), why, asks_name)
 
 
@@ -231,7 +231,7 @@ def _sheet(answer: Answer, sheet: Sheet) -> Request:
     items = tuple(sheet.items.tolist())
     choices = _choices(answer, items)
     if sheet.asks_name:
-        why = "These look alike, and nobody has named them; name them at once, and mark those that are not."
+        why = "These look alike, and have no name yet; give all of them one, and mark those that do not belong."
         return Request(items, None, choices, why, asks_name=True)
     if sheet.label is None:
         why = "These look like none of the classes; accept them at once, and mark those that are not."

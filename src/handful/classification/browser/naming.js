@@ -74,6 +74,7 @@ export function nameField(ask) {
     list,
     (words) => (words.trim() === "" ? [] : suggestionsFor(words, { isNew: false, first: ask.choices })),
     giveName,
+    { hidesNew: true },
   );
   field.addEventListener("input", () => {
     typed = field.value;

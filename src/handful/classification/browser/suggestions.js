@@ -62,16 +62,18 @@ export function suggestionsFor(words, { isNew, first }) {
  * @param {HTMLElement} list
  * @param {(words: string) => Suggestion[]} suggest
  * @param {(label: string) => void} take
+ * @param {{ hidesNew?: boolean }} [how] whether a new name alone is not listed: it is what the field has
  */
-export function offer(field, list, suggest, take) {
+export function offer(field, list, suggest, take, { hidesNew = false } = {}) {
   /** @type {Suggestion[]} */
   let options = [];
   let option = 0;
 
   /** @param {number} place */
   const pointAt = (place) => {
-    field.setAttribute("aria-expanded", String(options.length > 0));
-    if (!options.length) {
+    field.setAttribute("aria-expanded", String(!list.hidden));
+    if (list.hidden) {
+      option = 0;
       field.removeAttribute("aria-activedescendant");
       return;
     }
@@ -82,7 +84,7 @@ export function offer(field, list, suggest, take) {
 
   const redraw = () => {
     options = suggest(field.value);
-    list.hidden = !options.length;
+    list.hidden = options.every(({ isNew }) => isNew && hidesNew);
     list.replaceChildren(
       ...options.map(({ label, isNew }, place) => {
         const text = isNew ? make("span", {}, "New class ", named(label, "b")) : make("span", {}, named(label));
