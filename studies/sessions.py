@@ -5,8 +5,9 @@
 
 `sessions`: a catalogue has 1, 3 or 5 examples of each of 60 classes. A batch has 80 items of 6 of them; in some cells
 the catalogue lacks one or two of the 6. A simulated person answers what `handful.Session` asks, until everything has
-been seen. It is noted when the session first says that the person may stop, and how many labels are wrong then. Two
-halves of 12 sessions each.
+been seen. It is noted when the session first says that the person may stop, or else when nothing is left to ask, and
+how many labels are wrong then; also how far the session was off when it told how many answers were left, at first and
+in the middle. Two halves of 12 sessions each.
 
 The person names missing classes, or says "none of these". On a sheet, the person accepts the items of the commonest
 class with one answer; every other item is one more. A `careful` person knows the truth. A `hasty` one names another of
@@ -27,6 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache, lru_cache, partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -185,18 +187,36 @@ def measured_session(folder: Path, number: int, cell: Cell) -> Row:
     person = Person(session, truth, cell.person == "hasty", rng_of(folder.name, "person", number))
     row: Row = {"first": person.n_wrong()}
     kinds = {"questions": 0, "sheets": 0, "exceptions": 0}
-    while True:
-        if "stop" not in row and session.may_stop:
-            row |= {"stop": session.n_decisions, "wrong": person.n_wrong(), "seen": int(session.seen.sum())}
-        request = session.ask()
-        if request is None:
-            return row | {"all": session.n_decisions, "left": person.n_wrong()} | kinds
+    left = [session.answers_left]
+    if session.may_stop:
+        row |= stopped(session, person, left)
+    while (request := session.ask()) is not None:
         before = session.n_decisions
         for _ in person.reply(request):
-            if "stop" not in row and session.may_stop:
-                row |= {"stop": session.n_decisions, "wrong": person.n_wrong(), "seen": int(session.seen.sum())}
+            if "stop" not in row:
+                left.append(session.answers_left)
+                if session.may_stop:
+                    row |= stopped(session, person, left)
         kinds["sheets" if request.is_sheet else "questions"] += 1
         kinds["exceptions"] += session.n_decisions - before - 1
+    if "stop" not in row:
+        row |= stopped(session, person, left)
+    return row | {"all": session.n_decisions, "left": person.n_wrong()} | kinds
+
+
+def stopped(session: Session, person: Person, left: list[int]) -> Row:
+    """Note a session that says stop, or has nothing more to ask, and how well it told how many answers were left."""
+    n_answers = session.n_decisions
+    middle = n_answers // 2
+    return {
+        "stop": n_answers,
+        "said": bool(session.may_stop),
+        "wrong": person.n_wrong(),
+        "seen": int(session.seen.sum()),
+        "left_first": left[0] - n_answers,
+        "left_middle": left[middle] - (n_answers - middle),
+        "left_rises": mean(after > before for before, after in pairwise(left)) if n_answers else 0.0,
+    }
 
 
 def measured_half(folder: Path, half: int, cell: Cell) -> Row:
@@ -222,9 +242,7 @@ def measured_batches(folder: Path, repeat: int) -> Row:
         batch = rng.permutation(np.concatenate(items))
         session = Session(features[batch], classifier, calibration=calibration)
         person = Person(session, labels[batch].tolist(), False, rng)
-        while not session.may_stop:
-            request = session.ask()
-            assert request is not None
+        while not session.may_stop and (request := session.ask()) is not None:
             for _ in person.reply(request):
                 if session.may_stop:
                     break
@@ -341,6 +359,14 @@ def page() -> Page:
         said.append(
             f"To see all 80 items takes {questions:.0f} questions, {sheets:.0f} sheets and {exceptions:.0f} exceptions "
             "on the mean."
+        )
+        first, middle, rises = (
+            mean(n for (_, cell), row in rows.items() if cell.person == "careful" for n in map(abs, row[column]))
+            for column in ("left_first", "left_middle", "left_rises")
+        )
+        said.append(
+            f"The number of answers that are left, as the session tells it, is off by {first:.1f} at first and by "
+            f"{middle:.1f} in the middle on the mean, and rises at {100 * rises:.0f} % of the answers."
         )
     if batches:
         medians = [float(np.median([row["answers"][n - 1] for row in batches])) for n in (1, 5, 10, 20)]

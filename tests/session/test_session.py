@@ -52,7 +52,7 @@ def test_everything_is_seen_in_fewer_decisions_than_items(world):
     assert session.seen.all()
     assert session.result.labels.tolist() == truth.tolist()
     assert session.n_decisions < 14
-    assert session.expected_right == (1, 1, 1)
+    assert session.expected_right.value > 0.97
     assert session.may_stop
     assert session.answers_left == 0
 

@@ -6,7 +6,8 @@ wrong label that it corrects, because each would be an exception on some sheet:
 
     worth_n = p_n + Σ_m p_m max(r_nm - max_{a answered} r_am, 0),
 
-with p the chance that a label is wrong and r the chance that two items have the same class
+with p the chance that a label is wrong by its own risk (a label that is wrong as a whole takes no more decisions than a
+right one: its sheet gets another label) and r the chance that two items have the same class
 (`handful.engine.questions`). So a question comes next while the best one is worth more than the decision that it takes,
 and otherwise the sheet with the most items per decision, `|S| / (1 + Σ_S p)`.
 """
@@ -30,7 +31,7 @@ LEAST_CORRECTED = 1.5
 # Items that are more likely wrong are left out of a sheet while there are others.
 MOST_DOUBT_ON_SHEET = 0.5
 # Decisions that a wrong label, or an item apart from all groups, takes on the mean: answers correct others as well.
-DECISIONS_PER_DOUBT = 0.4
+DECISIONS_PER_DOUBT = 0.3
 # Items that are compared with one another.
 MOST_COMPARED = 2_000
 # Classes that a request offers.
@@ -101,22 +102,27 @@ def sheets_of(
 ) -> list[Sheet]:
     """Cut the unseen items into sheets, those that settle most items per decision first.
 
-    A sheet takes one decision and one more for each exception. Items that are more likely wrong than right are looked
-    at one by one.
+    A sheet takes one decision and one more for each exception. Items that are more likely wrong than right come on
+    sheets of their own, with those that have the same next class: the sheet asks between the two.
     """
     found = []
     for items, label in groups_of(answer, unseen):
         order = items[np.argsort(wrong[items], kind="stable")]
-        n_sure = int((wrong[order] <= MOST_DOUBT_ON_SHEET).sum())
-        starts = [*range(0, n_sure, size), *range(n_sure, len(order))]
-        ends = [*starts[1:], len(order)]
-        for start, end in zip(starts, ends, strict=True):
-            some = order[start:end]
-            exceptions = float(wrong[some].sum()) if len(some) > 1 else 0.0
+        doubtful = wrong[order] > MOST_DOUBT_ON_SHEET
+        parts = [order[~doubtful], *same_next_class(answer, order[doubtful])]
+        for some in (part[start : start + size] for part in parts for start in range(0, len(part), size)):
+            exceptions = float(np.minimum(wrong[some], 1 - wrong[some]).sum()) if len(some) > 1 else 0.0
             found.append(Sheet(some, label, 1 + exceptions))
     if isinstance(answer, PartlyNamed):
         found += sheets_without_name(answer, unseen, size)
     return sorted(found, key=lambda sheet: (-sheet.rate, int(sheet.items[0])))
+
+
+def same_next_class(answer: Answer, items: Int[np.ndarray, "some"]) -> Iterator[Int[np.ndarray, "part"]]:
+    """Yield the items by their next most probable class."""
+    after = answer.codes[items, 1]
+    for code in dict.fromkeys(after.tolist()):
+        yield items[after == code]
 
 
 def sheets_without_name(answer: PartlyNamed, unseen: Bool[np.ndarray, "item"], size: int) -> Iterator[Sheet]:

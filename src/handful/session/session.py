@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Self, Unpack
 
@@ -24,7 +24,17 @@ from handful.session.from_nothing import FromNothing, PartlyNamed
 from handful.session.labelling import Labeller, MemoryLabeller, classifier_of
 from handful.session.requests import SHEET_SIZE, Request, Sheet, most_doubtful, next_request, question_worth, sheets_of
 from handful.session.steps import STEP_KINDS, Said, Step
-from handful.session.stopping import SURE_TO_STOP, Calibration, Estimate, Look, Posterior, Unseen
+from handful.session.stopping import (
+    SURE_TO_STOP,
+    Calibration,
+    Estimate,
+    Look,
+    Mistakes,
+    Posterior,
+    Unseen,
+    chance_of_slip,
+    n_overlooked,
+)
 from handful.shapes import Bool, Float, Int
 
 
@@ -38,6 +48,9 @@ class State:
     answer: Answer
     looks: tuple[Look, ...]
     exceptions: frozenset[int] = frozenset()  # left out of a sheet that was accepted: counted as wrong already
+    n_exceptions: int = 0  # all that were left out so far
+    found_right: Mapping[Any, float] = field(default_factory=dict)  # by label, as how many answers that count
+    slips: Mapping[int, float] = field(default_factory=dict)  # chances that answers against labels are mistaken
 
     @cached_property
     def risk(self) -> Float[np.ndarray, "item"]:
@@ -66,48 +79,60 @@ class State:
     def worth(self) -> Float[np.ndarray, "item"]:
         """How many wrong labels an answer about each item would correct; -1 for items that were seen."""
         items = self.answer.items
-        worth = self.wrong.copy()
+        worth = self.wrong_alone.copy()
         if isinstance(items, CatalogueItems) and not items.catalogue.only_names:
-            kept = most_doubtful(self.wrong, sorted(self.said.given))
+            kept = most_doubtful(self.wrong_alone, sorted(self.said.given))
             points = items.points[kept] - items.catalogue.reference.centre
             if isinstance(self.answer, PartlyNamed):
                 same = same_by_cosine(self.answer.directions[kept], self.answer.even)
             else:
                 same = same_class(points, self.answer.probabilities[kept])
             answered = np.isin(kept, sorted(self.said.given))
-            worth[kept] = question_worth(self.wrong[kept], same, answered)
+            worth[kept] = question_worth(self.wrong_alone[kept], same, answered)
         worth[sorted(self.said.seen)] = -1
         return worth
 
     @cached_property
-    def group(self) -> Int[np.ndarray, "item"]:
-        """Items that are wrong together, if they are, by a number; -1 where a person found the label right."""
-        if isinstance(self.answer, PartlyNamed):
-            group = self.answer.unasked.copy()
-            group[sorted(self.exceptions)] = -1
-            group[self.not_named] = -1
-            return group
+    def unseen(self) -> Unseen:
+        """All labels, with their risks and what was found about them."""
         none = len(self.answer.classes)
         group = np.where(self.answer.rejected, none, self.answer.codes[:, 0])
-        labels = self.answer.classes.tolist()
-        found_right = set(self.said.given.values())
-        looked_at = [code for code, label in enumerate([*labels, None]) if label in found_right]
-        group[np.isin(group, looked_at)] = -1
-        group[sorted(self.exceptions)] = -1
-        return group
+        by_label = [self.found_right.get(label, 0.0) for label in (*self.answer.classes.tolist(), None)]
+        found_right = np.array(by_label)[group]
+        if isinstance(self.answer, PartlyNamed):
+            # Clusters that nobody has asked about are mixes by themselves, whatever label their items have.
+            is_unasked = self.answer.unasked >= 0
+            group = np.where(is_unasked, none + 1 + self.answer.unasked, group)
+            found_right[is_unasked] = 0
+        return Unseen(self.risk, group, found_right, self.answer.rejected)
+
+    @cached_property
+    def known_wrong(self) -> Bool[np.ndarray, "item"]:
+        """Items without a name, and exceptions of a sheet that were not answered yet."""
+        known = self.not_named.copy()
+        known[sorted(self.exceptions)] = True
+        return known
 
     @property
-    def unseen(self) -> Unseen:
-        """All labels, with their risks and groups."""
-        return Unseen(self.risk, self.group)
+    def mistakes(self) -> Mistakes:
+        """Labels that are known to be wrong, and what a person may have got wrong."""
+        return Mistakes(int(self.known_wrong.sum()), sum(self.slips.values()) + n_overlooked(self.n_exceptions))
 
     @cached_property
     def wrong(self) -> Float[np.ndarray, "item"]:
         """The chance that each label is wrong, by what answers taught about risks; 0 if a person gave it."""
-        wrong = self.posterior.wrong(self.unseen)
-        wrong[self.not_named] = 1
-        wrong[sorted({*self.said.given, *self.said.discarded})] = 0
-        return wrong
+        return self._settled(self.posterior.wrong(self.unseen))
+
+    @cached_property
+    def wrong_alone(self) -> Float[np.ndarray, "item"]:
+        """The chance that each label is wrong while others of its kind are right: it would be an exception."""
+        return self._settled(self.posterior.alone(self.unseen))
+
+    def _settled(self, chance: Float[np.ndarray, "item"]) -> Float[np.ndarray, "item"]:
+        """Return chances that labels are wrong: 1 if that is known, 0 if a person gave the label."""
+        chance[self.known_wrong] = 1
+        chance[sorted({*self.said.given, *self.said.discarded})] = 0
+        return chance
 
     @cached_property
     def open(self) -> Bool[np.ndarray, "item"]:
@@ -135,9 +160,9 @@ class State:
 
     def may_stop(self, is_open: Bool[np.ndarray, "item"]) -> bool:
         """Whether few enough labels are wrong, if no person gives those of these items."""
-        named = is_open & ~self.not_named
-        n_wrong = int((is_open & self.not_named).sum())
-        return self.posterior.may_stop(self.unseen.of(named), self.n_labels, self.session.sure, n_wrong)
+        n_wrong = int((is_open & self.known_wrong).sum())
+        some = self.unseen.of(is_open & ~self.known_wrong)
+        return self.posterior.may_stop(some, self.n_labels, self.session.sure, self.mistakes._replace(n_wrong=n_wrong))
 
     def labelled(self, item: int) -> Any:
         """Return the label of an item; None for none of the classes."""
@@ -151,10 +176,24 @@ class State:
             step = step._replace(items=self.smaller_part(step.label))
         said = self.said.after(step)
         answer = self.session.labeller(said)
-        more, exceptions = self._looks(step) if step.kind == "answer" else ([], frozenset[int]())
-        steps = (*self.steps, step)
-        exceptions = (self.exceptions | exceptions) - frozenset(step.items)
-        return State(self.session, steps, said, answer, (*self.looks, *more), exceptions)
+        looks, left_out = self._looks(step) if step.kind == "answer" else ({}, frozenset[int]())
+        found_right = dict(self.found_right)
+        for label, look in looks.items():
+            found_right[label] = found_right.get(label, 0.0) + look.n_right
+        slips = {item: chance for item, chance in self.slips.items() if item not in step.items}
+        if step.kind == "answer" and len(step.items) == 1 and self.labelled(step.items[0]) != step.label:
+            slips[step.items[0]] = chance_of_slip(float(self.wrong[step.items[0]]))
+        return State(
+            self.session,
+            (*self.steps, step),
+            said,
+            answer,
+            (*self.looks, *looks.values()),
+            (self.exceptions | left_out) - frozenset(step.items),
+            self.n_exceptions + len(left_out),
+            found_right,
+            slips,
+        )
 
     def smaller_part(self, label: Any) -> tuple[int, ...]:
         """Put the items of a class into two groups by how they look; return that with fewer answers, or fewer items."""
@@ -167,8 +206,8 @@ class State:
         sizes = [(int(answered[part].sum()), int(part.sum())) for part in (~second, second)]
         return tuple(items[second if sizes[1] <= sizes[0] else ~second].tolist())
 
-    def _looks(self, step: Step) -> tuple[list[Look], frozenset[int]]:
-        """Compare an answer with the labels before it; return also the items that it left out of a sheet.
+    def _looks(self, step: Step) -> tuple[dict[Any, Look], frozenset[int]]:
+        """Compare an answer with the labels before it, by label; return also the items that it left out of a sheet.
 
         Who accepts most of a sheet says that the others are wrong, whatever they are called later.
         """
@@ -182,11 +221,11 @@ class State:
         by_label: dict[Any, list[int]] = {}
         for item in fresh:
             by_label.setdefault(self.labelled(item), []).append(item)
-        found = []
+        found = {}
         for label, items in by_label.items():
             wrong = tuple(item in left_out or label != step.label for item in items)
             risks = tuple(float(self.risk[item]) for item in items)
-            found.append(Look(risks, wrong, is_first=bool(self.group[items[0]] >= 0)))
+            found[label] = Look(risks, wrong, self.found_right.get(label, 0.0), rejected=label is None)
         return found, left_out
 
     def _accepts(self, step: Step, asked: Request) -> bool:
@@ -502,10 +541,10 @@ class Session:
 
     @property
     def expected_right(self) -> Estimate:
-        """Share of all labels that are right, with a 90 % interval; labels of a person count as right."""
+        """Share of all labels that are right, with a 90 % interval; slips of a person count, too."""
         state = self._state
-        named = state.open & ~state.not_named
-        return state.posterior.right(state.unseen.of(named), state.n_labels, int((state.open & state.not_named).sum()))
+        some = state.unseen.of(state.open & ~state.known_wrong)
+        return state.posterior.right(some, state.n_labels, state.mistakes)
 
     @property
     def may_stop(self) -> bool:

@@ -1,34 +1,40 @@
-"""When a person may stop: how many labels that nobody has looked at are wrong, by every answer so far.
+"""When a person may stop: how many labels are wrong, by every answer so far.
 
 Each label has a risk r, the chance that it is wrong by what is shown: `1 - certainty`, or `1 - unknown` if the item is
-rejected. Risks can be too small. And mistakes come in groups: if a class is taken for its neighbour, all its items are
-wrong together, and no risk shows it. So there are two numbers,
+rejected. Risks can be too small. And mistakes come in groups: if a class is taken for its neighbour, many items of a
+label are wrong together, and no risk shows it. So there are two numbers,
 
     c:  a label is wrong with chance c r;
-    e:  all items of a label are wrong with chance e, as long as nobody has looked at one of them and found it right.
+    e:  the items of a label are a mix of classes with chance e; then a share s of them is wrong, and s is uniform.
 
-Every answer is evidence about both: the label was right or it was not, at a risk that is known. With items i that are
-looked at together, of one label, the likelihood is
+Every answer is evidence about both: the label was right or it was not, at a risk that is known. Let a person look at
+items i of one label, of which k were found right before, and w are now wrong and v right. The likelihood is
 
-    Π_i (c r_i)^{wrong_i} (1 - c r_i)^{right_i},                                  once the label was found right,
-    (1 - e) Π_i (c r_i)^{wrong_i} (1 - c r_i)^{right_i} + e [all are wrong],      at the first look.
+    (1 - m) Π_i (c r_i)^{wrong_i} (1 - c r_i)^{right_i} + m B(1 + w, 1 + k + v) / B(1, 1 + k),
 
-Which items are looked at depends on risks alone, which are known, so the choice may be ignored: no answer has to be
-hidden or held out. The posterior of c and e on a grid gives the number of wrong labels left, and a person may stop when
+with `m = e / (k + 1) / (1 - e + e / (k + 1))`, the chance of a mix after k items were right. Which items are looked at
+depends on risks alone, which are known, so the choice may be ignored: no answer has to be hidden or held out.
+
+People err as well. An answer against a label that was wrong with chance p is a slip with chance
+
+    h (1 - p) / (h (1 - p) + (1 - h) p),
+
+and for every four exceptions that are found on sheets, one is overlooked. The posterior of c and e on a grid gives the
+number of wrong labels, and a person may stop when
 
     P(at most 5 % of all labels are wrong) >= 0.9.
 
-Labels that a person gave count as right. See "When a review may stop" in docs/understand/model.md.
+See "When a review may stop" in docs/understand/model.md.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import betaln, ndtr, pdtr
 
 from handful.shapes import Bool, Float, Int
 
@@ -38,16 +44,21 @@ SURE_TO_STOP = 0.9
 # c: how many times too small risks are. Its prior is normal in ln c, about no bias.
 RISK_FACTORS = np.logspace(-1.5, 1.5, 31)
 SPREAD_OF_FACTOR = 0.9
-# e: the share of labels that are wrong as a whole, and its prior.
-WRONG_GROUPS = np.array([0.003, 0.01, 0.02, 0.04, 0.08, 0.15, 0.3])
-WRONG_GROUPS_PRIOR = np.array([0.1, 0.15, 0.2, 0.2, 0.2, 0.1, 0.05])
+# e: the share of labels whose items are a mix of classes, and its prior.
+MIXED_LABELS = np.array([0.003, 0.01, 0.02, 0.04, 0.08, 0.15, 0.3])
+MIXED_LABELS_PRIOR = np.array([0.1, 0.15, 0.2, 0.2, 0.2, 0.1, 0.05])
+# Rejected items that nobody has looked at belong to classes of the catalogue after all with about this chance.
+MIXED_REJECTED = 0.4
 # No label is surer, and none more certainly wrong.
 LEAST_RISK = 0.003
 MOST_RISK = 0.95
 # Items of one sheet have one label and are no independent evidence: they count as at most this many answers.
 MOST_OF_A_SHEET = 2.0
 # Mistakes of single items come in clumps of about this many: the variance of their number is as many times larger.
-MISTAKES_TOGETHER = 6.0
+MISTAKES_TOGETHER = 4.0
+# h: the share of answers that are slips, and the share of exceptions on a sheet that are overlooked.
+SLIPS = 0.03
+OVERLOOKED = 0.2
 # Risks of earlier batches are kept in bins between these, and count as at most this many answers in all.
 RISK_BINS = np.array([0.0, 0.01, 0.03, 0.06, 0.12, 0.25, 0.5])
 MOST_KEPT = 100.0
@@ -72,18 +83,31 @@ class Look(NamedTuple):
     ----------
     risks, wrong : tuple
         The risk of each label, and whether it was wrong.
-    is_first : bool
-        Whether nobody had found the label right before.
+    found_right : float
+        k, as how many answers the items of this label count that were found right before.
+    rejected : bool
+        Whether the label is none of the classes.
     """
 
     risks: tuple[float, ...]
     wrong: tuple[bool, ...]
-    is_first: bool
+    found_right: float = 0.0
+    rejected: bool = False
 
     @property
     def weight(self) -> float:
         """As how many answers each item counts."""
         return min(1.0, MOST_OF_A_SHEET / len(self.risks))
+
+    @property
+    def n_wrong(self) -> float:
+        """w, as how many answers the wrong ones count."""
+        return self.weight * sum(self.wrong)
+
+    @property
+    def n_right(self) -> float:
+        """v, as how many answers the right ones count."""
+        return self.weight * (len(self.wrong) - sum(self.wrong))
 
 
 @dataclass(frozen=True)
@@ -96,12 +120,12 @@ class Calibration:
     ----------
     rows : tuple of (float, float, float)
         Labels by their risk: the mean risk, how many a person looked at, and how many were wrong. A row of risk 0
-        counts first looks at a label, and the labels that were wrong as a whole.
+        counts labels that a person looked at, and those that were a mix of classes.
 
     Examples
     --------
-    >>> sheet = Look((0.02, 0.02), (False, False), is_first=True)
-    >>> Calibration().after([sheet, Look((0.4,), (True,), is_first=False)])
+    >>> sheet = Look((0.02, 0.02), (False, False))
+    >>> Calibration().after([sheet, Look((0.4,), (True,), rejected=True)])
     Calibration(rows=((0.0, 1.0, 0.0), (0.02, 2.0, 0.0), (0.4, 1.0, 1.0)))
     """
 
@@ -120,19 +144,21 @@ class Calibration:
         # Answers of this batch have room first; what is left of it is for earlier ones.
         keep_new = min(1.0, MOST_KEPT / n_new) if n_new else 1.0
         keep_old = min(1.0, (MOST_KEPT - keep_new * n_new) / n_old) if n_old else 1.0
-        new += [(0.0, 1.0, chance_of_wrong_group(look)) for look in looks if look.is_first]
+        new += [(0.0, float(look.found_right == 0), chance_of_mix(look)) for look in looks if not look.rejected]
         scaled = [(risk, keep_old * n, keep_old * wrong) for risk, n, wrong in self.rows]
         scaled += [(risk, keep_new * n, keep_new * wrong) for risk, n, wrong in new]
         return Calibration(_binned(scaled))
 
 
-def chance_of_wrong_group(look: Look) -> float:
-    """Return the chance that a label was wrong as a whole at the first look, by its risks; 0 if one item was right."""
-    if not all(look.wrong):
+def chance_of_mix(look: Look) -> float:
+    """Return the chance that the items of a label are a mix of classes, by a look at it; 0 if all were right."""
+    if not any(look.wrong):
         return 0.0
-    one_by_one = float(np.prod(np.clip(look.risks, LEAST_RISK, MOST_RISK)))
-    usual = float(WRONG_GROUPS @ WRONG_GROUPS_PRIOR / WRONG_GROUPS_PRIOR.sum())
-    return usual / (usual + (1 - usual) * one_by_one)
+    usual = MIXED_LABELS_PRIOR / MIXED_LABELS_PRIOR.sum()
+    mixed = float(usual @ (_chance_of_mix(look.found_right, look.rejected) * _likelihood_of_mix(look)))
+    chance = np.clip(look.risks, LEAST_RISK, MOST_RISK)
+    alone = float(np.exp(look.weight * np.where(look.wrong, np.log(chance), np.log(1 - chance)).sum()))
+    return mixed / (mixed + alone)
 
 
 def _binned(rows: Sequence[tuple[float, float, float]]) -> tuple[tuple[float, float, float], ...]:
@@ -144,7 +170,7 @@ def _binned(rows: Sequence[tuple[float, float, float]]) -> tuple[tuple[float, fl
         here = of_bin == place
         total = n_labels[here].sum()
         mean = (risks[here] * n_labels[here]).sum() / total
-        found.append((float(mean), float(total), float(n_wrong[here].sum())))
+        found.append((float(mean), float(total), float(min(n_wrong[here].sum(), total))))
     return tuple(found)
 
 
@@ -154,14 +180,46 @@ def from_risk(risk: Float[np.ndarray, "item"]) -> Float[np.ndarray, "factor item
 
 
 class Unseen(NamedTuple):
-    """Labels that no person gave: the risk of each, and the group of those that nobody has looked at, else -1."""
+    """Labels that no person gave.
+
+    Attributes
+    ----------
+    risk : [item]
+        r of each label.
+    group : [item]
+        A number for each label.
+    found_right : [item]
+        k of each label.
+    rejected : [item]
+        Whether the label is none of the classes.
+    """
 
     risk: Float[np.ndarray, "item"]
     group: Int[np.ndarray, "item"]
+    found_right: Float[np.ndarray, "item"]
+    rejected: Bool[np.ndarray, "item"]
 
     def of(self, some: Bool[np.ndarray, "item"]) -> Unseen:
         """Return some of the items."""
-        return Unseen(self.risk[some], self.group[some])
+        return Unseen(*(column[some] for column in self))
+
+
+class Mistakes(NamedTuple):
+    """Wrong labels beside those that nobody has looked at.
+
+    Attributes
+    ----------
+    n_wrong : int
+        Items whose label is known to be wrong.
+    n_slips : float
+        Expected number of answers that are wrong.
+    """
+
+    n_wrong: int = 0
+    n_slips: float = 0.0
+
+
+NO_MISTAKES = Mistakes()
 
 
 class Posterior:
@@ -177,59 +235,60 @@ class Posterior:
 
     def __init__(self, calibration: Calibration, looks: Sequence[Look] = ()) -> None:
         log_factor = -0.5 * (np.log(RISK_FACTORS) / SPREAD_OF_FACTOR) ** 2
-        log_weights = log_factor[:, None] + np.log(WRONG_GROUPS_PRIOR)
+        log_weights = log_factor[:, None] + np.log(MIXED_LABELS_PRIOR)
         for risk, n, wrong in calibration.rows:
-            chance = from_risk(np.array([risk])) if risk > 0 else WRONG_GROUPS
+            chance = from_risk(np.array([risk])) if risk > 0 else MIXED_LABELS
             log_weights = log_weights + wrong * np.log(chance) + (n - wrong) * np.log(1 - chance)
         for look in looks:
             log_weights = log_weights + _log_likelihood(look)
         weights = np.exp(log_weights - log_weights.max())
         self.weights: Float[np.ndarray, "factor share"] = weights / weights.sum()
 
-    def wrong(self, unseen: Unseen) -> Float[np.ndarray, "item"]:
-        """Return the chance that each label is wrong."""
-        alone = self.weights.sum(1) @ from_risk(unseen.risk)
-        together = np.einsum("fs,fi->si", self.weights, 1 - from_risk(unseen.risk))
-        return np.asarray(np.where(unseen.group >= 0, 1 - (1 - WRONG_GROUPS) @ together, alone))
+    def alone(self, unseen: Unseen) -> Float[np.ndarray, "item"]:
+        """Return the chance that each label is wrong by its own risk, `c r`."""
+        return np.asarray(self.weights.sum(1) @ from_risk(unseen.risk))
 
-    def at_most(self, unseen: Unseen, counts: Int[np.ndarray, "n"]) -> Float[np.ndarray, "n"]:
-        """Return the chances that at most `counts` of these labels are wrong; counts are 0, s, 2 s, … for a step s."""
+    def wrong(self, unseen: Unseen) -> Float[np.ndarray, "item"]:
+        """Return the chance that each label is wrong, `1 - (1 - c r) (1 - m E[s])` with `E[s] = 1 / (k + 2)`."""
+        mixed = _chance_of_mix(unseen.found_right[:, None], unseen.rejected[:, None])
+        mixed = mixed / (unseen.found_right[:, None] + 2)
+        right = np.einsum("fs,fi->is", self.weights, 1 - from_risk(unseen.risk))
+        return np.asarray(1 - ((1 - mixed) * right).sum(1))
+
+    def at_most(
+        self, unseen: Unseen, counts: Int[np.ndarray, "n"], mistakes: Mistakes = NO_MISTAKES
+    ) -> Float[np.ndarray, "n"]:
+        """Return the chances that at most `counts` of all labels are wrong; counts are 0, s, 2 s, … for a step s."""
         chance = from_risk(unseen.risk)
         mean = chance.sum(-1)[:, None]
         deviation = np.sqrt(MISTAKES_TOGETHER * (chance * (1 - chance)).sum(-1))[:, None]
-        step = int(counts[1] - counts[0]) if len(counts) > 1 else 1
         # Half an item more: the number of wrong labels is whole, the normal distribution is not.
         alone = ndtr((counts + 0.5 - mean) / np.maximum(deviation, 1e-9))
-        sizes = np.bincount(unseen.group[unseen.group >= 0])
-        together = _sums(sizes[sizes > 0], step, len(counts))
+        together = _sums(unseen, counts, mistakes)
         below = np.zeros(len(counts))
         for of_share, of_groups in zip(self.weights.T, together, strict=True):
             below += np.convolve(of_groups, of_share @ alone)[: len(counts)]
         return below
 
-    def may_stop(self, unseen: Unseen, n_labels: int, sure: float = SURE_TO_STOP, n_wrong: int = 0) -> bool:
-        """Whether at most 5 % of all labels are wrong, with this chance; `n_wrong` others are wrong for certain."""
-        allowed = int(MOST_WRONG * n_labels) - n_wrong
-        if allowed < 0:
-            return False
-        if len(unseen.risk) <= allowed:
+    def may_stop(
+        self, unseen: Unseen, n_labels: int, sure: float = SURE_TO_STOP, mistakes: Mistakes = NO_MISTAKES
+    ) -> bool:
+        """Whether at most 5 % of all labels are wrong, with this chance."""
+        allowed = int(MOST_WRONG * n_labels)
+        if mistakes == NO_MISTAKES and len(unseen.risk) <= allowed:
             return True
-        return bool(self.at_most(unseen, _counts(allowed))[-1] >= sure)
+        return bool(self.at_most(unseen, _counts(allowed), mistakes)[-1] >= sure)
 
-    def right(self, unseen: Unseen, n_labels: int, n_wrong: int = 0) -> Estimate:
-        """Return the share of all labels that is right; `n_wrong` others are wrong for certain."""
-        n_open = len(unseen.risk)
-        if n_open == 0:
-            share = 1 - n_wrong / n_labels
-            return Estimate(share, share, share)
-        counts = _counts(n_open)
-        below = self.at_most(unseen, counts)
+    def right(self, unseen: Unseen, n_labels: int, mistakes: Mistakes = NO_MISTAKES) -> Estimate:
+        """Return the share of all labels that is right."""
+        if mistakes == NO_MISTAKES and len(unseen.risk) == 0:
+            return Estimate(1.0, 1.0, 1.0)
+        counts = _counts(n_labels)
+        below = self.at_most(unseen, counts, mistakes)
         fewest = float(counts[min(int(np.searchsorted(below, TAIL)), len(counts) - 1)])
         most = float(counts[min(int(np.searchsorted(below, 1 - TAIL)), len(counts) - 1)])
-        value = float(self.wrong(unseen).sum())
-        low = 1 - (n_wrong + min(max(most, value), n_open)) / n_labels
-        high = 1 - (n_wrong + min(fewest, value)) / n_labels
-        return Estimate(1 - (n_wrong + value) / n_labels, low, high)
+        value = min(float(self.wrong(unseen).sum()) + sum(mistakes), n_labels)
+        return Estimate(1 - value / n_labels, 1 - max(most, value) / n_labels, 1 - min(fewest, value) / n_labels)
 
 
 def _counts(last: int) -> Int[np.ndarray, "n"]:
@@ -238,25 +297,53 @@ def _counts(last: int) -> Int[np.ndarray, "n"]:
     return np.arange(last % step, last + 1, step)
 
 
-def _sums(sizes: Int[np.ndarray, "group"], step: int, n: int) -> Float[np.ndarray, "share n"]:
-    """Return the distribution of the items of wrong groups, in steps, for every e; more than n steps are left out."""
-    found = np.zeros((len(WRONG_GROUPS), n))
-    found[:, 0] = 1
-    for size in sizes.tolist():
-        moved = np.zeros_like(found)
-        by = -(-size // step)
-        if by < n:
-            moved[:, by:] = found[:, : n - by]
-        found = (1 - WRONG_GROUPS)[:, None] * found + WRONG_GROUPS[:, None] * moved
+def _sums(unseen: Unseen, counts: Int[np.ndarray, "n"], mistakes: Mistakes) -> Float[np.ndarray, "share n"]:
+    """Return the distribution of the number of wrong items in mixes and of mistakes, for every e.
+
+    Of n items of a mix, at most j are wrong with chance `1 - (1 - (j + 1) / (n + 1))^{k + 1}`.
+    """
+    # The slips are Poisson; what is known to be wrong comes on top.
+    start = np.diff(
+        np.where(counts >= mistakes.n_wrong, pdtr(counts - mistakes.n_wrong, mistakes.n_slips), 0), prepend=0
+    )
+    found = np.tile(start, (len(MIXED_LABELS), 1))
+    _, first, sizes = np.unique(unseen.group, return_index=True, return_counts=True)
+    for item, size in zip(first.tolist(), sizes.tolist(), strict=True):
+        k = float(unseen.found_right[item])
+        below = 1 - (1 - np.minimum((counts + 1) / (size + 1), 1)) ** (k + 1)
+        of_mix = np.diff(below, prepend=0.0)
+        for row, mixed in enumerate(_chance_of_mix(k, bool(unseen.rejected[item]))):
+            found[row] = (1 - mixed) * found[row] + mixed * np.convolve(found[row], of_mix)[: len(counts)]
     return found
+
+
+def chance_of_slip(wrong: float) -> float:
+    """`h (1 - p) / (h (1 - p) + (1 - h) p)`: the chance that an answer against a label is a slip."""
+    slip = SLIPS * (1 - wrong)
+    return slip / (slip + (1 - SLIPS) * wrong)
+
+
+def n_overlooked(n_exceptions: int) -> float:
+    """Return how many exceptions were probably overlooked on sheets, by the number of those that were not."""
+    return n_exceptions * OVERLOOKED / (1 - OVERLOOKED)
+
+
+def _chance_of_mix(found_right: Any, rejected: Any) -> Float[np.ndarray, "... share"]:
+    """`m`, for every e."""
+    share = np.where(rejected, MIXED_REJECTED, MIXED_LABELS)
+    mixed = share / (found_right + 1)
+    return np.asarray(mixed / (1 - share + mixed))
+
+
+def _likelihood_of_mix(look: Look) -> float:
+    """`B(1 + w, 1 + k + v) / B(1, 1 + k)`."""
+    after = betaln(1 + look.n_wrong, 1 + look.found_right + look.n_right)
+    return float(np.exp(after - betaln(1, 1 + look.found_right)))
 
 
 def _log_likelihood(look: Look) -> Float[np.ndarray, "factor share"]:
     """Return the log-likelihood of a look for every c and e."""
     chance = from_risk(np.array(look.risks))
-    wrong = np.array(look.wrong)
-    alone = look.weight * np.where(wrong, np.log(chance), np.log(1 - chance)).sum(-1)[:, None]
-    if not look.is_first:
-        return np.broadcast_to(alone, (len(RISK_FACTORS), len(WRONG_GROUPS)))
-    not_together = np.log(1 - WRONG_GROUPS) + alone
-    return np.asarray(np.logaddexp(not_together, np.log(WRONG_GROUPS)) if wrong.all() else not_together)
+    alone = look.weight * np.where(look.wrong, np.log(chance), np.log(1 - chance)).sum(-1)[:, None]
+    mixed = _chance_of_mix(look.found_right, look.rejected)
+    return np.asarray(np.logaddexp(np.log(1 - mixed) + alone, np.log(mixed * _likelihood_of_mix(look))))
