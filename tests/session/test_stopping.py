@@ -100,7 +100,7 @@ def test_slips_of_a_person_count():
     assert posterior.right(nothing, 80, Mistakes(2, 2.0)).value == pytest.approx(0.95)
     # Against a sure label, an answer is more likely a slip than against a doubtful one.
     assert chance_of_slip(0.01) > 0.5 > chance_of_slip(0.2) > chance_of_slip(0.9)
-    assert n_overlooked(4) == pytest.approx(1)
+    assert n_overlooked(9) == pytest.approx(1)
 
 
 def test_more_proof_needs_more_evidence():

@@ -230,7 +230,7 @@ class State:
 
     def _accepts(self, step: Step, asked: Request) -> bool:
         """Whether an answer is about the sheet as a whole, and not about an exception."""
-        return 2 * len(step.items) > len(asked.items) if asked.asks_name else bool(step.label == asked.label)
+        return 2 * len(step.items) > len(asked.items) and (asked.asks_name or bool(step.label == asked.label))
 
 
 class Session:

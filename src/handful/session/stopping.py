@@ -19,7 +19,7 @@ People err as well. An answer against a label that was wrong with chance p is a 
 
     h (1 - p) / (h (1 - p) + (1 - h) p),
 
-and for every four exceptions that are found on sheets, one is overlooked. The posterior of c and e on a grid gives the
+and for every nine exceptions that are found on sheets, one is overlooked. The posterior of c and e on a grid gives the
 number of wrong labels, and a person may stop when
 
     P(at most 5 % of all labels are wrong) >= 0.9.
@@ -57,8 +57,8 @@ MOST_OF_A_SHEET = 2.0
 # Mistakes of single items come in clumps of about this many: the variance of their number is as many times larger.
 MISTAKES_TOGETHER = 4.0
 # h: the share of answers that are slips, and the share of exceptions on a sheet that are overlooked.
-SLIPS = 0.03
-OVERLOOKED = 0.2
+SLIPS = 0.02
+OVERLOOKED = 0.1
 # Risks of earlier batches are kept in bins between these, and count as at most this many answers in all.
 RISK_BINS = np.array([0.0, 0.01, 0.03, 0.06, 0.12, 0.25, 0.5])
 MOST_KEPT = 100.0
