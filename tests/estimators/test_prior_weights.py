@@ -89,5 +89,5 @@ def test_refusals(prior, candidates, groups, error, said):
 
 def test_one_row_is_the_prior_of_all_batches():
     prior = prior_of(np.array([[1.0, 2.0, 1.0]]), 4)
-    np.testing.assert_allclose(np.exp(prior.log_shares), [[0.25, 0.5, 0.25]] * 4)
+    np.testing.assert_allclose(prior.shares, [[0.25, 0.5, 0.25]] * 4)
     assert prior.concentration.shape == (4,)

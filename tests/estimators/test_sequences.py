@@ -68,6 +68,6 @@ def test_some_items_and_classes_of_what_is_known():
     assert (some.classes.tolist(), some.groups.tolist(), some.group_of.tolist()) == (["a", "c"], ["g", "i"], [0, 1])
     assert (some.allowed.tolist(), some.given.tolist()) == ([[False, True], [True, True]], [-1, 0])
     assert (some.coarse.tolist(), some.siblings.step_of.tolist()) == (["x", "c"], [0, 1])
-    np.testing.assert_allclose(np.exp(some.prior.log_shares), [[2 / 3, 1 / 3]] * 2)
+    np.testing.assert_allclose(some.prior.shares, [[2 / 3, 1 / 3]] * 2)
     with pytest.raises(OptionError, match="candidates leave no class for row 0"):
         whole.of([0, 2, 3], [0, 1])
