@@ -244,3 +244,19 @@ def test_a_sheet_offers_its_label_first_and_then_the_class_that_is_alike():
         session.answer(request.items, "balance")
     assert session.n_decisions < 6
     assert set(session.result.labels) == {"balance"}
+
+
+def test_what_was_said_about_one_group_of_rejected_items_says_nothing_about_another():
+    rng = np.random.default_rng(0)
+    places = rng.normal(size=(32, 24))
+    examples = places[:30].repeat(5, axis=0) + 0.5 * rng.normal(size=(150, 24))
+    truth = np.repeat([3, 7, 30, 31], 12)
+    batch = places[truth] + 0.5 * rng.normal(size=(48, 24))
+    session = Session(batch, (examples, np.arange(30).repeat(5))).answer([24, 25, 26], None)
+    state = session._state
+    first, second = (state.open & session.result.rejected & (truth == k) for k in (30, 31))
+    assert second.sum() > 6
+    assert (state.unseen.found_right[first] == 2).all()
+    assert (state.unseen.found_right[second] == 0).all()
+    assert state.wrong[second].min() > state.wrong[first].max()
+    assert not session.may_stop

@@ -25,6 +25,7 @@ from handful.session.labelling import Labeller, MemoryLabeller, classifier_of
 from handful.session.requests import SHEET_SIZE, Request, Sheet, most_doubtful, next_request, question_worth, sheets_of
 from handful.session.steps import STEP_KINDS, Said, Step
 from handful.session.stopping import (
+    MOST_OF_A_SHEET,
     SURE_TO_STOP,
     Calibration,
     Estimate,
@@ -104,6 +105,14 @@ class State:
             is_unasked = self.answer.unasked >= 0
             group = np.where(is_unasked, none + 1 + self.answer.unasked, group)
             found_right[is_unasked] = 0
+        else:
+            # Rejected items are of several groups: what was said about one says nothing about the others.
+            rejected = self.answer.rejected
+            of_batch = 0 if self.answer.group_of is None else self.answer.group_of * (self.answer.proposal.max() + 1)
+            number = (self.answer.proposal + of_batch)[rejected]
+            given = np.isin(np.flatnonzero(rejected), sorted(self.said.given)) & (self.answer.proposal[rejected] > 0)
+            group[rejected] = none + number
+            found_right[rejected] = np.minimum(np.bincount(number, given)[number], MOST_OF_A_SHEET)
         return Unseen(self.risk, group, found_right, self.answer.rejected)
 
     @cached_property
@@ -225,7 +234,7 @@ class State:
         for label, items in by_label.items():
             wrong = tuple(item in left_out or label != step.label for item in items)
             risks = tuple(float(self.risk[item]) for item in items)
-            found[label] = Look(risks, wrong, self.found_right.get(label, 0.0), rejected=label is None)
+            found[label] = Look(risks, wrong, float(self.unseen.found_right[items[0]]), rejected=label is None)
         return found, left_out
 
     def _accepts(self, step: Step, asked: Request) -> bool:
