@@ -14,7 +14,8 @@ chances to be unknown and presence do at most. It fails if a label or a rejectio
 Six catalogues, of which ten classes are left out for unknown items, and about 100,000 items: closed and open batches of
 75, groups of three and of ten, batches of 600 and of 4,000 items; with labels that a person gave, classes or none of
 them, with weights of the classes, with candidates of a batch and of its items, with a share of unknown items that is
-told; by scores of another model, by names alone, and streamed.
+told; by scores of another model, by names alone, and streamed. Scores are in double precision: in single precision
+rounding alone moves chances by up to 3e-5.
 """
 
 from __future__ import annotations
@@ -189,7 +190,7 @@ def labelled(world: World, classifier: BatchClassifier, part: int) -> Iterator[t
     for _ in range(max(1, 8 // part)):
         rows = drawn(world, rng, SIZE)
         here = np.isin(classes, world.truth[rows])
-        scores = world.points[rows] @ (means - means.mean(0)).T
+        scores = (world.points[rows] @ (means - means.mean(0)).T).astype(np.float64)
         told: dict[str, dict[str, Any]] = {
             "scores": {},
             "scores, prior": {"prior": np.where(here, 10.0, 1.0)},
@@ -205,7 +206,7 @@ def labelled(world: World, classifier: BatchClassifier, part: int) -> Iterator[t
         found = of_names.infer(world.points[rows], prior=np.where(here, 10.0, 1.0))
         yield "names", answers_of(found, found.probabilities)
     rows = drawn(world, rng, large(part))
-    found = handful.infer_scores(world.points[rows] @ means.T, classes, kind="similarities")
+    found = handful.infer_scores((world.points[rows] @ means.T).astype(np.float64), classes, kind="similarities")
     yield "many scores", answers_of(found, found.probabilities)
     for share in (0.0, SHARE):
         rows = drawn(world, rng, large(part), share)

@@ -22,7 +22,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -244,7 +244,8 @@ class Catalogue:
         if self.equal_classes:
             return self._head_with_copies()
         with bars("fit the catalogue"):
-            return fit_head(points, codes, self.n_classes, self._square_norm, names, Reporter())
+            begin = partial(Reporter().stage, "fit the catalogue", unit="fits")
+            return fit_head(points, codes, self.n_classes, self._square_norm, names, begin)
 
     @cached_property
     def equal_classes(self) -> list[tuple[int, int]]:

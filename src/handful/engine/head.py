@@ -48,7 +48,6 @@ from handful.engine.linear import (
 )
 from handful.engine.names import HeadRows, NameVectors, Train
 from handful.machine.threads import one_thread
-from handful.runs.progress import Reporter
 
 # Inverse ridge for rows of unit length; divided by the mean squared norm of the rows.
 INVERSE_RIDGE = 30.0
@@ -159,7 +158,7 @@ def fit_head(
     n_classes: int,
     square_norm: float | None = None,
     names: NameVectors | None = None,
-    reporter: Reporter | None = None,
+    begin: Callable[[int], Callable[[int], None]] | None = None,
 ) -> LinearHead:
     """Fit a head to all examples of a catalogue, and to the names of its classes.
 
@@ -174,8 +173,9 @@ def fit_head(
         origin; that of `points` if it was not moved.
     names
         Names of some of the classes or of all, about the same origin.
-    reporter
-        What is told how many fits are done: one without each part of the examples, and one with all.
+    begin
+        Called with the number of fits, one without each part of the examples and one with all; returns what is called
+        with 1 after each.
     """
     rows = HeadRows(points, codes, n_classes)
     right = np.ones_like(points[:, 0])
@@ -200,9 +200,8 @@ def fit_head(
     calibration = Calibration.without_examples(USUAL_TEMPERATURE)
     left_out = _left_out(rows, FOLDS if folded else 1)
     n_fits = len(left_out) + 1
-    report = None if reporter is None else reporter.stage("fit the catalogue", n_fits, unit="fits")
-    if report is not None:
-        train = _reported(train, report)
+    if begin is not None:
+        train = _reported(train, begin(n_fits))
     if left_out:
         folds = [rows.leave_out(train, out) for out in left_out]
         calibration = Calibration.of_folds(folds, rows.shots)
