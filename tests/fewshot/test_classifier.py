@@ -137,3 +137,17 @@ def test_iterations_that_run_out(bank):
         (found,) = short.infer(batch).diagnostics
     assert found.value == 3
     assert not_converged(3, True) is None
+
+
+@pytest.mark.filterwarnings("error")
+def test_arrays_that_are_read_only_are_taken_without_a_warning():
+    """Arrays of a bank are mapped from its file."""
+    X, y, batch = toy(0)
+    for array in (X, batch):
+        array.flags.writeable = False
+    usual = torch.is_warn_always_enabled()
+    torch.set_warn_always(True)
+    try:
+        MethodClassifier("nearest_prototype").fit(X, y).predict(batch)
+    finally:
+        torch.set_warn_always(usual)

@@ -1,11 +1,13 @@
 """Transforms: formulas, masks, purity."""
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handful import fewshot
+from handful import FeatureBank, fewshot
+from handful.datasets import load_clinc150
 from handful.errors import TaskError, TransformError
 from handful.fewshot import TaskBatch
 from tests.tasks_at_hand import ragged_tasks, random_task
@@ -161,6 +163,23 @@ def test_tasks_that_share_a_support_have_their_own_scale():
         task.support[:1].expand(3, -1, -1), task.support_labels[:1].expand(3, -1), task.query, task.n_classes
     )
     torch.testing.assert_close(found_lengths(shared), found_lengths(copied))
+
+
+@pytest.mark.parametrize(("shots", "noise"), [(1, 1.6), (5, 2.0)])
+def test_the_found_scale_does_no_harm_to_noisy_features(shots, noise):
+    """Ten of twenty classes, vectors with more noise than signal: too soft a scale would join classes."""
+    bank = load_clinc150()
+    signal = bank.features / np.linalg.norm(bank.features, axis=1, keepdims=True)
+    added = np.random.default_rng(0).standard_normal(signal.shape) / signal.shape[1] ** 0.5
+    noisy = FeatureBank.from_arrays((signal + noise * added).astype("float32"), bank.labels, list(bank.class_names))
+    spec = fewshot.TaskSpec(fewshot.ShotsPerClass(shots), fewshot.UniformOverPool(k_eff=10), 60, 20)
+    task, truth = fewshot.gather(noisy, fewshot.draw(noisy.labels, spec, 0, range(6)))
+
+    def right(method: str, transform: str) -> float:
+        found = fewshot.solve(method, fewshot.transform(transform, task)).predictions
+        return (found == truth).double().mean().item()
+
+    assert right("paddle", "found_scale") > right("nearest_prototype", "l2") + 0.02
 
 
 def test_degenerate_tasks_have_a_found_scale():

@@ -31,6 +31,24 @@ def test_the_two_aims_of_a_cell():
     assert not study.near_best([{**row, "times 6": 85.0} for row in good])
 
 
+def test_a_noisy_copy_has_the_same_classes_and_is_harder():
+    bank = random_bank(n_classes=24, least=20, most=20)
+    copy = study.noisy(bank, 1.0)
+    np.testing.assert_array_equal(copy.labels, bank.labels)
+    clean, hard = (
+        np.mean([row["nearest"] for row in study.measured(b, study.Cell(20, 5, 5), 4, others=False)])
+        for b in (bank, copy)
+    )
+    assert hard < clean
+
+
+def test_the_found_scale_does_no_harm():
+    """In no cell of any bank is the interval of the gain over the nearest prototype below zero."""
+    found = study.kept(study.RESULTS, study.BANKS)
+    harmed = [(name, cell) for name, of in found.items() for cell, rows in of.items() if study.below_nearest(rows)]
+    assert harmed == []
+
+
 def test_what_the_page_says_is_so():
     found = study.kept(study.RESULTS, study.BANKS)
     assert set(found) == set(study.BANKS)

@@ -102,9 +102,9 @@ class MethodClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         name = self._transform()
         query = checked_features(self, X, reset=False)
-        support = torch.from_numpy(self._features)
-        codes = torch.from_numpy(self._codes)
-        task = TaskBatch.single(support, codes, torch.from_numpy(query).to(support), len(self.classes_))
+        support = torch.tensor(self._features)  # copies: arrays of a bank may be read-only, which torch warns about
+        codes = torch.tensor(self._codes)
+        task = TaskBatch.single(support, codes, torch.tensor(query).to(support), len(self.classes_))
         task = transform(name, task)
         solution = solve(self.method, task, **(self.options or {}))
         frame = Frame(task)

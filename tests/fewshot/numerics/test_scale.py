@@ -29,15 +29,25 @@ def problem(task: TaskBatch, guess: float):
     return left_out(task.support, task.support_labels, None, moments, guesses)
 
 
-def test_distances_are_those_to_means_without_the_point():
-    task = random_task(0, shots=3)
-    found = problem(task, 1.0)
-    t, n = 1, 4
-    k = int(task.support_labels[t, n])
-    others = (task.support_labels[t] == k) & (torch.arange(task.support_slots) != n)
-    expected = 0.5 * (task.support[t, n] - task.support[t][others].mean(0)).square().sum()
-    torch.testing.assert_close(found.own[t, n], expected)
-    torch.testing.assert_close(found.distances[t, n, k], expected)
+def test_distances_of_examples_are_those_of_new_points():
+    """In many dimensions the excess of a mean without the point would be more than the evidence of a point."""
+    n_classes, dim = 40, 200
+    generator = torch.Generator().manual_seed(0)
+    centres = torch.randn(n_classes, 1, dim, generator=generator, dtype=torch.float64)
+
+    def drawn(n: int) -> torch.Tensor:
+        return (centres + torch.randn(n_classes, n, dim, generator=generator, dtype=torch.float64)).flatten(0, 1)
+
+    for shots in (2, 5):
+        labels = torch.arange(n_classes).repeat_interleave(shots)
+        task = TaskBatch.single(drawn(shots), labels, drawn(shots), n_classes)
+        new = (task.query[0] - task.support[0].unflatten(0, (n_classes, shots)).mean(1)[labels]).square().sum(-1) / 2
+        assert problem(task, 1.0).own.mean().item() == pytest.approx(new.mean().item(), rel=0.02)
+
+
+def test_a_point_of_one_example_is_not_counted():
+    task = random_task(3, shots=1)
+    assert not problem(task, 1.0).counts.any()
 
 
 def test_no_other_factor_has_a_larger_likelihood():
