@@ -129,6 +129,14 @@ def test_the_next_batch_starts_where_this_one_ended():
     assert Posterior(calibration).wrong(ONE_GROUP).sum() < Posterior(Calibration()).wrong(ONE_GROUP).sum()
 
 
+def test_a_label_that_was_a_mix_says_little_about_risks():
+    (of_labels, of_risks) = Calibration().after([Look((0.02,) * 12, (True,) * 12)]).rows
+    assert of_labels[2] > 0.95
+    assert of_risks[2] < 0.05
+    (of_risks,) = Calibration().after([Look((0.3,), (True,), found_right=50.0)]).rows
+    assert of_risks[2] > 0.95
+
+
 def test_old_batches_cannot_make_it_blind():
     calibration = Calibration()
     for _ in range(500):

@@ -125,8 +125,8 @@ class Calibration:
     Examples
     --------
     >>> sheet = Look((0.02, 0.02), (False, False))
-    >>> Calibration().after([sheet, Look((0.4,), (True,), rejected=True)])
-    Calibration(rows=((0.0, 1.0, 0.0), (0.02, 2.0, 0.0), (0.4, 1.0, 1.0)))
+    >>> Calibration().after([sheet, Look((0.4,), (False,), found_right=1.0)])
+    Calibration(rows=((0.0, 1.0, 0.0), (0.02, 2.0, 0.0), (0.4, 1.0, 0.0)))
     """
 
     rows: tuple[tuple[float, float, float], ...] = ()
@@ -134,9 +134,11 @@ class Calibration:
     def after(self, looks: Iterable[Look]) -> Calibration:
         """Return the calibration with more answers; the oldest fade."""
         looks = list(looks)
+        mixed = [chance_of_mix(look) for look in looks]
+        # What is wrong because a label is a mix says nothing about risks.
         new = [
-            (max(risk, LEAST_RISK), look.weight, look.weight * wrong)
-            for look in looks
+            (max(risk, LEAST_RISK), (1 - chance) * look.weight, (1 - chance) * look.weight * wrong)
+            for look, chance in zip(looks, mixed, strict=True)
             for risk, wrong in zip(look.risks, look.wrong, strict=True)
         ]
         n_new = sum(n for _, n, _ in new)
@@ -144,7 +146,11 @@ class Calibration:
         # Answers of this batch have room first; what is left of it is for earlier ones.
         keep_new = min(1.0, MOST_KEPT / n_new) if n_new else 1.0
         keep_old = min(1.0, (MOST_KEPT - keep_new * n_new) / n_old) if n_old else 1.0
-        new += [(0.0, float(look.found_right == 0), chance_of_mix(look)) for look in looks if not look.rejected]
+        new += [
+            (0.0, float(look.found_right == 0), chance)
+            for look, chance in zip(looks, mixed, strict=True)
+            if not look.rejected
+        ]
         scaled = [(risk, keep_old * n, keep_old * wrong) for risk, n, wrong in self.rows]
         scaled += [(risk, keep_new * n, keep_new * wrong) for risk, n, wrong in new]
         return Calibration(_binned(scaled))
