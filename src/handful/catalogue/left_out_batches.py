@@ -102,30 +102,26 @@ class LeftOutBatches(NamedTuple):
                 stay = own[fold_of_group[own] != fold]
                 half[stay[: max(1, len(stay) // 2)]] = True
             stays = fold_of != fold
-            rows = (stays, stays & half[of_row], stays & (absent_in != fold))
+            whole = np.flatnonzero(stays)
+            fewer = np.flatnonzero(stays & half[of_row])
+            known = np.flatnonzero(stays & (absent_in != fold))
             batches = _batches(np.flatnonzero(~stays), codes, n_present, rng)
-            parts.append(Part(*map(np.flatnonzero, rows), batches))
+            parts.append(Part(whole, fewer, known, batches))
         return cls(codes, group_of, tuple(parts), n_present)
 
 
-def drawn_rows(
-    codes: Int[np.ndarray, "row"], group_of: Int[np.ndarray, "row"], rng: np.random.Generator
-) -> Int[np.ndarray, "some"]:
+def drawn_rows(codes: Int[np.ndarray, "row"], rng: np.random.Generator) -> Int[np.ndarray, "some"]:
     """Return the rows that take part: all of few classes with few examples, or some of many.
 
     Classes of which an example can be left out come first, in random order.
     """
-    groups, first, of_row = np.unique(group_of, return_index=True, return_inverse=True)
-    members = _by_class(codes[first], rng)
+    members = _by_class(codes, rng)
     order = sorted(rng.permutation(len(members)).tolist(), key=lambda k: len(members[k]) < 2)
-    taken = np.zeros(len(groups), bool)
-    for k in order[:MOST_CLASSES]:
-        taken[members[k][:MOST_EXAMPLES]] = True
-    return np.flatnonzero(taken[of_row])
+    return np.sort(np.concatenate([members[k][:MOST_EXAMPLES] for k in order[:MOST_CLASSES]]))
 
 
-def _by_class(of_class: Int[np.ndarray, "group"], rng: np.random.Generator) -> list[Int[np.ndarray, "some"]]:
-    """Return the groups of each class, in random order."""
+def _by_class(of_class: Int[np.ndarray, "some"], rng: np.random.Generator) -> list[Int[np.ndarray, "some"]]:
+    """Return the positions of each class, in random order."""
     mixed = rng.permutation(len(of_class))
     ordered = mixed[np.argsort(of_class[mixed], kind="stable")]
     return np.split(ordered, np.bincount(of_class).cumsum()[:-1])

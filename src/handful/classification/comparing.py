@@ -27,7 +27,8 @@ from handful.engine.links import find_copies
 from handful.errors import LabelError, OptionError
 from handful.extraction.extract import Shard, shard_features, skipped_items
 from handful.extraction.items import Items, list_items
-from handful.reading.table import Table, warn_of_skipped
+from handful.reading.read import kind_of
+from handful.reading.table import Skipped, Table, warn_of_skipped
 from handful.runs import Progress
 from handful.runs.progress import Reporter, bars
 from handful.shapes import Float, Int
@@ -128,50 +129,108 @@ def compare_encoders(
         raise OptionError(f"{twice[0]!r} is named twice; name each encoder once")
     about = cast(Reading, reading)
     with bars("compare", on_progress) as listener:
-        found = [_of_columns(examples, name, about) for name in columns]
-        if backbones:
-            found.append(_of_backbones(examples, backbones, about, listener))
         rng = np.random.default_rng(seed)
-        together_by = _sequences(examples, sequences, backbones, columns, about)
-        return _compared(found, names, together_by, rng, seed, Reporter(listener))
+        found = [_of_columns(examples, name, about) for name in columns]
+        encoded = _Encoded.of(examples, backbones, about) if backbones else None
+        sequence_of = _sequences(examples, sequences, backbones, columns, about)
+        rows, notes = _drawn(found, encoded, rng)
+        if encoded is not None:
+            found.append(encoded.embedded(rows, listener))
+            rows = found[-1].rows
+        aligned = [one.of_rows(rows) for one in found]
+        return _compared(aligned, names, sequence_of, notes, seed, Reporter(listener))
 
 
 def _of_columns(examples: Any, name: str, reading: Reading) -> _Examples:
     """Read one column of vectors."""
-    found = labelled_vectors(read_examples(examples, {**reading, "features": name}), {**reading, "features": name})
+    reading = {**reading, "features": name}
+    table = read_examples(examples, reading)
+    if table.vectors is not None and not kind_of(examples).columns:
+        raise OptionError(f"{table.where} has one vector per example, and no columns; give a table with {name!r}")
+    found = labelled_vectors(table, reading)
     vectors = np.asarray(found.bank.features, np.float32)
     n_rows = len(vectors)
     return _Examples(np.asarray(found.batch.rows), found.labels, np.arange(n_rows), {name: vectors}, {})
 
 
-def _of_backbones(examples: Any, names: Sequence[str], reading: Reading, listener: Listener) -> _Examples:
-    """Embed images or sentences with each backbone; all are loaded before the first is used."""
-    table = read_examples(examples, reading)
-    if table.vectors is not None:
-        raise OptionError(
-            f"a backbone is for images and sentences, but {table.where} has vectors; name the column of texts with "
-            "`text` (--text), or columns of vectors with `features` (--features)"
+@dataclass(frozen=True, eq=False)
+class _Encoded:
+    """Images or sentences, and the backbones that embed them; all are loaded before the first is used."""
+
+    where: str
+    items: Items
+    networks: Mapping[str, Any]
+    device: str
+
+    @classmethod
+    def of(cls, examples: Any, names: Sequence[str], reading: Reading) -> _Encoded:
+        """Read the items and load the backbones."""
+        table = read_examples(examples, reading)
+        if table.vectors is not None:
+            raise OptionError(
+                f"a backbone is for images and sentences, but {table.where} has vectors; name the column of texts with "
+                "`text` (--text), or columns of vectors with `features` (--features)"
+            )
+        items = list_items(table, labels=reading.get("labels"), id_column=reading.get("id_column"))
+        device = reading.get("device", "cpu")
+        networks = {name: load_network(items.kind, name, device) for name in names}
+        return cls(table.where, items, networks, device)
+
+    def embedded(self, rows: Int[np.ndarray, "row"], listener: Listener) -> _Examples:
+        """Embed the items at these positions of what was read, without those that cannot be read."""
+        place = {row: at for at, row in enumerate(self.items.rows)}
+        items = self.items.take([place[row] for row in rows.tolist()])
+        vectors = dict[str, Float[np.ndarray, "item dim"]]()
+        seconds = dict[str, Interval]()
+        lost = dict[int, Skipped]()
+        with tempfile.TemporaryDirectory(prefix="handful-") as work:
+            for number, (name, network) in enumerate(self.networks.items()):
+                bank = extracted(items, network, Path(work) / str(number), _embedding(name, listener))
+                unread = {one.row: one for one in skipped_items(bank)}
+                lost |= unread
+                there = [row for row in range(len(items)) if row not in unread]
+                vectors[name] = np.zeros((len(items), bank.dim), np.float32)
+                vectors[name][there] = bank.features
+                seconds[name] = seconds_per_item(items.take(there), network, self.device)
+        warn_of_skipped(self.where, list(lost.values()), len(items))
+        _, content = np.unique(items.hashes, return_inverse=True)
+        every = _Examples(np.asarray(items.rows), _labels_of(items), content, vectors, seconds)
+        return every.of_rows(every.rows[[row not in lost for row in range(len(items))]])
+
+
+def _labels_of(items: Items) -> list[str]:
+    return [items.class_names[code] for code in items.labels.tolist()]
+
+
+def _drawn(
+    found: Sequence[_Examples], encoded: _Encoded | None, rng: np.random.Generator
+) -> tuple[Int[np.ndarray, "row"], list[str]]:
+    """Return the rows that take part, positions in what was read, and what to say about the others.
+
+    They are drawn before anything is embedded, which takes longest.
+    """
+    sources = [(one.rows, one.labels) for one in found]
+    if encoded is not None:
+        sources.append((np.asarray(encoded.items.rows), _labels_of(encoded.items)))
+    label_of = dict(zip(sources[-1][0].tolist(), sources[-1][1], strict=True))
+    common = sources[0][0]
+    for rows, _ in sources[1:]:
+        common = np.intersect1d(common, rows)
+    if not len(common):
+        raise LabelError("no example has a vector of every encoder; compare fewer encoders, or look at their columns")
+    notes = list[str]()
+    n_lost = len(set().union(*(rows.tolist() for rows, _ in sources))) - len(common)
+    if n_lost:
+        notes.append(f"{counted(n_lost, 'example')} left out: an encoder has no vector of it.")
+    classes, codes = distinct(np.array([label_of[row] for row in common.tolist()]))
+    chosen = drawn_rows(codes, rng)
+    if len(chosen) < len(common):
+        n_classes = len(np.unique(codes[chosen]))
+        notes.append(
+            f"Drawn at random: {counted(n_classes, 'class')} of {len(classes):,} and "
+            f"{counted(len(chosen), 'example')} of {len(common):,}. With more classes, fewer labels are right."
         )
-    items = list_items(table, labels=reading.get("labels"), id_column=reading.get("id_column"))
-    device = reading.get("device", "cpu")
-    networks = {name: load_network(items.kind, name, device) for name in names}
-    vectors = dict[str, Float[np.ndarray, "item dim"]]()
-    seconds = dict[str, Interval]()
-    lost = dict[int, Any]()
-    with tempfile.TemporaryDirectory(prefix="handful-") as work:
-        for number, (name, network) in enumerate(networks.items()):
-            bank = extracted(items, network, Path(work) / str(number), _embedding(name, listener))
-            unread = {one.row: one for one in skipped_items(bank)}
-            lost |= unread
-            there = np.array([row for row in range(len(items)) if row not in unread])
-            vectors[name] = np.full((len(items), bank.dim), np.nan, np.float32)
-            vectors[name][there] = bank.features
-            seconds[name] = seconds_per_item(items.take(there.tolist()), network, device)
-    warn_of_skipped(table.where, list(lost.values()), len(items))
-    _, content = np.unique(items.hashes, return_inverse=True)
-    labels = [items.class_names[code] for code in items.labels.tolist()]
-    every = _Examples(np.asarray(items.rows), labels, content, vectors, seconds)
-    return every.of_rows(every.rows[[row not in lost for row in range(len(items))]])
+    return common[chosen], notes
 
 
 def seconds_per_item(items: Items, network: Any, device: str) -> Interval:
@@ -214,49 +273,29 @@ def _compared(
     found: Sequence[_Examples],
     names: Sequence[str],
     sequence_of: Mapping[int, tuple[Any, ...]],
-    rng: np.random.Generator,
+    notes: list[str],
     seed: int,
     reporter: Reporter,
 ) -> Comparison:
-    """Compare encoders on the rows that all of them have."""
-    common = found[0].rows
-    for one in found[1:]:
-        common = np.intersect1d(common, one.rows)
-    if not len(common):
-        raise LabelError("no example has a vector of every encoder; compare fewer encoders, or look at their columns")
-    notes = list[str]()
-    n_lost = len(set().union(*(one.rows.tolist() for one in found))) - len(common)
-    if n_lost:
-        notes.append(f"{counted(n_lost, 'example')} left out: an encoder has no vector of it.")
-    aligned = [one.of_rows(common) for one in found]
-    vectors = {name: own for one in aligned for name, own in one.vectors.items()}
-    seconds = {name: own for one in aligned for name, own in one.seconds.items()}
-    content = aligned[-1].content
+    """Compare encoders on the same rows."""
+    vectors = {name: own for one in found for name, own in one.vectors.items()}
+    seconds = {name: own for one in found for name, own in one.seconds.items()}
+    content = found[-1].content
     points = [unit(vectors[name]) for name in names]
-    classes, codes = distinct(np.array(aligned[-1].labels))
+    classes, codes = distinct(np.array(found[-1].labels))
     twice = _with_two_labels(points, content, codes)
     if twice.any():
         notes.append(f"{counted(int(twice.sum()), 'example')} left out, because an equal one has another label.")
     kept = np.flatnonzero(~twice)
     if not len(kept):
         raise LabelError("every example occurs with two labels; correct them")
-    labels = classes[codes[kept]]
-    classes, codes = distinct(labels)
-    of_sequence = [sequence_of.get(row, ()) for row in common[kept].tolist()]
+    classes, codes = distinct(classes[codes[kept]])
+    of_sequence = [sequence_of.get(row, ()) for row in found[-1].rows[kept].tolist()]
     group_of = _groups([own[kept] for own in points], codes, content[kept], of_sequence)
     notes += _about_classes(classes, codes, group_of)
-    chosen = drawn_rows(codes, group_of, rng)
-    if len(chosen) < len(codes):
-        drawn_classes = len(np.unique(codes[chosen]))
-        notes.append(
-            f"Drawn at random: {counted(drawn_classes, 'class')} of {len(classes):,} and "
-            f"{counted(len(chosen), 'example')} of {len(codes):,}. With more classes, fewer labels are right."
-        )
-    _, few = distinct(codes[chosen])
-    drawn = LeftOutBatches.draw(few, group_of[chosen], rng)
-    rows = kept[chosen]
-    chosen_vectors = {name: vectors[name][rows] for name in names}
-    return compared(chosen_vectors, drawn, seconds=seconds, notes=notes, seed=seed, reporter=reporter)
+    drawn = LeftOutBatches.draw(codes, group_of, np.random.default_rng(seed))
+    chosen = {name: vectors[name][kept] for name in names}
+    return compared(chosen, drawn, seconds=seconds, notes=notes, seed=seed, reporter=reporter)
 
 
 def _with_two_labels(

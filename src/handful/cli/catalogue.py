@@ -146,8 +146,8 @@ def compare(
     sequence: Annotated[
         list[str] | None,
         typer.Option(
-            help="Column that marks examples made together, such as frames of a burst; for files, 'folder'. They are "
-            "left out together. Repeat it for several columns."
+            help="Column that marks examples made together, such as frames of a burst: they are left out together. "
+            "Repeat it for several columns."
         ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Of what is left out together, and with which other classes.")] = 0,
