@@ -260,3 +260,28 @@ def test_what_was_said_about_one_group_of_rejected_items_says_nothing_about_anot
     assert (state.unseen.found_right[second] == 0).all()
     assert state.wrong[second].min() > state.wrong[first].max()
     assert not session.may_stop
+
+
+def test_after_every_step_the_labels_are_those_of_a_labelling_from_the_start(world):
+    catalogue, batch, truth = world
+    session = Session(batch, catalogue)
+    steps = 0
+    while steps < 8 and (request := session.ask()) is not None:
+        item = request.items[0]
+        if steps % 3 == 1:
+            session.skip(item)
+        else:
+            session.answer(item, truth[item], new=True)
+        steps += 1
+        fresh = Session(batch, catalogue)
+        fresh_labels = fresh.labeller(session.said)
+        np.testing.assert_array_equal(session.result.probabilities, fresh_labels.probabilities)
+        np.testing.assert_array_equal(session.result.rejected, fresh_labels.rejected)
+        np.testing.assert_array_equal(session.result.unknown, fresh_labels.unknown)
+
+
+def test_an_item_that_is_left_open_does_not_label_the_batch_again(world):
+    catalogue, batch, _ = world
+    session = Session(batch, catalogue)
+    before = session.result
+    assert session.skip(3).result is before

@@ -22,9 +22,8 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit
 
-from handful.engine.limits import LEAST_LENGTH
+from handful.engine.limits import LEAST_LENGTH, MOST_LOG_ODDS
 from handful.engine.linear import logistic_line
 from handful.engine.settings import DEFAULT, Settings
 
@@ -109,21 +108,28 @@ def questions_about(
 
 def same_class(points: Floats, probabilities: Floats, settings: Settings = DEFAULT) -> Floats:
     """`r_nm` of all items: the chance that two have the same class."""
-    return _same_class(_directions(points), probabilities.astype(np.float64), np.arange(len(points)), settings)
+    return _same_class(_directions(points), probabilities, np.arange(len(points)), settings)
 
 
 def _directions(points: Floats) -> Floats:
-    directions = points.astype(np.float64)
-    return np.asarray(directions / np.maximum(np.linalg.norm(directions, axis=1, keepdims=True), LEAST_LENGTH))
+    return np.asarray(points / np.maximum(np.linalg.norm(points, axis=1, keepdims=True), LEAST_LENGTH))
 
 
 def _same_class(directions: Floats, q: Floats, kept: npt.NDArray[np.intp], settings: Settings) -> Floats:
     """`r_nm` of the items that are kept."""
     some = np.unique(np.linspace(0, len(q) - 1, min(len(q), settings.most_paired)).round().astype(int))
     pairs = np.triu_indices(len(some), 1)
-    agree = (q[some] @ q[some].T)[pairs].clip(0, 1)
-    cosines = (directions[some] @ directions[some].T)[pairs]
+    agree = (q[some] @ q[some].T)[pairs].astype(np.float64).clip(0, 1)
+    cosines = (directions[some] @ directions[some].T)[pairs].astype(np.float64)
     a, b = logistic_line(cosines, agree, np.ones_like(agree)) if len(agree) else (0.0, 0.0)
-    chances = expit(max(b, 0.0) * (directions[kept] @ directions[kept].T) + a)
+    # In place and in the precision of the points: there are millions of pairs, and a person waits.
+    nearest = directions[kept]
+    chances = nearest @ nearest.T
+    chances *= -max(b, 0.0)
+    chances -= a
+    np.minimum(chances, MOST_LOG_ODDS, out=chances)
+    np.exp(chances, out=chances)
+    chances += 1
+    np.reciprocal(chances, out=chances)
     np.fill_diagonal(chances, 1.0)
     return np.asarray(chances)

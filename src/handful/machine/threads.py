@@ -6,8 +6,9 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController, threadpool_limits
 
 
 @contextmanager
@@ -15,7 +16,7 @@ def one_thread() -> Iterator[None]:
     """Run the products of NumPy on one thread, and torch if it is loaded; then on as many as before."""
     torch = sys.modules.get("torch")
     before = torch.get_num_threads() if torch else 1
-    with threadpool_limits(1, "blas"):
+    with _libraries(len(sys.modules)).limit(limits=1, user_api="blas"):
         if torch:
             torch.set_num_threads(1)
         try:
@@ -23,6 +24,13 @@ def one_thread() -> Iterator[None]:
         finally:
             if torch:
                 torch.set_num_threads(before)
+
+
+@lru_cache(maxsize=1)
+def _libraries(n_modules: int) -> ThreadpoolController:
+    """Find the libraries that have threads, again when modules were imported: it takes milliseconds."""
+    del n_modules
+    return ThreadpoolController()
 
 
 def only_one_thread() -> None:

@@ -207,9 +207,10 @@ def question_worth(
         Items with an answer.
     """
     covered = same[answered].max(0, initial=0.0)
-    gains = np.maximum(same - covered, 0)
+    gains = same - covered
+    np.maximum(gains, 0, out=gains)
     np.fill_diagonal(gains, 1.0)
-    return np.asarray(gains @ wrong)
+    return np.asarray(gains @ wrong.astype(gains.dtype))
 
 
 def _choices(answer: Answer, items: Sequence[int]) -> tuple[Any, ...]:

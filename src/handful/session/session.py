@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self, Unpack
 
@@ -184,7 +184,9 @@ class State:
         if step.kind == "split" and not step.items:
             step = step._replace(items=self.smaller_part(step.label))
         said = self.said.after(step)
-        answer = self.session.labeller(said)
+        # Items that are left open say nothing about labels.
+        is_same = replace(said, skipped=self.said.skipped) == self.said
+        answer = self.answer if is_same else self.session.labeller(said)
         looks, left_out = self._looks(step) if step.kind == "answer" else ({}, frozenset[int]())
         found_right = dict(self.found_right)
         for label, look in looks.items():
