@@ -96,6 +96,10 @@ class Sheet(NamedTuple):
         """Items that are settled per decision."""
         return len(self.items) / self.cost
 
+    def corrected(self, wrong: Float[np.ndarray, "item"]) -> float:
+        """Return how many wrong labels are corrected per decision."""
+        return float(wrong[self.items].sum()) / self.cost
+
 
 def sheets_of(
     answer: Answer, unseen: Bool[np.ndarray, "item"], wrong: Float[np.ndarray, "item"], size: int
@@ -115,6 +119,8 @@ def sheets_of(
             found.append(Sheet(some, label, 1 + exceptions))
     if isinstance(answer, PartlyNamed):
         found += sheets_without_name(answer, unseen, size)
+        # Most labels are wrong at first: what corrects most of them per decision comes before what shows most items.
+        return sorted(found, key=lambda sheet: (-sheet.corrected(wrong), -sheet.rate, int(sheet.items[0])))
     return sorted(found, key=lambda sheet: (-sheet.rate, int(sheet.items[0])))
 
 
@@ -159,7 +165,9 @@ def groups_of(answer: Answer, unseen: Bool[np.ndarray, "item"]) -> Iterator[tupl
         yield np.flatnonzero(left), None
 
 
-def next_request(answer: Answer, worth: Float[np.ndarray, "item"], sheets: Sequence[Sheet]) -> Request | None:
+def next_request(
+    answer: Answer, worth: Float[np.ndarray, "item"], sheets: Sequence[Sheet], least: float = LEAST_CORRECTED
+) -> Request | None:
     """Return what to look at next; None if everything has been seen.
 
     Parameters
@@ -170,11 +178,13 @@ def next_request(answer: Answer, worth: Float[np.ndarray, "item"], sheets: Seque
         How many wrong labels an answer about each item corrects; -1 for items that were seen.
     sheets
         All items that nobody has seen, `sheets_of`.
+    least
+        A question comes before sheets if it corrects at least so many.
     """
     if not sheets:
         return None
     item = int(worth.argmax())
-    if worth[item] >= LEAST_CORRECTED:
+    if worth[item] >= least:
         if isinstance(answer, PartlyNamed) and answer.not_named[item]:
             sheet = next(sheet for sheet in sheets if item in sheet.items)
             if len(sheet.items) > 1:

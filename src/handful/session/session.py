@@ -158,6 +158,8 @@ class State:
     @cached_property
     def request(self) -> Request | None:
         """What to look at next."""
+        if isinstance(self.answer, PartlyNamed) and self.sheets:
+            return next_request(self.answer, self.worth, self.sheets, self.sheets[0].corrected(self.wrong))
         return next_request(self.answer, self.worth, self.sheets)
 
     @cached_property
