@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import softmax
+from scipy.special import expit, softmax
 
 from handful.catalogue import Catalogue
 from handful.catalogue.labels import distinct
@@ -30,7 +30,7 @@ from handful.estimators.classifiers import TRANSFORM
 from handful.estimators.containers import FrameOf, frame_of, labels_of
 from handful.estimators.items import CatalogueItems
 from handful.estimators.proposals import Proposal
-from handful.session.clusters import Tree, directions_of
+from handful.session.clusters import NATS_PER_COSINE, Tree, directions_of
 from handful.session.steps import Said
 from handful.shapes import Bool, Float, Int
 
@@ -129,18 +129,19 @@ class FromNothing:
         columns = codes.copy()
         for number, items in enumerate(apart):
             columns[items] = n_answered + number
-        weights, unasked = self._first_weights(columns, n_answered, len(apart), excluded)
+        weights, unasked, belongs = self._first_weights(columns, n_answered, len(apart), excluded)
         chances = self._chances(weights, columns, excluded)
-        return self._answer(chances, codes, names, n_answered, excluded, unasked)
+        return self._answer(chances, codes, names, n_answered, excluded, unasked, belongs)
 
     def _first_weights(
         self, columns: Int[np.ndarray, "item"], n_answered: int, n_apart: int, excluded: Bool[np.ndarray, "item"]
-    ) -> tuple[Float[np.ndarray, "item class"], Int[np.ndarray, "item"]]:
+    ) -> tuple[Float[np.ndarray, "item class"], Int[np.ndarray, "item"], Float[np.ndarray, "item"]]:
         """Return R by answers and groups: a column for everything that is fixed, and one for every other group.
 
-        Return also `unasked`.
+        Return also `unasked`, and the chance of each item that its group is of a class that was named.
         """
         unasked = np.full(len(columns), -1)
+        belongs = np.ones(len(columns))
         fixed = np.zeros((len(columns), n_answered + n_apart))
         fixed[columns >= 0, columns[columns >= 0]] = 1
         answered = fixed[:, :n_answered]
@@ -157,6 +158,8 @@ class FromNothing:
                 continue
             unasked[items] = number
             cosines = means @ self.directions[items].mean(0)
+            if n_answered:
+                belongs[items] = expit(NATS_PER_COSINE * (cosines.max() - LEAST_COSINE))
             if n_answered and cosines.max() >= LEAST_COSINE:
                 fixed[items, cosines.argmax()] = WEIGHT_BY_GROUP
             elif len(items) >= LEAST_GROUP or fixed.shape[1] == 0:
@@ -164,7 +167,7 @@ class FromNothing:
         weights = np.zeros((len(columns), len(others)))
         for number, items in enumerate(others):
             weights[items, number] = 1
-        return np.hstack([fixed, weights]), unasked
+        return np.hstack([fixed, weights]), unasked, belongs
 
     def _chances(
         self,
@@ -194,6 +197,7 @@ class FromNothing:
         n_answered: int,
         excluded: Bool[np.ndarray, "item"],
         unasked: Int[np.ndarray, "item"],
+        belongs: Float[np.ndarray, "item"],
     ) -> PartlyNamed:
         """Return the answer among the names; items of all other classes are rejected."""
         n_items = len(chances)
@@ -201,7 +205,8 @@ class FromNothing:
         best = chances.argmax(1)
         rejected = (best >= n_names) | excluded
         group = np.where((best >= n_answered) & ~excluded, best - n_answered, -1)
-        unknown = np.where(excluded, 1.0, chances[:, n_names:].sum(1).clip(0, 1))
+        of_names = chances[:, :n_names].sum(1).clip(0, 1) * belongs
+        unknown = np.where(excluded, 1.0, 1 - of_names)
         table = np.zeros((n_items, n_names))
         code = np.full((n_items, 2), -1)
         certainties = np.zeros((n_items, 2))

@@ -80,16 +80,17 @@ class State:
     def worth(self) -> Float[np.ndarray, "item"]:
         """How many wrong labels an answer about each item would correct; -1 for items that were seen."""
         items = self.answer.items
-        worth = self.wrong_alone.copy()
+        wrong = self.wrong_on_sheet
+        worth = wrong.copy()
         if isinstance(items, CatalogueItems) and not items.catalogue.only_names:
-            kept = most_doubtful(self.wrong_alone, sorted(self.said.given))
+            kept = most_doubtful(wrong, sorted(self.said.given))
             points = items.points[kept] - items.catalogue.reference.centre
             if isinstance(self.answer, PartlyNamed):
                 same = same_by_cosine(self.answer.directions[kept], self.answer.even)
             else:
                 same = same_class(points, self.answer.probabilities[kept])
             answered = np.isin(kept, sorted(self.said.given))
-            worth[kept] = question_worth(self.wrong_alone[kept], same, answered)
+            worth[kept] = question_worth(wrong[kept], same, answered)
         worth[sorted(self.said.seen)] = -1
         return worth
 
@@ -136,6 +137,15 @@ class State:
     def wrong_alone(self) -> Float[np.ndarray, "item"]:
         """The chance that each label is wrong while others of its kind are right: it would be an exception."""
         return self._settled(self.posterior.alone(self.unseen))
+
+    @property
+    def wrong_on_sheet(self) -> Float[np.ndarray, "item"]:
+        """The chance that each label is wrong, as far as it makes a question worth more than a sheet.
+
+        With a catalogue, a label that is wrong as a whole is seen at a glance on its first sheet. Without one, every
+        sheet is of one label that was said, and clusters that nobody has asked about hide among them.
+        """
+        return self.wrong if isinstance(self.answer, PartlyNamed) else self.wrong_alone
 
     def _settled(self, chance: Float[np.ndarray, "item"]) -> Float[np.ndarray, "item"]:
         """Return chances that labels are wrong: 1 if that is known, 0 if a person gave the label."""
