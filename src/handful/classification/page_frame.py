@@ -55,7 +55,7 @@ WORK = """
 <div id='groups-filter' hidden><h2>Group</h2><select id='group' aria-label='Group'></select></div>
 <h2>Show</h2><div id='views'></div>
 <div id='proposals' hidden><h2>New groups</h2><div id='proposal-list'></div></div>
-<h2>Classes</h2><input id='class-words' type='search' placeholder='Find a class' aria-label='Find a class' hidden>
+<h2 id='classes-title'>Classes</h2><input id='class-words' type='search' placeholder='Find a class' aria-label='Find a class' hidden>
 <div id='class-list'></div>
 </nav>
 <main>
@@ -63,8 +63,8 @@ WORK = """
 <details id='map-box' hidden><summary>Map</summary>
 <svg id='map' tabindex='0' role='application' aria-label='Map of the items' aria-describedby='map-how'></svg>
 <div id='map-key'></div>
-<p class='quiet'><small><span id='map-how'>Items lie beside those that look alike; hollow: in doubt, small: examples of
-the catalogue. Click an item, or draw around several.</span>
+<p class='quiet'><small><span id='map-how'>Items lie beside those that look alike; hollow: in doubt, <span
+id='map-marks'></span>. Click an item, or draw around several.</span>
 <span id='map-part'></span></small></p>
 <p><button type='button' id='map-draw' aria-pressed='false'>Draw around items</button>
 <small id='map-said' class='quiet' role='status'></small></p>

@@ -136,6 +136,11 @@ function drawAbout() {
   const about = byId("about");
   about.replaceChildren(...make("div", {}, ...aboutShown()).childNodes);
   about.hidden = !about.firstChild;
+  // Items that are chosen on the map are told below it, so that it stays where it is; all else above.
+  const isOfMap = filter.show === "map" && filter.proposal === null;
+  const map = byId("map-box");
+  if (isOfMap) map.after(about);
+  else map.before(about);
 }
 
 export const startAbout = () => onDraw(drawAbout);

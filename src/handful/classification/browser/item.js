@@ -5,6 +5,7 @@ import { current, draw } from "./drawing.js";
 import { named } from "./names.js";
 import { image } from "./pictures.js";
 import {
+  UNNAMED,
   adopt,
   answerOf,
   certaintyOf,
@@ -19,6 +20,7 @@ import {
 } from "./state.js";
 
 /** @typedef {import("./elements.js").Child} Child */
+/** @typedef {import("./state.js").Kind} Kind */
 
 // Examples of a class beside an item.
 const EXAMPLES_BESIDE = 3;
@@ -55,6 +57,9 @@ export function contentOf(item, isSharp = false) {
   return pieces;
 }
 
+/** @param {Kind} kind */
+const wordsFor = (kind) => (kind === "new" && data.from_nothing ? "You named it " : SAID[kind]);
+
 /**
  * What a person said, and what the model says.
  * @param {number} item
@@ -65,12 +70,18 @@ export function labelsOf(item) {
   const decision = decisions.get(item);
   if (decision !== undefined) {
     const hasLabel = decision.kind !== "bad" && decision.kind !== "skip";
-    pieces.push(make("p", { class: "done" }, SAID[decision.kind], hasLabel ? named(decision.label) : ""));
+    pieces.push(make("p", { class: "done" }, wordsFor(decision.kind), hasLabel ? named(decision.label) : ""));
   }
   const style = data.doubtful[item] || isRejected(item) ? "doubt" : "";
-  pieces.push(make("div", { class: style }, labelHead(answerOf(item), percent(certaintyOf(item))), ...modelOf(item)));
+  pieces.push(make("div", { class: style }, labelHead(answerOf(item), chanceOfLabel(item)), ...modelOf(item)));
   return pieces;
 }
+
+/**
+ * The chance of the model's label of an item; nothing for an item that is not named yet.
+ * @param {number} item
+ */
+export const chanceOfLabel = (item) => (answerOf(item) === UNNAMED ? "" : percent(certaintyOf(item)));
 
 /**
  * A label, and its chance.
@@ -85,6 +96,7 @@ export const labelHead = (label, chance) => make("div", { class: "head" }, named
  * @returns {HTMLElement[]}
  */
 export function modelOf(item) {
+  if (answerOf(item) === UNNAMED) return []; // that nothing fits it is all there is to say
   const pieces = [meter(certaintyOf(item))];
   const second = secondOf(item);
   if (second !== null && (isRejected(item) || secondCertaintyOf(item) >= LEAST_SECOND)) {

@@ -1,11 +1,11 @@
 // The items that are listed, one of which may be chosen.
 
-import { byId, counted, make, percent, spelled } from "./elements.js";
+import { byId, counted, make, spelled } from "./elements.js";
 import { choose, current, forgetCurrent, onChoose, onDraw } from "./drawing.js";
 import { ASKED, chips, filter, isAsking, matching } from "./filter.js";
-import { labelHead, modelOf } from "./item.js";
+import { chanceOfLabel, labelHead, modelOf } from "./item.js";
 import { image } from "./pictures.js";
-import { certaintyOf, data, decisions, isRejected, labelOf, nItems, saidOf, wordsOf } from "./state.js";
+import { data, decisions, isRejected, labelOf, nItems, saidOf, wordsOf } from "./state.js";
 
 // Items added to the list at once; more follow when its end is near.
 const PORTION = 60;
@@ -19,6 +19,9 @@ const DONE = {
   bad: "✓ bad item",
   skip: "left open",
 };
+
+/** @param {import("./state.js").Kind} kind */
+const doneOf = (kind) => (kind === "new" && data.from_nothing ? "✓ your answer" : DONE[kind]);
 
 /** Items listed, in their order. @type {number[]} */
 export let shown = [];
@@ -41,10 +44,10 @@ function card(item) {
     element.append(make("div", { dir: "auto" }, wordsOf(item)));
   }
   element.append(told);
-  const chance = saidOf(item) ? "" : percent(certaintyOf(item));
+  const chance = saidOf(item) ? "" : chanceOfLabel(item);
   told.append(labelHead(labelOf(item), chance));
   const decision = decisions.get(item);
-  if (decision) told.append(make("small", { class: "done" }, DONE[decision.kind]));
+  if (decision) told.append(make("small", { class: "done" }, doneOf(decision.kind)));
   if (!saidOf(item)) told.append(...modelOf(item));
   return element;
 }

@@ -36,8 +36,10 @@ function viewChoices() {
   });
   return listed.map((view) => {
     const isPressed = filter.show === view.key && filter.proposal === null && filter.words === "";
-    const count = view.key === ASKED ? null : ofView(view).length;
-    return choice(nameOfView(view), count, isPressed, () => refilter({ show: view.key, proposal: null }));
+    const isLabel = view.key === "unnamed" || view.key === "unknown"; // no class has such items
+    const count = view.key === ASKED ? null : (isLabel ? view.order().filter(view.test) : ofView(view)).length;
+    const does = () => refilter({ show: view.key, proposal: null, ...(isLabel ? { label: null } : {}) });
+    return choice(nameOfView(view), count, isPressed, does);
   });
 }
 
@@ -75,7 +77,9 @@ function drawSide() {
   const proposals = proposalChoices();
   byId("proposals").hidden = !proposals.length;
   byId("proposal-list").replaceChildren(...proposals);
-  byId("class-list").replaceChildren(...classChoices());
+  const classes = classChoices();
+  byId("class-list").replaceChildren(...classes);
+  byId("classes-title").hidden = !data.classes.length;
   if (data.groups)
     /** @type {HTMLSelectElement} */ (byId("group")).value = filter.group === null ? "" : String(filter.group);
 }
