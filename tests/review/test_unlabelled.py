@@ -204,6 +204,18 @@ def test_a_table_of_measurements_becomes_a_table_of_examples(tmp_path):
     assert classify(examples, table).predictions()["label"] == truth.tolist()
 
 
+@pytest.mark.parametrize("rows", [np.ones((1, 4)), np.ones((5, 4)), np.eye(4)[:2], np.zeros((3, 4))])
+def test_a_batch_of_one_item_of_equal_items_and_of_two(rows, tmp_path):
+    np.save(tmp_path / "few.npy", rows)
+    found = read_unlabelled(tmp_path / "few.npy", tmp_path)
+    with opened(tmp_path / "kept", {}) as journal:
+        review = BatchReview(journal, UnlabelledLabeller(found), from_nothing=True)
+        assert len(Page(review, "few").whole()["map"]["items"]) == len(rows)
+        see_all(review, ["fox"] * len(rows))
+        finish_unlabelled(review, found, Outputs(tmp_path / "few.labels.csv"), "few")
+    assert load_catalogue(tmp_path / "few.handful").classes.tolist() == ["fox"]
+
+
 def test_what_cannot_be_compared_is_refused_with_a_sentence(batch, tmp_path):
     place, _ = batch
     with pytest.raises(OptionError, match="a backbone is for images and sentences"):

@@ -55,7 +55,8 @@ WORK = """
 <div id='groups-filter' hidden><h2>Group</h2><select id='group' aria-label='Group'></select></div>
 <h2>Show</h2><div id='views'></div>
 <div id='proposals' hidden><h2>New groups</h2><div id='proposal-list'></div></div>
-<h2 id='classes-title'>Classes</h2><input id='class-words' type='search' placeholder='Find a class' aria-label='Find a class' hidden>
+<h2 id='classes-title'>Classes</h2>
+<input id='class-words' type='search' placeholder='Find a class' aria-label='Find a class' hidden>
 <div id='class-list'></div>
 </nav>
 <main>

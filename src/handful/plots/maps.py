@@ -158,6 +158,8 @@ def discriminants(means: Floats, residuals: Floats, points: Floats) -> Any:
     inner, points = (some[:: 1 + len(some) // ENOUGH_ROWS].astype(np.float64) for some in (residuals, points))
     rows = np.concatenate([means - origin, inner, points - points.mean(0)]).astype(np.float64)
     basis = _principal(rows, DIRECTIONS)
+    if not len(basis):  # nothing differs
+        return lambda some: np.zeros((len(some), 2))
     inner = (inner[np.abs(inner).sum(1) > 0]) @ basis.T
     dim = len(basis)
     within = ledoit_wolf(inner, assume_centered=True)[0] if len(inner) > 1 else np.zeros((dim, dim))

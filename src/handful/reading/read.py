@@ -20,6 +20,7 @@ from handful.reading.header import PATH_NAME, TEXT_NAMES, Asked, find_column, is
 from handful.reading.images import archive_above, image_names, read_image_archive, read_image_folder
 from handful.reading.in_hand import has_names, table_in_hand
 from handful.reading.json_lines import read_json_lines
+from handful.reading.lines import read_text
 from handful.reading.numpy_files import read_array_folder, read_npy, read_npz, read_pickle
 from handful.reading.parquet import parquet_files, read_parquet
 from handful.reading.spectra import read_mgf, read_msp, read_mzml
@@ -49,7 +50,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
     {
         ".csv": DELIMITED,
         ".tsv": DELIMITED,
-        ".txt": DELIMITED,
+        ".txt": Kind(read_text, rows=True, header=True),
         ".jsonl": Kind(read_json_lines, rows=True),
         ".xlsx": Kind(read_spreadsheet, rows=True, header=True),
         ".parquet": PARQUET,
@@ -96,7 +97,8 @@ def read(
         texts or of paths of images, or a pair `(X, y)` of any of these and labels. Or a path: of a bank saved by
         handful; a folder with `features.npy` and perhaps `labels.npy`; `.npy`, `.npz`; Parquet, a file,
         a folder of files or one with Hive partitions; `.csv`, `.tsv` (also `.gz`) and `.txt` with commas, semicolons
-        or tabs, in UTF-8, UTF-16 or cp1252; `.jsonl` (also `.gz`); `.xlsx`, or one sheet of it, `book.xlsx/sheet`;
+        or tabs, in UTF-8, UTF-16 or cp1252; `.txt` with one text per line, without a header; `.jsonl` (also `.gz`);
+        `.xlsx`, or one sheet of it, `book.xlsx/sheet`;
         `.h5ad`; mass spectra, `.mgf`, `.msp` and
         `.mzML`; images in folders or in a `.zip`; or a pickle (`.pt`, `.pth`, `.pkl`, `.pickle`, `.plk`).
     features : str, optional

@@ -1,0 +1,50 @@
+"""Plain text: one item per line, without names of columns."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+from handful.machine.untrusted import opened_bytes
+from handful.reading.delimited import encoding_of, read_delimited
+from handful.reading.header import COLUMN_NAMES, TEXT_NAMES, Asked, is_blank
+from handful.reading.table import Table
+
+# Between columns: a tab, a semicolon, or a comma that no blank follows, as in prose.
+BETWEEN_COLUMNS = re.compile(r"[\t;]|,(?! )")
+NUMBER = re.compile(r"\s*[-+]?[\d.,]+\s*")
+
+
+def read_text(path: Path, asked: Asked) -> Table:
+    r"""Read a `.txt` file: a table, or one text per line if its first line is no header.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "requests.txt"
+    >>> _ = file.write_text("where is my bag, please\nwake me at six\n")
+    >>> read_text(file, Asked()).values("text")
+    ['where is my bag, please', 'wake me at six']
+    """
+    if asked.features or asked.text or asked.header_row or _is_table(path):
+        return read_delimited(path, asked)
+    lines = list(_lines(path))
+    while lines and is_blank(lines[-1]):
+        lines.pop()
+    return Table(str(path), len(lines), columns={TEXT_NAMES[0]: lines})
+
+
+def _is_table(path: Path) -> bool:
+    """Whether the first line has columns, names one, or stands above a number."""
+    first, *below = [*islice((line for line in _lines(path) if not is_blank(line)), 2), "", ""][:2]
+    known = first.strip().lower() in COLUMN_NAMES
+    return known or bool(BETWEEN_COLUMNS.search(first) or NUMBER.fullmatch(first) or NUMBER.fullmatch(below[0]))
+
+
+def _lines(path: Path) -> Iterator[str]:
+    with io.TextIOWrapper(opened_bytes(path), encoding=encoding_of(path)) as stream:
+        for line in stream:
+            yield line.rstrip("\n")
