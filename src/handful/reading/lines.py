@@ -38,10 +38,13 @@ def read_text(path: Path, asked: Asked) -> Table:
 
 
 def _is_table(path: Path) -> bool:
-    """Whether the first line has columns, names one, or stands above a number."""
-    first, *below = [*islice((line for line in _lines(path) if not is_blank(line)), 2), "", ""][:2]
-    known = first.strip().lower() in COLUMN_NAMES
-    return known or bool(BETWEEN_COLUMNS.search(first) or NUMBER.fullmatch(first) or NUMBER.fullmatch(below[0]))
+    """Whether the first line has columns, names one, or stands above a number; one line alone is a header."""
+    first_two = list(islice((line for line in _lines(path) if not is_blank(line)), 2))
+    if len(first_two) < 2:
+        return True
+    first, second = first_two
+    names_column = first.strip().lower() in COLUMN_NAMES
+    return names_column or bool(BETWEEN_COLUMNS.search(first) or NUMBER.fullmatch(first) or NUMBER.fullmatch(second))
 
 
 def _lines(path: Path) -> Iterator[str]:
