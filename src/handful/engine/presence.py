@@ -108,7 +108,7 @@ def class_noise(own: Floats, settings: Settings = DEFAULT) -> tuple[Floats, Floa
     phases = np.einsum("...r,sr->s...", np.log(counts + settings.noise_floor), directions)
     phases += rng.random(2 * sweeps).reshape(-1, *(1,) * (counts.ndim - 1))
     of_chains = phases[:sweeps, ..., None] + np.arange(settings.chains) / settings.chains
-    chance = np.abs(2 * (of_chains - np.floor(of_chains)) - 1).clip(SMALL_CHANCE, 1 - SMALL_CHANCE)
+    chance = np.abs(2 * (of_chains - np.floor(of_chains)) - 1).clip(settings.noise_tail, 1 - settings.noise_tail)
     first = np.abs(2 * (phases[sweeps:] % 1) - 1)
     # Few classes have a part of each turn: none jumps from one turn to the other when its chances change by rounding.
     return np.log(chance / (1 - chance)), (0.5 + settings.turn_steepness * (first - 0.5)).clip(0, 1)

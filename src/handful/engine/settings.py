@@ -75,6 +75,9 @@ class Settings:
         2.0, "cycles", "tuned", "cycles of the noise of a class when its expected count grows by a factor of e"
     )
     noise_floor: float = _number(1e-3, "items", "convention", "added to a count before the noise takes its logarithm")
+    noise_tail: float = _number(
+        1e-6, "chance", "convention", "of the logistic noise of a class beyond its largest value, ±13.8 nats"
+    )
     turn_steepness: float = _number(
         25.0, "ratio", "convention", "one by the share of a wave in which a class has a part of both turns"
     )
@@ -137,6 +140,9 @@ class Settings:
     )
     widths: tuple[float, ...] = _number((1.0, 2.0, 4.0, 8.0), "ratio", "work", "values of w that are summed over")
     shares: int = _number(12, "values", "work", "values of ρ that are summed over, beside none")
+    least_source: float = _number(
+        1e-8, "ratio", "work", "chance of a source, by the likeliest one, below which it is not summed over"
+    )
     least_level: float = _number(0.1, "t", "convention", "level of unknown items above known ones, at least")
     far_slope: float = _number(
         1e-3, "nats", "convention", "by which t = 1 more makes an item more likely unknown before the turning point"
@@ -209,6 +215,9 @@ class Settings:
     several_power: float = _number(4.0, "exponent", "tuned", "of a count compared with that of a class that is present")
     several_least: float = _number(1.5, "items", "tuned", "expected count below which a class is not raised")
     several_start: float = _number(0.1, "chance", "work", "share of items that have a class from which steps start")
+    several_rest: float = _number(
+        1e-6, "chance", "convention", "such a share differs from zero and one by at least this"
+    )
     several_steps: int = _number(30, "steps", "work", "steps of expectation maximisation for these shares")
 
     # -- siblings: `pooling` ----------------------------------------------------------------------------------------

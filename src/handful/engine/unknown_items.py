@@ -40,7 +40,6 @@ from handful.engine.limits import (
     LEAST_VARIANCE,
     MOST_LOG_RATIO,
     NO_CELL,
-    NO_SOURCE,
     NORMAL_CUBE,
     NORMAL_SLOPE,
 )
@@ -134,7 +133,7 @@ class UnknownPosterior:
         high = max(1, DENSITIES // n_items)
         for top in range(0, n_batches, high):
             some = slice(top, top + high)
-            sources, weights = _likely(grid[some])
+            sources, weights = _likely(grid[some], self.settings)
             for left in range(0, n_items, DENSITIES):
                 here = some, slice(left, left + DENSITIES)
                 ratio = _unknown_ratio(
@@ -328,9 +327,9 @@ def _item_posterior(inverse_ratio: Floats, share: float) -> Floats:
     return np.asarray(np.reciprocal(chance, out=chance))
 
 
-def _likely(grid: Floats) -> tuple[npt.NDArray[np.intp], Floats]:
+def _likely(grid: Floats, settings: Settings) -> tuple[npt.NDArray[np.intp], Floats]:
     """Return the sources that count in any batch, and the grid of these, [batch, share, source]; zero if too small."""
-    likely = grid > NO_SOURCE * grid.max((1, 2), keepdims=True)
+    likely = grid > settings.least_source * grid.max((1, 2), keepdims=True)
     sources = np.flatnonzero(likely.any((0, 1)))
     return sources, (grid * likely).take(sources, -1)
 
@@ -346,7 +345,7 @@ def _share_in_batch(
     shares = _grid(settings).shares
     parts = settings.interval_parts
     free = ~labelled
-    (sources, weights) = _likely(grid)
+    (sources, weights) = _likely(grid, settings)
     inverse = 1 / ratio.take(sources, -1)
     mean = np.zeros_like(weights)
     variance = np.zeros_like(weights)
