@@ -43,9 +43,10 @@ def test_batches_of_one_catalogue_are_measured_in_a_row(made_up, monkeypatch):
 
 
 def half(cell, stop, n_all, wrong):
-    columns = {"first": [8], "stop": [stop], "wrong": [wrong], "seen": [40]}
+    columns = {"first": [8], "stop": [stop], "said": [True], "wrong": [wrong], "seen": [40]}
+    told = {"left_first": [-2], "left_middle": [1], "left_rises": [0.1]}
     ends = {"all": [n_all], "left": [0], "questions": [3], "sheets": [6], "exceptions": [1]}
-    return {**cell._asdict(), **columns, **ends}
+    return {**cell._asdict(), **columns, **told, **ends}
 
 
 def found(stop=10, n_all=8, wrong=1, last=4):
@@ -74,4 +75,5 @@ def test_the_page_says_what_was_found(monkeypatch):
     text = sessions.page().text()
     assert "| 5 examples | 10 | 10 | 1.2 | 0.0 | 8 |" in text
     assert "after 8, 8, 8, 4 answers" in text
+    assert "is off by 2.0 at first and by 1.0 in the middle on the mean, and rises at 10 % of the answers" in text
     assert "Measured: 1 of 42 cells of banks, with 2 sessions each, of 24." in text
