@@ -5,8 +5,6 @@ all tasks share the array. jaxtyping checks the annotations while the tests run.
 so the installed package does not depend on it.
 """
 
-from typing import Any, TypeAlias
-
 try:
     from jaxtyping import Bool, Float, Int
 except ImportError:  # pragma: no cover
@@ -14,7 +12,4 @@ except ImportError:  # pragma: no cover
     from typing import Annotated as Float
     from typing import Annotated as Int
 
-# A number, or an array with one for each batch of a stack.
-PerBatch: TypeAlias = Any
-
-__all__ = ["Bool", "Float", "Int", "PerBatch"]
+__all__ = ["Bool", "Float", "Int"]

@@ -5,7 +5,7 @@ import pytest
 
 from handful.engine.batch import BatchItems, decide
 from handful.engine.head import LinearHead, fit_head
-from handful.engine.knowledge import FixedLabels, Knowledge, Prior
+from handful.engine.knowledge import FixedLabels, Knowledge, Prior, ToldShare
 from handful.engine.labelling import label_batch, label_batches
 from handful.engine.left_out import Calibration
 from handful.engine.reference import Reference
@@ -228,3 +228,15 @@ def test_a_few_even_classes_stay_as_they_were_decided():
     items, _ = world([100] * 5)
     decision = decide(items.rows(slice(200)), DEFAULT).decision
     assert with_sizes(decision, items, DEFAULT) is decision
+
+
+def test_items_that_a_person_labelled_move_no_mean_though_nothing_is_unknown():
+    classes, batches, labels, _ = world_with_unknown_items()
+    points, own = next(
+        pair for pair in zip(batches, labels, strict=True) if len(pair[1]) == 40 and (pair[1] >= 0).any()
+    )
+    codes = np.where(np.arange(40) == np.flatnonzero(own >= 0)[0], own, -1)
+    told = Knowledge(labels=FixedLabels.of(codes), share=ToldShare.of(np.array([0.0, 1.0])))
+    responsibilities = decide(BatchItems.of(points[None], classes, told), DEFAULT).responsibilities[0]
+    assert not responsibilities[codes >= 0].any()
+    assert responsibilities[codes < 0].any()

@@ -67,21 +67,21 @@ def decide(items: BatchItems, settings: Settings) -> Decided:
     knowledge = items.knowledge
     every = np.ones(scores.labelled.shape)
     n_classes = scores.n_possible
-    tilts = estimate_tilts(scores, vectors, knowledge.prior, every, settings)
-    lowered = lower_unnamed(scores, vectors, tilts, settings)
+    tilts = estimate_tilts(scores, vectors, knowledge.prior, every, settings)  # (3), (22), (23)
+    lowered = lower_unnamed(scores, vectors, tilts, settings)  # (20)
     tilts = tilts.lowered(lowered)
-    alone = label_alone(scores, tilts)
-    present = sample_presence(alone, scores.shots, n_classes, settings=settings)
+    alone = label_alone(scores, tilts)  # (4)
+    present = sample_presence(alone, scores.shots, n_classes, settings=settings)  # (5), (6), (8), (9)
     if vectors is None:
         present = first_items_alone(present, scores.n_items, settings)
         return Decided(Decision(n_classes, tilts, present, np.ones(len(every)), None, None), alone, None)
 
-    joint = joint_labels(alone, present, n_classes, settings)
+    joint = joint_labels(alone, present, n_classes, settings)  # (7)
     places = find_places(vectors, tilts.offset, present, joint)
-    distance = distance_ratio(scores, vectors, tilts.offset, places)
-    unknown = judge_items(scores, vectors, tilts, present, places, knowledge, settings)
-    weights = item_weights(scores, unknown, settings)
-    of_none = (1 / weights - 1) * mean_likelihood(alone, present, n_classes, settings)
+    distance = distance_ratio(scores, vectors, tilts.offset, places)  # f of (17)
+    unknown = judge_items(scores, vectors, tilts, present, places, knowledge, settings)  # (12) to (15)
+    weights = item_weights(scores, unknown, settings)  # a of (16)
+    of_none = (1 / weights - 1) * mean_likelihood(alone, present, n_classes, settings)  # (16)
     if (weights < 1).any():  # unknown items count less in the offset, the shares and the prior
         tilts = estimate_tilts(scores, vectors, knowledge.prior, weights, settings).lowered(lowered)
         alone = label_alone(scores, tilts)
@@ -89,8 +89,8 @@ def decide(items: BatchItems, settings: Settings) -> Decided:
         return Decided(Decision(n_classes, tilts, present, distance, None, unknown), alone, None)
 
     responsibilities = find_responsibilities(joint, present, weights * ~scores.labelled)
-    move = move_means(vectors, tilts, present, responsibilities, settings)
-    alone = label_alone_by_moved(scores, vectors, tilts, move, responsibilities)
+    move = move_means(vectors, tilts, present, responsibilities, settings)  # (10)
+    alone = label_alone_by_moved(scores, vectors, tilts, move, responsibilities)  # (4), (11)
     present = sample_presence(alone, scores.shots, n_classes, of_none, settings)
     return Decided(Decision(n_classes, tilts, present, distance, move, unknown), alone, responsibilities)
 

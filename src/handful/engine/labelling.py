@@ -20,7 +20,7 @@ from handful.engine.stream import DecidedBatch, deciding_rows, rows_at_a_time
 from handful.engine.summary import BatchTotals, summarize
 
 # Items [item, dim] of a batch, and what is known about it.
-Batch = tuple[Floats, Knowledge]
+KnownBatch = tuple[Floats, Knowledge]
 
 
 def label_batch(points: Floats, reference: Reference, knowledge: Knowledge | None = None) -> JointAnswer:
@@ -40,12 +40,14 @@ def label_batch(points: Floats, reference: Reference, knowledge: Knowledge | Non
     return next(label_batches([(points, knowledge or Knowledge())], reference))
 
 
-def label_batches(batches: Iterable[Batch], reference: Reference, numbers: int = IN_MEMORY) -> Iterator[JointAnswer]:
+def label_batches(
+    batches: Iterable[KnownBatch], reference: Reference, numbers: int = IN_MEMORY
+) -> Iterator[JointAnswer]:
     """Label batches, about all of which the same things are known; those of one size are labelled as stacks.
 
     They are read until their scores have more than `numbers` numbers, then labelled, and so on.
     """
-    read = list[Batch]()
+    read = list[KnownBatch]()
     n_items = 0
     for batch in batches:
         read.append(batch)
@@ -109,7 +111,7 @@ def label_by_names(
     return label_scores(scores_of_names(points, names, knowledge, settings), knowledge, settings=settings)
 
 
-def _in_stacks(batches: Sequence[Batch], reference: Reference) -> list[JointAnswer]:
+def _in_stacks(batches: Sequence[KnownBatch], reference: Reference) -> list[JointAnswer]:
     """Label batches of any sizes, in stacks whose scores fit a cache; a large batch is a stack of its own."""
     sizes = np.array([len(points) for points, _ in batches], int)
     answers = dict[int, JointAnswer]()
@@ -122,7 +124,7 @@ def _in_stacks(batches: Sequence[Batch], reference: Reference) -> list[JointAnsw
     return [answers[number] for number in range(len(sizes))]
 
 
-def _of_stack(batches: Sequence[Batch], reference: Reference) -> list[JointAnswer]:
+def _of_stack(batches: Sequence[KnownBatch], reference: Reference) -> list[JointAnswer]:
     """Label batches of one size."""
     settings = reference.settings
     points = batches[0][0][None] if len(batches) == 1 else np.stack([one for one, _ in batches])
