@@ -32,7 +32,7 @@ LABELS = "photos.labels.csv"
 # The first class by name, how many there are, and photographs of each.
 FIRST, CLASSES, EACH = 3, 5, 12
 # Decisions after which the second picture is taken.
-MIDDLE = 6
+MIDDLE = 4
 SIZE: ViewportSize = {"width": 1280, "height": 760}
 QUALITY = 72
 
@@ -110,6 +110,7 @@ def photograph(page: Page, folder: Path, truth: dict[str, str]) -> None:
         while page.locator("#asked.end").count() == 0:
             if decisions == MIDDLE:
                 take(page, 2)
+                print(page.locator("#asked h2").inner_text(), page.locator("#progress-said").inner_text())
             answer(page, truth)
             decisions = page.evaluate("Number(document.documentElement.dataset.number)")
         page.keyboard.press("s")

@@ -100,7 +100,7 @@ def test_sixty_photographs_from_nothing_to_a_catalogue_and_the_next_batch_with_i
     truth, truth_of_next = lay_out_unlabelled(archive, tmp_path)
     server = start_review(tmp_path, "photos", "--out", "labels.csv")
     person = Person(browser, server.address, truth, [])
-    assert person.sees(20), person.shown()["said"]
+    assert person.sees(24), person.shown()["said"]
     person.finishes()
     assert "handful review labels.handful" in person.text("#note code")
     assert server.process.wait(timeout=60) == 0

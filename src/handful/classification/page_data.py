@@ -14,7 +14,7 @@ from handful.classification.labelled import MOST_EXPLAINED, Classified, Shown
 from handful.engine.questions import Question
 from handful.estimators.why import Explanation, NearExample, explained, questions_of
 from handful.extraction.decode import decode_image
-from handful.plots.maps import batch_map, map_of_groups
+from handful.plots.maps import batch_map
 from handful.reading.contents import KeptPictures, Source, Unreadable, pick
 from handful.session import PartlyNamed
 from handful.shapes import Int
@@ -158,7 +158,7 @@ def map_data(classified: Classified, on_page: Int[np.ndarray, "some"]) -> dict[s
     """Return the places of items and examples on the map of `Answer.plot_map`, one unit wide; None without vectors."""
     answer = classified.answer
     if isinstance(answer, PartlyNamed):
-        found = map_of_groups(answer.items, on_page)
+        found = batch_map(answer, answer.items, on_page)
     elif classified.batches is None:
         return None
     else:

@@ -46,6 +46,8 @@ class BatchMap(NamedTuple):
 
 def batch_map(answer: AnswerLike, items: Any, rows: Any = slice(None)) -> BatchMap:
     """Return the map of the items at these rows, those of all groups on one; `items` are as in `Answer.items`."""
+    if hasattr(answer, "not_named"):
+        return _map_of_groups(answer, items, rows)
     means = items.catalogue.head.means
     (points, codes) = items.catalogue.labelled_points
     shown = shown_classes(answer)
@@ -60,13 +62,15 @@ def batch_map(answer: AnswerLike, items: Any, rows: Any = slice(None)) -> BatchM
     return BatchMap(shown, project(items.points[rows]), project(points[of_shown]), codes[of_shown])
 
 
-def map_of_groups(items: Any, rows: Any = slice(None)) -> BatchMap:
-    """Return the map of items without a class: its axes separate the groups that `items` are compared with."""
-    means = items.catalogue.head.means
-    (points, codes) = items.catalogue.labelled_points
-    project = discriminants(means, points - means[codes], items.points)
-    none = np.zeros(0, np.int64)
-    return BatchMap(none, project(items.points[rows]), np.zeros((0, 2)), none)
+def _map_of_groups(answer: Any, items: Any, rows: Any) -> BatchMap:
+    """Return the map of items without a catalogue: its axes separate those with a name, and groups without one."""
+    of_item = np.where(answer.rejected, len(answer.classes) + 1 + answer.group, answer.codes[:, 0])
+    _, place, sizes = np.unique(of_item, return_inverse=True, return_counts=True)
+    points = items.points
+    means = np.stack([points[place == k].mean(0) for k in range(len(sizes))])
+    large = sizes > 1 if (sizes > 1).any() else sizes > 0
+    project = discriminants(means[large], points - means[place], points)
+    return BatchMap(shown_classes(answer), project(points[rows]), np.zeros((0, 2)), np.zeros(0, np.int64))
 
 
 def plot_map(answer: AnswerLike, ax: Any = None) -> Any:
