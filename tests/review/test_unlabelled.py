@@ -225,3 +225,18 @@ def test_what_cannot_be_compared_is_refused_with_a_sentence(batch, tmp_path):
     (tmp_path / "labels.csv").write_text("name,colour\nfox,red\n")
     with pytest.raises(BankError):
         read_unlabelled(tmp_path / "labels.csv", tmp_path)
+
+
+def test_items_without_a_catalogue_have_a_map_before_and_after_names(batch, under_review):
+    matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    matplotlib.use("agg")
+    _, opens = under_review
+    review = opens()
+    for name in (None, *CLASSES):
+        if name is not None:
+            say(review, [item for item, label in enumerate(batch[1]) if label == name], name)
+        ax = review.session.result.plot_map()
+        drawn = sum(len(points.get_offsets()) for points in ax.collections)
+        assert drawn >= len(batch[1])
+    found = [text.get_text().split()[-1] for text in ax.get_legend().get_texts()]
+    assert sorted(found) == sorted(CLASSES)
