@@ -67,6 +67,7 @@ STUDIES = {
     ),
     "harm": _study("harm"),
     "sessions": _study("sessions"),
+    "from_nothing": _study("from_nothing", *GROUPS),
     "scores": _study("scores", *GROUPS, *(f"{group} --mixtures" for group in GROUPS), results=False),
     "names": _study("names", *GROUPS, "--group fresh --parts alone"),
     "spectra": _study("spectra"),

@@ -20,6 +20,7 @@ STUDIES = (
     "sites",
     "questions",
     "sessions",
+    "from_nothing",
     "reliability",
     "camera_traps",
     "voices",

@@ -615,7 +615,8 @@ def listed_classes(
 ) -> tuple[Int[np.ndarray, "row"], Int[np.ndarray, "row"]]:
     """Return group and class of what tables list: chances of at least 0.02, and always the class with most items."""
     listed = presence >= LEAST_LISTED
-    listed[np.arange(len(counts)), counts.argmax(-1)] = True
+    if counts.shape[-1]:  # before the first name there is no class
+        listed[np.arange(len(counts)), counts.argmax(-1)] = True
     place, code = np.nonzero(listed)
     order = np.lexsort((-counts[place, code], place))
     return place[order], code[order]

@@ -68,9 +68,10 @@ class Request:
         return len(self.items) > 1
 
     def __str__(self) -> str:
+        if self.asks_name and self.is_sheet:
+            return f"What are these {len(self.items)} items? {', '.join(map(str, self.items))}"
         if self.asks_name:
-            these = f"these {len(self.items)} items" if self.is_sheet else "this item"
-            return f"What are {these}? {', '.join(map(str, self.items))}".replace("What are this", "What is this")
+            return f"What is item {self.items[0]}?"
         if not self.is_sheet:
             classes = ", ".join(map(str, self.choices[:3])) or "no class"
             return f"What is item {self.items[0]}? {classes}, another class, or none of these?"

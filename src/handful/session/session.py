@@ -293,8 +293,8 @@ class Session:
     >>> batch = places[[0] * 9 + [1] * 10 + [2] * 9] + 0.8 * rng.normal(size=(28, 16))
     >>> session = Session(batch, (examples, names[1:]))
     >>> print(session.ask())
-    What is item 4? bird 14, bird 6, bird 11, another class, or none of these?
-    >>> session.answer(4, "fox", new=True).n_decisions
+    What is item 2? bird 14, bird 6, bird 11, another class, or none of these?
+    >>> session.answer(2, "fox", new=True).n_decisions
     1
 
     A person looks at all requests, until everything has been seen:
@@ -308,6 +308,26 @@ class Session:
     ...         _ = session.answer(item, truth[item])
     >>> session.is_done, session.n_decisions < 12, bool((session.result.labels == truth).all())
     (True, True, True)
+
+    Without a catalogue, the session asks for the names of groups that look alike:
+
+    >>> of = np.repeat([0, 1, 2, 3], [14, 10, 8, 6])
+    >>> truth = names[of]
+    >>> batch = places[of] + 0.4 * rng.normal(size=(38, 16))
+    >>> session = Session(batch)
+    >>> request = session.ask()
+    >>> print(request)
+    What are these 14 items? 0, 7, 6, 9, 12, 5, 8, 1, 2, 11, 3, 13, 10, 4
+    >>> session.answer(request.items, "fox", new=True)
+    Session(14 of 38 items seen in 1 decisions, 37% expected to be right)
+    >>> session.result.labels[[0, 20]].tolist(), int(session.not_named.sum())
+    (['fox', None], 24)
+    >>> while not session.may_stop:
+    ...     items = np.array(session.ask().items)
+    ...     for name in dict.fromkeys(truth[items].tolist()):
+    ...         _ = session.answer(items[truth[items] == name], name, new=True)
+    >>> session.n_decisions, session.names, bool((session.result.labels == truth).all())
+    (4, ['fox', 'bird 0', 'owl', 'elk'], True)
     """
 
     @takes(Known)
