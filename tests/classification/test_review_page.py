@@ -411,14 +411,14 @@ def test_digits_are_typed_where_names_begin_with_them(opened):
 def test_exceptions_of_a_group_without_a_name_are_asked_after_it(opened):
     made_up = FromNothing([asks_name(range(9)), *[asks_name([20])] * 3])
     page = opened(made_up)
-    page.keyboard.type("fox ter")
+    page.keyboard.type("el")
     press(page, "Escape", "a", "b")
-    assert page.input_value("#name-field") == "fox ter"  # a mark does not take away what was typed
+    assert page.input_value("#name-field") == "el"  # a mark does not take away what was typed
     assert page.locator(".naming button").inner_text().startswith("Name the other 7")
     press(page, "Enter")
-    page.keyboard.type("x")
+    page.keyboard.type("k")
     press(page, "Enter")
-    assert made_up.said() == [(list(range(2, 9)), "new", "fox")]
+    assert made_up.said() == [(list(range(2, 9)), "new", "elk")]
     assert "1 more follows" in page.locator("#asked .reason").inner_text()
     page.keyboard.type("owl")
     press(page, "Enter")
