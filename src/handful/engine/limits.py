@@ -1,7 +1,8 @@
 """Limits: block sizes, and guards against rounding, overflow and division by zero.
 
-No answer depends on them: block sizes at half and twice their value change no digit, and guards at a tenth and at ten
-times theirs, or at half and twice where they are exponents, change no probability by more than 2e-6.
+No answer should depend on them but for rounding. On 18 batches of 75 items of three banks, guards at a tenth and at
+ten times their value, or at half and twice where they are exponents, changed no probability by more than 2e-6. Block
+sizes act on larger batches and on stacks, which that did not try.
 """
 
 # Numbers of a stack of batches that are labelled as one, of a block of items, and of what is read before it is labelled
