@@ -181,7 +181,7 @@ def test_pool_may_be_false_without_groups():
     assert (classifier.predict(X, pool=False) == classifier.predict(X)).all()
 
 
-@pytest.mark.parametrize("name", ["infer", "predict", "predict_proba", "explain", "questions", "review"])
+@pytest.mark.parametrize("name", ["infer", "predict", "predict_proba", "explain", "questions"])
 def test_what_is_known_is_in_the_signature(name):
     parameters = inspect.signature(getattr(BatchClassifier, name)).parameters
     assert list(Known.__annotations__) == [p for p in parameters if p in Known.__annotations__]
