@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -100,7 +100,7 @@ class Knowledge:
         if len(parts) == 1:
             return parts[0]
 
-        def joined(values: Sequence[NamedTuple]) -> list[np.ndarray]:
+        def joined(values: Sequence[tuple[Any, ...]]) -> list[np.ndarray]:
             return [np.concatenate(each) for each in zip(*values, strict=True)]
 
         prior = [one.prior for one in parts if one.prior is not None]

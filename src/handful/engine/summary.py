@@ -56,7 +56,7 @@ def summarize(
     totals: BatchTotals,
     n_items: int,
     n_named: int,
-    unknown: Doubles | None = None,
+    unknown: Floats | None = None,
     share: ToldShare | None = None,
     settings: Settings = DEFAULT,
 ) -> BatchSummary:
