@@ -7,7 +7,7 @@ import numpy as np
 from handful.estimators import BatchClassifier
 from handful.review.batch_review import BatchReview
 from handful.review.journal import opened
-from handful.review.memory import MemoryLabeller
+from handful.review.memory import PageLabeller
 
 KNOWN, PRESENT, EACH, DIM = 30, 6, 10, 24
 
@@ -23,7 +23,7 @@ def problem(seed=0, shots=1, noise=0.8, contents=None):
     truth = rng.permutation(np.repeat([*range(PRESENT), KNOWN], EACH))
     batch = centres[truth] + noise * rng.normal(size=(len(truth), DIM))
     shown = None if contents is None else tuple(contents(k) for k in range(len(truth)))
-    return MemoryLabeller(classifier, batch, shown), [f"kind {k:02}" for k in truth]
+    return PageLabeller(classifier, batch, shown), [f"kind {k:02}" for k in truth]
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import pytest
 from handful.errors import LabelError, OptionError
 from handful.estimators import BatchClassifier
 from handful.review import memory
-from handful.review.memory import MemoryLabeller
+from handful.review.memory import PageLabeller
 from handful.review.serve import Address
 from handful.session import Said, Session
 from tests.review.reviews import under_review
@@ -31,7 +31,7 @@ def fitted():
 def test_labels_are_those_of_infer_with_the_same_given(fitted):
     classifier, batch, _ = fitted
     for given in ({}, {3: "2", 4: None}, {3: "2", 9: "77"}):
-        found = MemoryLabeller(classifier, batch)(Said(given))
+        found = PageLabeller(classifier, batch)(Said(given))
         numbers = {item: None if name is None else int(name) for item, name in given.items()}
         wanted = classifier.infer(batch, **({"given": numbers, "new_classes": [77]} if given else {}))
         labels = [None if label is None else str(label) for label in wanted.labels.tolist()]
@@ -42,7 +42,7 @@ def test_labels_are_those_of_infer_with_the_same_given(fitted):
 
 def test_new_classes_must_be_of_the_kind_of_the_others(fitted):
     with pytest.raises(LabelError, match="the classes are numbers, and 'kraken' is none"):
-        MemoryLabeller(*fitted[:2])(Said({0: "kraken"}))
+        PageLabeller(*fitted[:2])(Said({0: "kraken"}))
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_new_classes_must_be_of_the_kind_of_the_others(fitted):
 def test_a_label_that_fit_could_not_take_is_refused_when_it_is_typed(tmp_path, fitted, classes, name, said):
     _, batch, _ = fitted
     rng = np.random.default_rng(1)
-    label = MemoryLabeller(BatchClassifier().fit(rng.normal(size=(10, DIM)), classes), batch)
+    label = PageLabeller(BatchClassifier().fit(rng.normal(size=(10, DIM)), classes), batch)
     with under_review(tmp_path, label) as review:
         with pytest.raises(LabelError, match=said):
             review.decide(0, [1], "new", name)
@@ -89,7 +89,7 @@ def test_a_label_that_fit_could_not_take_is_refused_when_it_is_typed(tmp_path, f
 def test_a_label_that_was_taken_comes_back_from_fit(tmp_path, fitted, classes, name):
     _, batch, _ = fitted
     classifier = BatchClassifier().fit(np.random.default_rng(1).normal(size=(10, DIM)), classes)
-    label = MemoryLabeller(classifier, batch)
+    label = PageLabeller(classifier, batch)
     with under_review(tmp_path, label) as review:
         review.decide(0, [1], "new", name)
         (step,) = review.session.steps
@@ -100,7 +100,7 @@ def test_a_label_that_was_taken_comes_back_from_fit(tmp_path, fitted, classes, n
 
 @pytest.mark.parametrize("name", ["none of these", "bad item", "passed"])
 def test_what_says_that_an_item_has_no_class_is_no_name_of_one(tmp_path, fitted, name):
-    label = MemoryLabeller(*fitted[:2])
+    label = PageLabeller(*fitted[:2])
     with under_review(tmp_path, label) as review, pytest.raises(OptionError, match="cannot be the name of a class"):
         review.decide(0, [1], "new", name)
 

@@ -35,11 +35,11 @@ from handful.review.server import Finished, Page
 from handful.review.steps import Kind
 from handful.review.unlabelled import UnlabelledLabeller
 from handful.session import FromNothing, Said, Session, Step
-from handful.session.labelling import MemoryLabeller as SessionLabeller
+from handful.session.labelling import MemoryLabeller
 from handful.shapes import Float
 
 
-class MemoryLabeller:
+class PageLabeller:
     """Labels rows in memory with a classifier; classes are known by their names, as on the page.
 
     Parameters
@@ -204,24 +204,24 @@ class UnlabelledInMemory(UnlabelledLabeller):
         return step
 
 
-def _labeller(session: Session, contents: Source | None) -> MemoryLabeller | UnlabelledInMemory:
+def _labeller(session: Session, contents: Source | None) -> PageLabeller | UnlabelledInMemory:
     labeller = session.labeller
     if session.from_nothing:
         wrong = next((name for name in session.names if not isinstance(name, str)), None)
         if wrong is not None:
             raise LabelError(f"names on a page are texts, and {wrong!r} was said; answer with texts")
         return UnlabelledInMemory(session, contents)
-    if not isinstance(labeller, SessionLabeller):
+    if not isinstance(labeller, MemoryLabeller):
         raise OptionError("the page shows a session about rows in memory; review files with handful review")
     if labeller.groups is not None:
         raise OptionError("the page shows one batch; make a session of each group, or review files with --group-by")
-    return MemoryLabeller(labeller.classifier, labeller.X, contents, labeller.known)
+    return PageLabeller(labeller.classifier, labeller.X, contents, labeller.known)
 
 
 def _said_before(session: Session) -> dict[int, tuple[Kind, str | None]]:
     """Return what was said in the session: the kind of each answer, and the name of the class."""
     labeller = session.labeller
-    known = set(map(str, labeller.catalogue.classes.tolist())) if isinstance(labeller, SessionLabeller) else set[str]()
+    known = set(map(str, labeller.catalogue.classes.tolist())) if isinstance(labeller, MemoryLabeller) else set[str]()
     said = session.said
     found: dict[int, tuple[Kind, str | None]] = dict.fromkeys(said.skipped, ("skip", None))
     found |= dict.fromkeys(said.discarded, ("bad", None))
