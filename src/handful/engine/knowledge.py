@@ -24,7 +24,9 @@ class Prior(NamedTuple):
     def of(cls, weights: Floats, concentration: Floats) -> Prior:
         """Make one from weights [batch, class], of which at least one per batch is positive."""
         doubles = weights.astype(np.float64)
-        return cls(doubles / doubles.sum(-1, keepdims=True), concentration)
+        # By the largest first: the sum of weights as large as numbers can be is no number.
+        scaled = doubles / doubles.max(-1, keepdims=True)
+        return cls(scaled / scaled.sum(-1, keepdims=True), concentration)
 
     @property
     def possible(self) -> Bools:
