@@ -31,6 +31,7 @@ READ = {
     "catalogue build": ("examples",),
     "catalogue show": ("catalogue",),
     "catalogue check": ("catalogue",),
+    "catalogue compare": ("examples",),
     "catalogue add": ("catalogue", "said", "batch"),
     "catalogue remove": ("catalogue",),
     "catalogue rename": ("catalogue",),

@@ -111,7 +111,8 @@ class Person:
         return True
 
     def finishes(self):
+        self.page.keyboard.press("Escape")  # out of a field, where letters are typed
         self.page.keyboard.press("s")
-        self.page.wait_for_selector("#sure[open]")
+        self.page.wait_for_selector("#sure[open]", timeout=20_000)
         self.page.keyboard.press("Enter")
         self.page.wait_for_selector("html[data-finished]")
