@@ -8,8 +8,9 @@ import { data, wordsOf } from "./state.js";
 
 /** @typedef {import("./state.js").Ask} Ask */
 
-// Keys that mark a tile, in the order of the tiles: those that no answer needs, on any keyboard without shift.
-const TILE_KEYS = [..."abdefghijklmoqrstvwy0,.-"];
+// Keys that mark a tile, in the order of the tiles: those that no answer needs, on any keyboard without shift. Finish
+// needs "s", so only the last tile of a full sheet has it.
+const TILE_KEYS = [..."abdefghijklmoqrtvwy0,.-s"];
 
 // More tiles than this are smaller, so that all of them are seen at once.
 const MANY_TILES = 12;
