@@ -61,7 +61,7 @@ SHORT = {"hint3-sofmattress-minilm": "sofmattress", "audiomnist-speakers": "clip
 FIGURES = ("labels", "known", "unknown")
 # What no true statement may do on any bank, in points: lower labels, reject known items, hide unknown ones.
 MOST_LOWERED, MOST_REJECTED, MOST_HIDDEN = 1.0, 5.0, 3.0
-# What `expect_unknown` may do: reject more known items, for at least so many more unknown ones.
+# What `expect_unknown` may do: reject more known items, for at least this many more unknown ones.
 SHARES = ("share", "some", "range", "earlier")
 MOST_REJECTED_BY_SHARE, LEAST_FOUND_BY_SHARE = 10.0, 40.0
 

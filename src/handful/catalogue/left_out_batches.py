@@ -23,7 +23,7 @@ from handful.shapes import Float, Int
 
 # Parts in which examples are left out, and in which classes are.
 FOLDS = 3
-# Classes of a batch: this share of all, and at least and at most so many.
+# Classes of a batch: this share of all, and a smallest and a largest number.
 PRESENT_SHARE = 1 / 3
 FEWEST_PRESENT = 2
 MOST_PRESENT = 5

@@ -78,7 +78,7 @@ def compare_encoders(
     """Compare encoders by what they do with left-out examples of a catalogue.
 
     Every example that can be left out is left out once. Those left out are labelled in batches of few classes by
-    catalogues of the others. Of more than 150 classes, or of more than 20 examples of a class, so many are drawn.
+    catalogues of the others. At most 150 classes, and at most 20 examples of each, are drawn.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ FEWEST_LEFT_OUT = 20
 # T, what is tried.
 TEMPERATURES = np.logspace(-1, 1, 55)
 # Of more examples than this, some tell about where T lies, and all of them are then compared at values near it only:
-# that of some, and so many below and above it.
+# that of some, and this many below and above it.
 MOST_AT_ALL_TEMPERATURES = 1024
 NEAR_TEMPERATURES = 3
 
@@ -84,7 +84,7 @@ class Fold(NamedTuple):
     log_shots: Floats  # logarithm of the numbers of examples that the head has seen
 
     def margins(self, temperatures: Floats = TEMPERATURES, every: int = 1) -> list[Margins]:
-        """Score the examples, or one of `every` so many, block by block; ln s is taken off."""
+        """Score the examples, or every k-th of them (`every` = k), block by block; ln s is taken off."""
         offsets = self.offsets - self.log_shots
         points = self.points[::every]
         own = self.own[::every]

@@ -36,7 +36,7 @@ from handful.engine.left_out import (
 
 # Stop when the gradient is this share of that at zero: logits then differ from converged ones by less than 1 %.
 TOLERANCE = 1e-3
-# `logistic_line` stops at a gradient of this length or after so many steps; a loss that is larger by rounding is no
+# `logistic_line` stops at a gradient of this length or after this many steps; a loss that is larger by rounding is no
 # larger.
 LINE_GRADIENT = 1e-8
 MOST_LINE_STEPS = 200

@@ -166,7 +166,7 @@ def deciding_rows(n_rows: int, n_classes: int, settings: Settings) -> Ints:
 
 
 def counted_rows(n_rows: int, n_classes: int, most: int, settings: Settings) -> Ints:
-    """Return the numbers of the items that are counted, at most so many."""
+    """Return the numbers of the items that are counted, at most `most` of them."""
     return spread_rows(n_rows, max(settings.fewest_rows, min(most, settings.counted_scores // n_classes)))
 
 

@@ -180,7 +180,7 @@ def next_request(
     sheets
         All items that nobody has seen, `sheets_of`.
     least
-        A question comes before sheets if it corrects at least so many.
+        A question comes before sheets if it corrects at least this many.
     """
     if not sheets:
         return None

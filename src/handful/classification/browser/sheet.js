@@ -8,9 +8,9 @@ import { data, wordsOf } from "./state.js";
 
 /** @typedef {import("./state.js").Ask} Ask */
 
-// Keys that mark a tile, in the order of the tiles: those that no answer needs, on any keyboard without shift. Finish
-// needs "s", so only the last tile of a full sheet has it.
-const TILE_KEYS = [..."abdefghijklmoqrtvwy0,.-s"];
+// Keys that mark a tile, in the order of the tiles: those that neither an answer nor Finish needs. Only the last one
+// needs shift on some keyboards.
+const TILE_KEYS = [..."abdefghijklmoqrtvwy0,.-+"];
 
 // More tiles than this are smaller, so that all of them are seen at once.
 const MANY_TILES = 12;
