@@ -135,7 +135,7 @@ PANELS = {
 }
 # Commands that stand below "Few-shot research", and characters of the line about a command.
 RESEARCH = frozenset({"tasks", "bench", "report", "train"})
-MOST_LETTERS = 68
+HELP_WIDTH = 68
 WHAT_IS_LABELLED = (
     "A catalogue (.handful, see `handful catalogue --help`) or labelled examples, and the items to label. Examples "
     "are a bank, .npz or .h5ad with vectors and labels; a table (.parquet, .csv, .tsv, .xlsx, .jsonl) with labels, and "
@@ -154,7 +154,7 @@ class SectionGroup(TyperGroup):
             command = self.get_command(ctx, name)
             if command is not None:
                 section = "Few-shot research" if name in RESEARCH else "Commands"
-                sections[section].append((name, command.get_short_help_str(limit=MOST_LETTERS)))
+                sections[section].append((name, command.get_short_help_str(limit=HELP_WIDTH)))
         for section, commands in sections.items():
             with formatter.section(section):
                 formatter.write_dl(commands)
