@@ -327,7 +327,8 @@ def page() -> Page:
         limits=(
             f"{verdict(required)}. Measured: {n_measured} of {n_cells} cells of banks, with "
             f"{' or '.join(map(str, counts)) or 'no'} sessions each, of {PARTS * SESSIONS}; regression and k-means on "
-            "some of the same batches. Sheets have 24 items; the page shows 18 sentences at once. All figures are means. Numbers of the method were chosen on the two banks that "
+            "some of the same batches. Sheets have 24 items; the page shows 18 sentences at once. All figures are "
+            "means. Numbers of the method were chosen on the two banks that "
             "are marked. Six sessions of caltech101, groceries and banking77 had been run once before, with an earlier "
             "version; what was changed after that was decided on the marked banks."
         ),

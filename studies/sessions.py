@@ -390,8 +390,8 @@ def page() -> Page:
         limits=(
             f"{verdict(required)}. Measured: {len(rows)} of {n_cells} cells of banks, with "
             f"{' or '.join(map(str, counts)) or 'no'} sessions each, of {HALVES * SESSIONS}. Decisions "
-            "are medians over banks of the medians of their sessions. Other banks were used to choose its numbers. Sheets "
-            "have 24 items here; the page shows 18 sentences at once, so that sentences take more sheets there."
+            "are medians over banks of the medians of their sessions. Other banks were used to choose its numbers. "
+            "Sheets have 24 items here; the page shows 18 sentences at once, so that sentences take more sheets there."
         ),
         made="A simulated person answers what `handful.Session` asks; see the docstring of `studies/sessions.py`.",
         commands=["python studies/sessions.py DATA", "python studies/sessions.py --render"],
