@@ -261,19 +261,25 @@ def test_the_page_about_installing_says_what_was_measured_and_what_is_tested():
 
 
 def test_a_newcomer_runs_what_the_pages_say_in_a_clone(tmp_path):
-    from_nothing = importlib.import_module("from_nothing")
-    for page in from_nothing.PAGES:
-        steps = from_nothing.steps_of((ROOT / page).read_text(encoding="utf-8"))
+    newcomer = importlib.import_module("newcomer")
+    for page in newcomer.PAGES:
+        steps = newcomer.steps_of((ROOT / page).read_text(encoding="utf-8"))
         installs = [step for step in steps if re.match(r"pip install '?(\.|handful)", step)]
         assert installs, f"{page} does not say how to install handful"
         assert steps.index(installs[0]) == 0, f"{page} needs handful before it says how to install it"
-    newcomer = from_nothing.Newcomer(tmp_path)
-    python = str(newcomer.bin / "python")
+    reader = newcomer.Newcomer(tmp_path)
+    python = str(reader.bin / "python")
     for said in (["pip", "install", ".[images]"], ["pip", "install", "handful[images]"]):
-        assert newcomer.command(said) == [python, "-m", "pip", "install", "--quiet", ".[images]"]
-    assert newcomer.command(["handful", "demo"]) == [str(newcomer.bin / "handful"), "demo"]
+        assert reader.command(said) == [python, "-m", "pip", "install", "--quiet", ".[images]"]
+    assert reader.command(["handful", "demo"]) == [str(reader.bin / "handful"), "demo"]
 
 
 def test_every_extra_is_on_the_page_about_installing():
     page = (ROOT / "docs" / "learn" / "install.md").read_text(encoding="utf-8")
     assert [extra for extra in PROJECT["optional-dependencies"] if not re.search(rf"[\[,`]{extra}[\],`]", page)] == []
+
+
+def test_no_two_programs_have_one_name():
+    """Tests import programs by name, so a second file of that name would be tested instead of the first."""
+    names = [file.stem for folder in ("examples", "perf", "studies", "tools") for file in (ROOT / folder).glob("*.py")]
+    assert sorted(names) == sorted(set(names))

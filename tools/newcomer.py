@@ -1,6 +1,6 @@
 """Follow the first steps of a new user in new environments, and time them.
 
-    python tools/from_nothing.py [--out TIMES.json]
+    python tools/newcomer.py [--out TIMES.json]
 
 This repository is cloned, as it was last committed. *First steps*, *Install*, the tutorials and the README are then
 followed as written, each in an environment that has only torch: the lines of a page for a terminal, in their order, and
