@@ -1,5 +1,7 @@
 """Linear head: that of scikit-learn, order of rows, unequal numbers, odd catalogues, near classes."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -9,13 +11,14 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from handful.engine import head as module
 from handful.engine.head import LinearHead, fit_head
 from handful.engine.left_out import assign_folds
+from handful.engine.settings import DEFAULT
 from tests.engine.catalogues_at_hand import accuracy, doubtful, drawn, means_of, with_names
 
 
 def test_a_head_is_the_logistic_regression_of_scikit_learn_at_its_temperature():
     points, codes, items, _ = drawn(20, 6, 24, 1.2)
     head = fit_head(points, codes, 20, 1.0)
-    expected = LogisticRegression(C=module.INVERSE_RIDGE, tol=1e-8, max_iter=5000).fit(points, codes)
+    expected = LogisticRegression(C=DEFAULT.inverse_ridge, tol=1e-8, max_iter=5000).fit(points, codes)
     scores, plain = head.scores(items) * head.temperature, expected.decision_function(items)
     scores, plain = (table - table.mean(1, keepdims=True) for table in (scores, plain))
     np.testing.assert_allclose(scores, plain, atol=0.02 * np.abs(plain).max())
@@ -91,12 +94,10 @@ def test_odd_inputs_have_finite_answers(dtype):
             assert all(np.isfinite(a).all() for a in (head.weights, head.offsets, head.means, head.mass))
 
 
-def test_near_classes_and_one_fold_where_training_is_dear(monkeypatch):
+def test_near_classes_and_one_fold_where_training_is_dear():
     points, codes, items, truth = drawn(40, 5, 24, 1.2)
     whole = fit_head(points, codes, 40)
-    for name, value in (("FULL_WORK", 0), ("FOLDED_WORK", 0), ("RIVALS", 8)):
-        monkeypatch.setattr(module, name, value)
-    near = fit_head(points, codes, 40)
+    near = fit_head(points, codes, 40, settings=replace(DEFAULT, full_work=0, folded_work=0, near_classes=8))
     assert len(near.left_out.rows) == 40
     assert not np.allclose(near.weights, whole.weights, atol=0.1)
     assert accuracy(near, items, truth) > accuracy(whole, items, truth) - 0.05

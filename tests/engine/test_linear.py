@@ -1,5 +1,7 @@
 """Linear scores: the minimum of logistic regression, class means in round spaces, and class means that move."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -13,6 +15,7 @@ from handful.engine.linear import (
     logistic_near,
     nearest_classes,
 )
+from handful.engine.settings import DEFAULT
 from tests.engine.catalogues_at_hand import accuracy, drawn, means_of
 
 
@@ -23,11 +26,10 @@ def labelled_rows(n=60, dim=12, n_classes=6, seed=0):
 
 
 @pytest.mark.parametrize("dim", [12, 90])
-def test_the_gradient_is_zero_at_the_minimum(dim, monkeypatch):
-    monkeypatch.setattr("handful.engine.linear.TOLERANCE", 1e-9)
+def test_the_gradient_is_zero_at_the_minimum(dim):
     x, y = labelled_rows(dim=dim)
     each = np.linspace(0.2, 2, len(x))
-    w, b = logistic(x, y, 6, 3.0, each)
+    w, b = logistic(x, y, 6, each, replace(DEFAULT, inverse_ridge=3.0, head_tolerance=1e-9))
     p = np.exp(x @ w.T + b)
     off = (p / p.sum(1, keepdims=True) - np.eye(6)[y]) * each[:, None]
     np.testing.assert_allclose(off.T @ x + w / 3, 0, atol=1e-6)
@@ -37,13 +39,12 @@ def test_the_gradient_is_zero_at_the_minimum(dim, monkeypatch):
 def test_a_weight_of_two_is_a_copy():
     x, y = labelled_rows()
     each = np.where(np.arange(60) < 20, 2.0, 1.0)
-    weighted, copied = logistic(x, y, 6, 30.0, each), logistic(np.vstack([x, x[:20]]), np.append(y, y[:20]), 6, 30.0)
+    weighted, copied = logistic(x, y, 6, each), logistic(np.vstack([x, x[:20]]), np.append(y, y[:20]), 6)
     np.testing.assert_allclose(weighted[0], copied[0], atol=1e-2 * np.abs(copied[0]).max())
 
 
 @pytest.mark.parametrize(("dim", "n_rivals"), [(12, 6), (12, 3), (90, 3)])
-def test_near_classes_reach_the_minimum(dim, n_rivals, monkeypatch):
-    monkeypatch.setattr("handful.engine.linear.TOLERANCE", 1e-6)
+def test_near_classes_reach_the_minimum(dim, n_rivals):
     x, y = labelled_rows(dim=dim)
     x /= np.linalg.norm(x, axis=1, keepdims=True)
     means = np.stack([x[y == k].mean(0) for k in range(6)])
@@ -61,7 +62,7 @@ def test_near_classes_reach_the_minimum(dim, n_rivals, monkeypatch):
         value = (logsumexp(logits, axis=1) - logits[:, 0]).sum() + ((table - start) ** 2).sum() / (2 * 30.0)
         return value, slope.ravel()
 
-    w, b = logistic_near(x, y, near, (start[:, :-1], start[:, -1]), 30.0)
+    w, b = logistic_near(x, y, near, (start[:, :-1], start[:, -1]), settings=replace(DEFAULT, head_tolerance=1e-6))
     assert np.abs(w - start[:, :-1]).max() > 0.5
     assert (near[:, 0] == np.arange(6)).all()
     assert loss(np.column_stack([w, b]).ravel())[0] <= minimize(loss, start.ravel(), jac=True).fun + 1e-3
@@ -69,9 +70,9 @@ def test_near_classes_reach_the_minimum(dim, n_rivals, monkeypatch):
 
 def test_single_precision_stays_single():
     x, y = labelled_rows()
-    w, b = logistic(x.astype(np.float32), y, 6, 30.0)
+    w, b = logistic(x.astype(np.float32), y, 6)
     assert w.dtype == b.dtype == np.float32
-    np.testing.assert_allclose(w, logistic(x, y, 6, 30.0)[0], atol=1e-2 * np.abs(w).max())
+    np.testing.assert_allclose(w, logistic(x, y, 6)[0], atol=1e-2 * np.abs(w).max())
 
 
 def test_means_are_compared_where_classes_are_round():

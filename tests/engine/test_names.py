@@ -1,11 +1,13 @@
 """Names beside examples: good ones help, others change nothing, a class may have its name alone."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from handful.engine import head as module
 from handful.engine.head import LinearHead, fit_head
 from handful.engine.names import NameVectors
+from handful.engine.settings import DEFAULT
 from tests.engine.catalogues_at_hand import accuracy, with_names
 
 
@@ -18,12 +20,12 @@ def test_good_names_help_and_others_change_nothing(shots):
     assert np.array_equal(fit_head(points, codes, 40, names=shuffled).weights, without.weights)
 
 
-def test_a_class_without_examples_is_found_by_its_name(monkeypatch):
+def test_a_class_without_examples_is_found_by_its_name():
     points, codes, items, truth, names = with_names(4, of_names=0.3)
     kept, named = codes >= 5, truth < 5
-    for numbers in (module.MOST_NUMBERS, 0):
-        monkeypatch.setattr(module, "MOST_NUMBERS", numbers)
-        head = fit_head(points[kept], codes[kept], 40, names=names)
+    for numbers in (DEFAULT.trained_numbers, 0):
+        settings = replace(DEFAULT, trained_numbers=numbers)
+        head = fit_head(points[kept], codes[kept], 40, names=names, settings=settings)
         assert accuracy(head, items[named], truth[named]) > 0.4
         assert (head.mass[:5] >= 1).all()
 

@@ -239,13 +239,13 @@ class Catalogue:
         means = self.means
         shots = self.shots
         if len(codes) < int(self.shots.sum(dtype=np.float64)):
-            means, shots = (means, shots) if names is None else names.blended(means, shots)
-            return LinearHead.of_means(means, shots, points, codes)
+            means, shots = (means, shots) if names is None else names.blended(means, shots, self.settings)
+            return LinearHead.of_means(means, shots, points, codes, self.settings)
         if self.equal_classes:
             return self._head_with_copies()
         with bars("fit the catalogue"):
             begin = partial(Reporter().stage, "fit the catalogue", unit="fits")
-            return fit_head(points, codes, self.n_classes, self._square_norm, names, begin)
+            return fit_head(points, codes, self.n_classes, self._square_norm, names, begin, self.settings)
 
     @cached_property
     def equal_classes(self) -> list[tuple[int, int]]:
@@ -319,7 +319,7 @@ class Catalogue:
         if self.names is None:
             return None
         points = self.names.points if self.only_names else self.names.points - self.origin
-        return NameVectors(points, places_of(self.names.classes, self.classes), self.settings)
+        return NameVectors(points, places_of(self.names.classes, self.classes))
 
     def with_unnamed(self, n_unnamed: int) -> Catalogue:
         """Return the same catalogue, and what was fitted to it, whose last classes have no name."""
@@ -369,6 +369,7 @@ class Catalogue:
             n_known,
             self._square_norm,
             however_many=for_a_batch,
+            settings=self.settings,
         )
         if head is None:
             return self

@@ -11,8 +11,8 @@
 Names of classes are further examples, of a weight that left-out examples choose (`handful.engine.names`); s is then the
 number of examples and that weight together.
 
-Training costs N·K·d per evaluation. Beyond `FULL_WORK` each example is compared with the `RIVALS` classes nearest to
-its own; beyond `MOST_NUMBERS`, or if some examples are not known, the head is made of class means in a space where the
+Training costs N·K·d per evaluation. Beyond `full_work` each example is compared with the `near_classes` nearest to its
+own; beyond `trained_numbers`, or if some examples are not known, the head is made of class means in a space where the
 classes are round: `LinearHead.of_means`.
 """
 
@@ -26,8 +26,6 @@ from typing import Any
 import numpy as np
 
 from handful.engine.left_out import (
-    FEWEST_LEFT_OUT,
-    FOLDS,
     Bools,
     Calibration,
     Floats,
@@ -36,6 +34,7 @@ from handful.engine.left_out import (
     LeftOutExamples,
     assign_folds,
 )
+from handful.engine.limits import LEAST_SUM
 from handful.engine.linear import (
     class_sums,
     default_slope,
@@ -47,21 +46,8 @@ from handful.engine.linear import (
     nearest_classes,
 )
 from handful.engine.names import HeadRows, NameVectors, Train
+from handful.engine.settings import DEFAULT, Settings
 from handful.machine.threads import one_thread
-
-# Inverse ridge for rows of unit length; divided by the mean squared norm of the rows.
-INVERSE_RIDGE = 30.0
-# T if nothing can be left out. Left-out temperatures at one shot were 0.35 to 0.43 on three banks.
-USUAL_TEMPERATURE = 0.37
-# Classes that an example is compared with if there are very many, its own included.
-RIVALS = 64
-# κ of the class means from which training against near classes starts, for rows of unit length.
-NEAR_SLOPE = 20.0
-# N·K·d up to which an example is compared with all classes (20 s for one head, on one core), and up to which all folds
-# are left out and not one of them; and numbers of the examples up to which a head is trained.
-FULL_WORK = 2**33
-FOLDED_WORK = 2**30
-MOST_NUMBERS = 2**23
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +110,9 @@ class LinearHead:
         return cls._calibrated(weights, offsets, names, np.ones_like(offsets), None, Calibration.without_examples(1.0))
 
     @classmethod
-    def of_means(cls, means: Floats, shots: Floats, points: Floats, codes: Ints) -> LinearHead:
+    def of_means(
+        cls, means: Floats, shots: Floats, points: Floats, codes: Ints, settings: Settings = DEFAULT
+    ) -> LinearHead:
         """Make one of class means, for any number of classes: `handful.engine.linear`.
 
         Parameters
@@ -133,8 +121,10 @@ class LinearHead:
             Mean [class, dim] and number of all examples of each class, known or not.
         points, codes
             Some of these examples.
+        settings
+            Numbers of the fit.
         """
-        weights, offsets, spread, calibration = fit_class_means(means, shots, points, codes)
+        weights, offsets, spread, calibration = fit_class_means(means, shots, points, codes, settings)
         return cls._calibrated(weights, offsets, means, shots, spread, calibration)
 
     @classmethod
@@ -159,6 +149,7 @@ def fit_head(
     square_norm: float | None = None,
     names: NameVectors | None = None,
     begin: Callable[[int], Callable[[int], None]] | None = None,
+    settings: Settings = DEFAULT,
 ) -> LinearHead:
     """Fit a head to all examples of a catalogue, and to the names of its classes.
 
@@ -176,35 +167,38 @@ def fit_head(
     begin
         Called with the number of fits, one without each part of the examples and one with all; returns what is called
         with 1 after each.
+    settings
+        Numbers of the fit.
     """
-    rows = HeadRows(points, codes, n_classes)
+    rows = HeadRows(points, codes, n_classes, settings=settings)
     right = np.ones_like(points[:, 0])
     dim = points.shape[1]
     n_rows = len(points) + (0 if names is None else len(names.codes))
-    if n_rows * dim > MOST_NUMBERS:
+    if n_rows * dim > settings.trained_numbers:
         shots = rows.shots
         means: Floats = class_sums(points, codes, n_classes, right) / np.maximum(shots, 1)[:, None]
         if names is not None:
-            means, shots = names.blended(means, shots)
-        return LinearHead.of_means(means, shots, points, codes)
+            means, shots = names.blended(means, shots, settings)
+        return LinearHead.of_means(means, shots, points, codes, settings)
 
     work = n_rows * n_classes * min(n_rows, dim)
-    near = work > FULL_WORK
-    # A comparison with near classes costs as much as eight with all of them: rows have to be gathered.
-    folded = (8 * n_rows * RIVALS * dim if near else work) <= FOLDED_WORK
+    near = work > settings.full_work
+    if near:
+        work = settings.near_cost * n_rows * settings.near_classes * dim
+    folded = work <= settings.folded_work
     if square_norm is None:
         square_norm = float((points**2).sum(1, dtype=np.float64).mean())
-    train = _trainer(n_classes, math.sqrt(square_norm or 1.0), near)
+    train = _trainer(n_classes, math.sqrt(square_norm or 1.0), near, settings)
     if names is not None:
         rows = _with_names(rows, names, train)
-    calibration = Calibration.without_examples(USUAL_TEMPERATURE)
-    left_out = _left_out(rows, FOLDS if folded else 1)
+    calibration = Calibration.without_examples(settings.usual_temperature)
+    left_out = _left_out(rows, settings.folds if folded else 1)
     n_fits = len(left_out) + 1
     if begin is not None:
         train = _reported(train, begin(n_fits))
     if left_out:
         folds = [rows.leave_out(train, out) for out in left_out]
-        calibration = Calibration.of_folds(folds, rows.shots)
+        calibration = Calibration.of_folds(folds, rows.shots, settings)
         calibration = calibration.with_scores(folds, rows.shots + rows.of_names, shorter=not near)
     right = _weights(calibration.examples, codes, n_classes, right)
     x, y, each = rows.training_rows(np.ones(len(points), dtype=bool), right)
@@ -212,8 +206,9 @@ def fit_head(
     means = class_sums(x, y, n_classes, each) / mass[:, None]
     weights, offsets = train(x, y, each)
     if near and not left_out:
-        calibration = Calibration.without_examples(NEAR_SLOPE / (square_norm or 1.0) / default_slope(means))
-    spread = _spread(points, codes, n_classes, right)
+        slope = default_slope(means, settings)
+        calibration = Calibration.without_examples(settings.near_slope / (square_norm or 1.0) / slope)
+    spread = _spread(points, codes, n_classes, right, settings)
     head = LinearHead._calibrated(weights, offsets - np.log(mass), means, mass, spread, calibration)
     return replace(head, n_fitted=0 if near or names is not None or not left_out else len(points))
 
@@ -240,6 +235,7 @@ def update_head(
     square_norm: float,
     *,
     however_many: bool = False,
+    settings: Settings = DEFAULT,
 ) -> LinearHead | None:
     """Fit a head to more examples from the head without them: only W and b of the classes with new examples change.
 
@@ -259,10 +255,13 @@ def update_head(
         As in `fit_head`.
     however_many
         Whether this is done however many examples are new.
+    settings
+        Numbers of the fit.
     """
     some = np.unique(codes[n_known:])
-    much = 4 * (len(points) - before.n_fitted) > before.n_fitted or 4 * len(some) > n_classes
-    if much and not however_many:
+    many_examples = len(points) - before.n_fitted > settings.refit_share * before.n_fitted
+    many_classes = len(some) > settings.refit_share * n_classes
+    if (many_examples or many_classes) and not however_many:
         return None
     t = before.temperature
     length = math.sqrt(square_norm or 1.0)
@@ -287,10 +286,10 @@ def update_head(
     centre = points.mean(0)
     weights[classes] = fold.weights * length
     offsets[classes] = fold.offsets + fold.weights @ centre
-    weights, offsets = logistic_some((points - centre) / length, codes, (weights, offsets), some, INVERSE_RIDGE, right)
+    weights, offsets = logistic_some((points - centre) / length, codes, (weights, offsets), some, right, settings)
     weights = weights / length
     offsets = offsets - weights @ centre
-    spread = _spread(points, codes, n_classes, right)
+    spread = _spread(points, codes, n_classes, right, settings)
     whole = Calibration(examples, t, before.wrong_share, before.confidence)
     head = LinearHead._calibrated(weights, offsets - np.log(mass), means, mass, spread, whole)
     return replace(head, n_fitted=before.n_fitted)
@@ -298,7 +297,7 @@ def update_head(
 
 def _weights(examples: LeftOutExamples, codes: Ints, n_classes: int, right: Floats) -> Floats:
     """Return the weight of each example: the chance that its label is right, if a label is expected to be wrong."""
-    right[examples.rows] = np.maximum(examples.right, 1e-9)
+    right[examples.rows] = np.maximum(examples.right, LEAST_SUM)
     if float((1 - right).sum(dtype=np.float64)) < 1:
         right[:] = 1
     # A class keeps at least the weight of one example, however doubtful its examples are. With less, its offset would
@@ -307,7 +306,7 @@ def _weights(examples: LeftOutExamples, codes: Ints, n_classes: int, right: Floa
     return right
 
 
-def _trainer(n_classes: int, length: float, near: bool) -> Train:
+def _trainer(n_classes: int, length: float, near: bool, settings: Settings) -> Train:
     """Return what fits W and b; b follows the numbers of examples."""
 
     def train(points: Floats, codes: Ints, each: Floats) -> tuple[Floats, Floats]:
@@ -317,11 +316,12 @@ def _trainer(n_classes: int, length: float, near: bool) -> Train:
         if near:
             mass = np.bincount(codes, each, n_classes).astype(x.dtype)
             means = class_sums(x, codes, n_classes, each) / mass[:, None]
-            w, b = head_of_means(means, mass, _spread(x, codes, n_classes, each) or 0.0, NEAR_SLOPE)
-            rivals = nearest_classes(means, RIVALS)
-            weights, offsets = logistic_near(x, codes, rivals, (w, b + np.log(mass)), INVERSE_RIDGE, each)
+            spread = _spread(x, codes, n_classes, each, settings) or 0.0
+            w, b = head_of_means(means, mass, spread, settings.near_slope, settings)
+            rivals = nearest_classes(means, settings.near_classes)
+            weights, offsets = logistic_near(x, codes, rivals, (w, b + np.log(mass)), each, settings)
         else:
-            weights, offsets = logistic(x, codes, n_classes, INVERSE_RIDGE, each)
+            weights, offsets = logistic(x, codes, n_classes, each, settings)
         weights = weights / length
         return weights, offsets - weights @ centre
 
@@ -334,10 +334,12 @@ def _with_names(rows: HeadRows, names: NameVectors, train: Train) -> HeadRows:
     named = replace(rows, names=names)
     ones = np.ones_like(rows.points[:, 0])
     means = class_sums(rows.points, rows.codes, rows.n_classes, ones) / np.maximum(rows.shots, 1)[:, None]
-    if not names.are_informative(means, rows.shots):
+    settings = rows.settings
+    if not names.are_informative(means, rows.shots, settings):
         return rows if everywhere else named
-    best = replace(named, name_weight=names.settings.usual_name_weight)
-    left_out = _left_out(best, FOLDS, 200.0)  # each weight that is tried takes a head per fold
+    best = replace(named, name_weight=settings.usual_name_weight)
+    # Each weight that is tried takes a head per fold.
+    left_out = _left_out(best, settings.folds, settings.name_weight_examples)
     if left_out:
         best = best.with_best_weight(train, left_out)
     return rows if best.name_weight == 0 and everywhere else best
@@ -345,19 +347,19 @@ def _with_names(rows: HeadRows, names: NameVectors, train: Train) -> HeadRows:
 
 def _left_out(rows: HeadRows, n_folds: int, enough: float = math.inf) -> list[Bools]:
     """Return sets of examples to leave out, until there are enough; none if there are too few examples or classes."""
-    folds = assign_folds(rows.points, rows.codes, rows.of_names > 0)
-    if (folds >= 0).sum() < FEWEST_LEFT_OUT or rows.n_classes == 1:
+    folds = assign_folds(rows.points, rows.codes, rows.of_names > 0, rows.settings)
+    if (folds >= 0).sum() < rows.settings.fewest_left_out or rows.n_classes == 1:
         return []
     sets = [folds == fold for fold in range(n_folds) if (folds == fold).any()]
     n_out = np.cumsum([out.sum() for out in sets])
     return sets[: 1 + int((n_out < enough).sum())]
 
 
-def _spread(points: Floats, codes: Ints, n_classes: int, each: Floats) -> float | None:
+def _spread(points: Floats, codes: Ints, n_classes: int, each: Floats, settings: Settings) -> float | None:
     """Σ r_n |x_n - μ_y|² / (Σ r_n - K), or None if there are too few examples."""
     mass = np.bincount(codes, each, n_classes).astype(points.dtype)
     freedom = float(each.sum(dtype=np.float64)) - int((mass > 0).sum())
-    if freedom < 10:
+    if freedom < settings.fewest_for_spread:
         return None
     means = class_sums(points, codes, n_classes, each) / np.maximum(mass, 1)[:, None]
     return float(np.dot(each, ((points - means[codes]) ** 2).sum(1))) / freedom

@@ -11,22 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from handful.engine.limits import IN_CACHE
+from handful.engine.settings import DEFAULT, Settings
+
 Floats = npt.NDArray[np.floating[Any]]
 Ints = npt.NDArray[np.integer[Any]]
 Bools = npt.NDArray[np.bool_]
-
-# Numbers that a second-level cache holds.
-IN_CACHE = 2**19
-# Folds in which examples are left out.
-FOLDS = 5
-# With fewer examples to leave out, nothing is calibrated, and unknown items are not modelled.
-FEWEST_LEFT_OUT = 20
-# T, what is tried.
-TEMPERATURES = np.logspace(-1, 1, 55)
-# Of more examples than this, some tell about where T lies, and all of them are then compared at values near it only:
-# that of some, and this many below and above it.
-MOST_AT_ALL_TEMPERATURES = 1024
-NEAR_TEMPERATURES = 3
 
 
 class LeftOutExamples(NamedTuple):
@@ -50,7 +40,7 @@ class Margins(NamedTuple):
     rival: Ints
 
     @classmethod
-    def of(cls, logits: Floats, own: Ints, temperatures: Floats = TEMPERATURES) -> Margins:
+    def of(cls, logits: Floats, own: Ints, temperatures: Floats) -> Margins:
         """Compare logits [some, class]; they are overwritten."""
         rows = np.arange(len(own))
         logits -= logits[rows, own][:, None]
@@ -83,7 +73,7 @@ class Fold(NamedTuple):
     offsets: Floats
     log_shots: Floats  # logarithm of the numbers of examples that the head has seen
 
-    def margins(self, temperatures: Floats = TEMPERATURES, every: int = 1) -> list[Margins]:
+    def margins(self, temperatures: Floats, every: int = 1) -> list[Margins]:
         """Score the examples, or every k-th of them (`every` = k), block by block; ln s is taken off."""
         offsets = self.offsets - self.log_shots
         points = self.points[::every]
@@ -115,11 +105,11 @@ class Calibration(NamedTuple):
         return cls(examples, temperature, 0.0, None)
 
     @classmethod
-    def of_folds(cls, folds: list[Fold], shots: Floats) -> Calibration:
+    def of_folds(cls, folds: list[Fold], shots: Floats, settings: Settings = DEFAULT) -> Calibration:
         """Judge by heads that have not seen an example each; classes weigh alike."""
         own = np.concatenate([fold.own for fold in folds])
         rows = np.concatenate([fold.rows for fold in folds])
-        return cls.of(_margins_near_best(folds, shots), rows, 1 / shots[own], len(shots))
+        return cls.of(_margins_near_best(folds, shots, settings), rows, 1 / shots[own], len(shots), settings)
 
     @classmethod
     def at(cls, fold: Fold, temperature: float, wrong_share: float, confidence: float | None) -> Calibration:
@@ -138,9 +128,11 @@ class Calibration(NamedTuple):
         return cls(examples, temperature, wrong_share, confidence)
 
     @classmethod
-    def of(cls, margins: Margins, rows: Ints, weights: Floats, n_classes: int) -> Calibration:
+    def of(
+        cls, margins: Margins, rows: Ints, weights: Floats, n_classes: int, settings: Settings = DEFAULT
+    ) -> Calibration:
         """T and ε maximise the likelihood; `weights` are those of the examples."""
-        likelihoods, wrong = log_likelihood(margins, weights, n_classes)
+        likelihoods, wrong = log_likelihood(margins, weights, n_classes, settings=settings)
         best = int(likelihoods.argmax())
         share = float(wrong[best])
         temperature = float(margins.temperatures[best])
@@ -168,40 +160,41 @@ class Calibration(NamedTuple):
         return self._replace(examples=self.examples._replace(score=scores[0], rival_score=scores[1]))
 
 
-def _margins_near_best(folds: list[Fold], shots: Floats) -> Margins:
+def _margins_near_best(folds: list[Fold], shots: Floats, settings: Settings) -> Margins:
     """Return the margins of all examples, at all temperatures or at those near the one that maximises the likelihood.
 
     The likelihood has one maximum, and some of the examples tell about where.
     """
-    every = -(-sum(len(fold.own) for fold in folds) // MOST_AT_ALL_TEMPERATURES)
+    every = -(-sum(len(fold.own) for fold in folds) // settings.temperature_examples)
+    temperatures = np.array(settings.temperatures)
     first = 0
-    last = len(TEMPERATURES)
+    last = len(temperatures)
     while True:
-        margins = Margins.joined([part for fold in folds for part in fold.margins(TEMPERATURES[first:last], every)])
+        margins = Margins.joined([part for fold in folds for part in fold.margins(temperatures[first:last], every)])
         own = np.concatenate([fold.own[::every] for fold in folds])
-        best = first + int(log_likelihood(margins, 1 / shots[own], len(shots))[0].argmax())
-        is_inside = (best > first or first == 0) and (best < last - 1 or last == len(TEMPERATURES))
+        best = first + int(log_likelihood(margins, 1 / shots[own], len(shots), settings=settings)[0].argmax())
+        is_inside = (best > first or first == 0) and (best < last - 1 or last == len(temperatures))
         if every == 1 and is_inside:
             return margins
         every = 1
-        first = max(best - NEAR_TEMPERATURES, 0)
-        last = min(best + NEAR_TEMPERATURES + 1, len(TEMPERATURES))
+        first = max(best - settings.near_temperatures, 0)
+        last = min(best + settings.near_temperatures + 1, len(temperatures))
 
 
 def log_likelihood(
-    margins: Margins, weights: Floats, n_classes: int, share: float | None = None
+    margins: Margins, weights: Floats, n_classes: int, share: float | None = None, settings: Settings = DEFAULT
 ) -> tuple[Floats, Floats]:
     """Return at each temperature the mean log-likelihood and ε: the `share`, or that which maximises it."""
     w = weights.astype(np.float64) / weights.sum(dtype=np.float64)
     p = np.exp(-margins.behind)
-    wrong = np.full((len(margins.behind), 1), 0.05 if share is None else share)
-    for _ in range(15 if share is None else 0):
+    wrong = np.full((len(margins.behind), 1), settings.wrong_share_start if share is None else share)
+    for _ in range(settings.wrong_share_steps if share is None else 0):
         right = (1 - wrong) * p / ((1 - wrong) * p + wrong / n_classes)
-        wrong = np.clip((1 - right) @ w, 1e-4, 0.5)[:, None]
+        wrong = np.clip((1 - right) @ w, settings.wrong_share_least, 0.5)[:, None]
     return np.log((1 - wrong) * p + wrong / n_classes) @ w, wrong[:, 0]
 
 
-def assign_folds(points: Floats, codes: Ints, named: Bools) -> Ints:
+def assign_folds(points: Floats, codes: Ints, named: Bools, settings: Settings = DEFAULT) -> Ints:
     """Return a fold for each example, -1 if its class has one distinct example and is not `named`.
 
     The distinct rows of a class take turns in the order of their distance from the mean of all examples. Folds
@@ -217,7 +210,7 @@ def assign_folds(points: Floats, codes: Ints, named: Bools) -> Ints:
     rank[order] = np.arange(len(order)) - (np.cumsum(counts) - counts)[classes[order]]
     # Not the same fold first in all classes; those without examples are the last.
     means = np.where(counts > 0, np.bincount(classes, distances * shots) / np.maximum(np.bincount(codes), 1), np.inf)
-    folds = (rank + means.argsort(kind="stable").argsort()[classes]) % FOLDS
+    folds = (rank + means.argsort(kind="stable").argsort()[classes]) % settings.folds
     return np.where((counts[classes] > 1) | named[classes], folds, -1)[inverse]
 
 

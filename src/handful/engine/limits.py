@@ -15,6 +15,8 @@ BLOCK_ROWS = 2**12
 FEWEST_AT_A_TIME = 16
 # Densities of unknown items that are computed at a time.
 DENSITIES = 256
+# Numbers that a second-level cache holds: scores of a fit are computed in blocks of this many.
+IN_CACHE = 2**19
 
 # Exponents of likelihoods are not smaller: they count for nothing.
 LOWEST = -60.0
@@ -48,6 +50,13 @@ CONVERGED = 1e-5
 NO_CELL = 1e-4
 # Cosine above which two items are compared number by number.
 NEARLY_EQUAL = 0.999
+# A straight line in log-odds is fitted until its gradient is this long, or in so many steps; a loss that is larger by
+# rounding is no larger.
+LINE_GRADIENT = 1e-8
+MOST_LINE_STEPS = 200
+LINE_ROUNDING = 1e-14
+# Steps of training may gain less than the loss is rounded by, this many times the precision of its numbers.
+LOSS_ROUNDING = 4
 # Ends of an interval are compared a little above a multiple, so that rounding does not decide.
 ABOVE = 1e-5
 # The normal distribution: `Φ(x) = ½ + ½ tanh(y + b y³)` with `y = a x`, to within 0.0002.

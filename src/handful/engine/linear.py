@@ -23,8 +23,6 @@ from scipy import sparse
 from scipy.special import expit
 
 from handful.engine.left_out import (
-    FEWEST_LEFT_OUT,
-    IN_CACHE,
     Calibration,
     Floats,
     Ints,
@@ -33,27 +31,12 @@ from handful.engine.left_out import (
     distinct,
     log_likelihood,
 )
-
-# Stop when the gradient is this share of that at zero: logits then differ from converged ones by less than 1 %.
-TOLERANCE = 1e-3
-# `logistic_line` stops at a gradient of this length or after this many steps; a loss that is larger by rounding is no
-# larger.
-LINE_GRADIENT = 1e-8
-MOST_LINE_STEPS = 200
-LINE_ROUNDING = 1e-14
-# κ times the mean squared distance of the class means from their centre, in nats, at T = 1. At one shot the most likely
-# values were 11 to 16 on three banks.
-NATS_OF_MEANS = 14.0
-# A mean of s examples lies V/s too far from the items of its class; g, this share of it, is taken off. All of it is too
-# much: such a distance is also noisy, and noise of variance v in a score adds v/2 to the mean of its exponential, so
-# means of few examples win too often by chance. Shares between 0.5 and 0.75 are most accurate on three banks.
-SHARE_OF_EXCESS = 0.7
-# δ, what is tried; at 1 the space stays as it is.
-SHRINKAGES = (1.0, 0.9, 0.8, 0.6)
+from handful.engine.limits import IN_CACHE, LINE_GRADIENT, LINE_ROUNDING, LOSS_ROUNDING, MOST_LINE_STEPS
+from handful.engine.settings import DEFAULT, Settings
 
 
 def logistic(
-    points: Floats, codes: Ints, n_classes: int, inverse_ridge: float, each: Floats | None = None
+    points: Floats, codes: Ints, n_classes: int, each: Floats | None = None, settings: Settings = DEFAULT
 ) -> tuple[Floats, Floats]:
     """Return W [class, dim] and b [class]; every example is compared with all classes.
 
@@ -61,21 +44,23 @@ def logistic(
     ----------
     points, codes
         Examples [point, dim] and their classes.
-    n_classes, inverse_ridge
-        K and C.
+    n_classes
+        K.
     each
         r, the weight of each example; one by default.
+    settings
+        C, and when training stops.
 
     Examples
     --------
     >>> points = np.array([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]])
-    >>> weights, offsets = logistic(points, np.array([0, 0, 1]), 2, inverse_ridge=30.0)
+    >>> weights, offsets = logistic(points, np.array([0, 0, 1]), 2)
     >>> (points @ weights.T + offsets).argmax(1).tolist()
     [0, 0, 1]
     """
     each = _ones(points) if each is None else each
     rows, basis = _rotated(points)
-    ridge = np.full(rows.shape[1], 1 / inverse_ridge, rows.dtype)
+    ridge = np.full(rows.shape[1], 1 / settings.inverse_ridge, rows.dtype)
     ridge[-1] = 0
     parts = blocks(len(rows), n_classes)
 
@@ -100,12 +85,13 @@ def logistic(
 
     start = np.zeros((n_classes, rows.shape[1]), rows.dtype)
     first = value(start)
-    solution = _descend(value, start, first, TOLERANCE * float(np.linalg.norm(first[1])))
+    enough = settings.head_tolerance * float(np.linalg.norm(first[1]))
+    solution = _descend(value, start, first, enough, settings)
     weights = solution[:, :-1]
     return weights if basis is None else weights @ basis.T, solution[:, -1]
 
 
-def logistic_line(x: Floats, truth: Floats, weights: Floats, ridge: float = 1e-3) -> tuple[float, float]:
+def logistic_line(x: Floats, truth: Floats, weights: Floats, settings: Settings = DEFAULT) -> tuple[float, float]:
     """Minimise `Σ w CE(y, A + B x) + ridge (A² + B²)/2`; the ridge is small, for data that a threshold separates.
 
     Examples
@@ -115,6 +101,7 @@ def logistic_line(x: Floats, truth: Floats, weights: Floats, ridge: float = 1e-3
     (True, True)
     """
     # Newton's method: each step takes one look at the data, and is halved until the loss falls.
+    ridge = settings.pair_ridge
     at: Floats = np.zeros(2)
     step: Floats = np.zeros(2)
     before = np.inf
@@ -145,8 +132,8 @@ def logistic_near(
     codes: Ints,
     near: Ints,
     start: tuple[Floats, Floats],
-    inverse_ridge: float,
     each: Floats | None = None,
+    settings: Settings = DEFAULT,
 ) -> tuple[Floats, Floats]:
     """Return W and b; every example is compared with the classes `near[y_n]`, of which its own must be the first.
 
@@ -157,7 +144,7 @@ def logistic_near(
     --------
     >>> points = np.array([[1.0, 0.1], [0.9, 0.0], [0.1, 1.0], [0.0, 0.8]])
     >>> codes, means = np.array([0, 0, 1, 1]), np.eye(2)
-    >>> weights, offsets = logistic_near(points, codes, nearest_classes(means, 2), (20 * means, np.zeros(2)), 30.0)
+    >>> weights, offsets = logistic_near(points, codes, nearest_classes(means, 2), (20 * means, np.zeros(2)))
     >>> (points @ weights.T + offsets).argmax(1).tolist()
     [0, 0, 1, 1]
     """
@@ -176,7 +163,7 @@ def logistic_near(
 
     def value(weights: Floats) -> tuple[float, Floats]:
         away = weights - origin
-        gradient = away / inverse_ridge
+        gradient = away / settings.inverse_ridge
         loss = 0.5 * float(np.vdot(away, gradient))
         errors = np.empty((len(rows), n_near), rows.dtype)  # chances minus what is true, times the weight
         for classes, some in parts:
@@ -198,8 +185,9 @@ def logistic_near(
     sums = class_sums(rows, codes, n_classes, each)
     chance = np.full(near.size, 1 / n_near, rows.dtype)
     among = sparse.csr_array((chance, near.ravel(), np.arange(0, near.size + 1, n_near)), shape=(n_classes, n_classes))
-    at_zero = among.T @ sums - sums - origin / inverse_ridge
-    solution = _descend(value, origin, value(origin), TOLERANCE * float(np.linalg.norm(at_zero)))
+    at_zero = among.T @ sums - sums - origin / settings.inverse_ridge
+    enough = settings.head_tolerance * float(np.linalg.norm(at_zero))
+    solution = _descend(value, origin, value(origin), enough, settings)
     weights = solution[:, :-1] if basis is None else begin[:, :-1] + (solution - origin)[:, :-1] @ basis.T
     return weights, solution[:, -1]
 
@@ -221,7 +209,12 @@ def _parts_of_one_count(counts: Ints, most: int) -> list[tuple[Ints, slice]]:
 
 
 def logistic_some(
-    points: Floats, codes: Ints, start: tuple[Floats, Floats], some: Ints, inverse_ridge: float, each: Floats
+    points: Floats,
+    codes: Ints,
+    start: tuple[Floats, Floats],
+    some: Ints,
+    each: Floats,
+    settings: Settings = DEFAULT,
 ) -> tuple[Floats, Floats]:
     """Return W and b of all classes: those of `some` classes are trained from `start`, and the others stay as there.
 
@@ -229,7 +222,7 @@ def logistic_some(
     --------
     >>> points = np.array([[1.0, 0.1], [0.9, 0.0], [0.1, 1.0], [0.0, 0.8]])
     >>> codes, ones, start = np.array([0, 0, 1, 1]), np.ones(4), (np.array([[3.0, 0.0], [0.0, 0.0]]), np.zeros(2))
-    >>> weights, offsets = logistic_some(points, codes, start, np.array([1]), 30.0, ones)
+    >>> weights, offsets = logistic_some(points, codes, start, np.array([1]), ones)
     >>> (points @ weights.T + offsets).argmax(1).tolist(), weights[0].tolist()
     ([0, 0, 1, 1], [3.0, 0.0])
     """
@@ -240,7 +233,7 @@ def logistic_some(
     number[some] = np.arange(len(some))
     kept = begin[number < 0]
     own = number[codes]
-    ridge = np.full(rows.shape[1], 1 / inverse_ridge, rows.dtype)
+    ridge = np.full(rows.shape[1], 1 / settings.inverse_ridge, rows.dtype)
     ridge[-1] = 0
     others = np.full(len(rows), -np.inf, rows.dtype)  # log-sum-exp of the classes that stay
     parts = blocks(len(rows), n_classes)
@@ -267,7 +260,8 @@ def logistic_some(
 
     at_zero = each @ rows / n_classes - class_sums(rows, codes, n_classes, each)
     solution = begin.copy()
-    solution[some] = _descend(value, begin[some], value(begin[some]), TOLERANCE * float(np.linalg.norm(at_zero)))
+    enough = settings.head_tolerance * float(np.linalg.norm(at_zero))
+    solution[some] = _descend(value, begin[some], value(begin[some]), enough, settings)
     return solution[:, :-1], solution[:, -1]
 
 
@@ -307,7 +301,11 @@ def _rotated(points: Floats) -> tuple[Floats, Floats | None]:
 
 
 def _descend(
-    value: Callable[[Floats], tuple[float, Floats]], here: Floats, first: tuple[float, Floats], enough: float
+    value: Callable[[Floats], tuple[float, Floats]],
+    here: Floats,
+    first: tuple[float, Floats],
+    enough: float,
+    settings: Settings,
 ) -> Floats:
     """Minimise by L-BFGS with backtracking (Armijo) until the gradient is at most `enough`; `first` is that of here.
 
@@ -315,18 +313,18 @@ def _descend(
     """
     loss, gradient = first
     steps: list[tuple[Floats, Floats, float]] = []
-    rounding = 4 * float(np.finfo(here.dtype).eps)
-    for _ in range(200):
+    rounding = LOSS_ROUNDING * float(np.finfo(here.dtype).eps)
+    for _ in range(settings.descent_steps):
         if float(np.linalg.norm(gradient)) <= enough:
             break
         direction = _newton(gradient, steps)
         slope = float(np.vdot(gradient, direction))
         step = 1.0
-        for _ in range(20):
+        for _ in range(settings.descent_halvings):
             there = here - step * direction
             new_loss, new_gradient = value(there)
             # What the step gains can be less than the rounding of the loss.
-            if new_loss <= loss - 1e-4 * step * slope + rounding * abs(loss):
+            if new_loss <= loss - settings.descent_decrease * step * slope + rounding * abs(loss):
                 break
             step /= 2
         else:
@@ -335,7 +333,7 @@ def _descend(
         turned = new_gradient - gradient
         bend = float(np.vdot(moved, turned))
         if bend > rounding * float(np.vdot(turned, turned)):
-            steps = [*steps, (moved, turned, 1 / bend)][-10:]
+            steps = [*steps, (moved, turned, 1 / bend)][-settings.descent_memory :]
         here = there
         loss = new_loss
         gradient = new_gradient
@@ -371,7 +369,9 @@ class FittedMeans(NamedTuple):
     calibration: Calibration
 
 
-def fit_class_means(means: Floats, shots: Floats, points: Floats, codes: Ints) -> FittedMeans:
+def fit_class_means(
+    means: Floats, shots: Floats, points: Floats, codes: Ints, settings: Settings = DEFAULT
+) -> FittedMeans:
     """Fit a head to means [class, dim] of `shots` examples, known or not, and to some of these examples.
 
     Examples
@@ -389,18 +389,17 @@ def fit_class_means(means: Floats, shots: Floats, points: Floats, codes: Ints) -
     _, row, counts = distinct(points, codes)
     copies = counts[row].astype(means.dtype)
     kept = np.flatnonzero(shots[codes] > copies)
-    some = min(len(kept), max(1, 2**24 // len(means)))  # this many scores are enough
+    some = min(len(kept), max(1, settings.compared_scores // len(means)))
     kept = kept[np.linspace(0, len(kept) - 1, some).round().astype(np.int64)]
     x = points[kept]
     own = codes[kept]
     copies = copies[kept]
     s = shots[codes[kept]]
     away = (x - means[own]) * np.sqrt(s / (s - 1))[:, None]
-    spread = float((away**2).sum(1).mean()) if len(kept) >= 10 else None
-    if len(kept) < FEWEST_LEFT_OUT or len(means) == 1:
-        return FittedMeans(
-            *head_of_means(means, shots, spread or 0.0, default_slope(means)), spread, Calibration.without_examples(1.0)
-        )
+    spread = float((away**2).sum(1).mean()) if len(kept) >= settings.fewest_for_spread else None
+    if len(kept) < settings.fewest_left_out or len(means) == 1:
+        weights, offsets = head_of_means(means, shots, spread or 0.0, default_slope(means, settings), settings)
+        return FittedMeans(weights, offsets, spread, Calibration.without_examples(1.0))
 
     # Its own mean, without the example and its copies.
     rest = s - copies
@@ -411,6 +410,7 @@ def fit_class_means(means: Floats, shots: Floats, points: Floats, codes: Ints) -
     order = np.concatenate(halves)
     weights = 1 / s[np.concatenate(halves)]
     axes = [_axes(away[half]) for half in halves[::-1]]
+    temperatures = np.array(settings.temperatures)
 
     def tried(shrinkage: float) -> tuple[Margins, float]:
         """Return the margins of the examples, and V."""
@@ -424,37 +424,46 @@ def fit_class_means(means: Floats, shots: Floats, points: Floats, codes: Ints) -
             squares = ((away[half] @ turn) ** 2).sum(1)
             total += float(squares.sum())
             v = float(squares.mean())
-            slope = default_slope(there)
-            to_all = head_of_means(there, shots, v, slope)
-            to_own = head_of_means(alone, rest[half], v, slope)
+            slope = default_slope(there, settings)
+            to_all = head_of_means(there, shots, v, slope, settings)
+            to_own = head_of_means(alone, rest[half], v, slope, settings)
             own_logits = (z * to_own[0]).sum(1) + to_own[1]
             for block in blocks(len(half), len(means)):
                 logits = z[block] @ to_all[0].T + to_all[1]
                 logits[np.arange(len(logits)), own[half][block]] = own_logits[block]
-                parts.append(Margins.of(logits, own[half][block]))
+                parts.append(Margins.of(logits, own[half][block], temperatures))
         return Margins.joined(parts), total / len(kept)
 
-    trials = [tried(shrinkage) for shrinkage in SHRINKAGES]
+    trials = [tried(shrinkage) for shrinkage in settings.shrinkages]
     # How many labels are wrong does not depend on the space.
-    wrong = Calibration.of(trials[0][0], kept[order], weights, len(means)).wrong_share
+    wrong = Calibration.of(trials[0][0], kept[order], weights, len(means), settings).wrong_share
     best = int(np.argmax([log_likelihood(margins, weights, len(means), wrong)[0].max() for margins, _ in trials]))
     (margins, v) = trials[best]
-    shrinkage = SHRINKAGES[best]
+    shrinkage = settings.shrinkages[best]
     turn = _turn(_axes(away), shrinkage)
     there = means @ turn
-    turned, offsets = head_of_means(there, shots, v, default_slope(there))
-    return FittedMeans(turned @ turn.T, offsets, spread, Calibration.of(margins, kept[order], weights, len(means)))
+    turned, offsets = head_of_means(there, shots, v, default_slope(there, settings), settings)
+    calibration = Calibration.of(margins, kept[order], weights, len(means), settings)
+    return FittedMeans(turned @ turn.T, offsets, spread, calibration)
 
 
-def head_of_means(means: Floats, shots: Floats, spread: float, slope: float) -> tuple[Floats, Floats]:
-    """W = κμ and b = -½κ|μ|² + ½κ g V/s, with κ the slope."""
-    return slope * means, np.asarray(0.5 * slope * (SHARE_OF_EXCESS * spread / shots - (means**2).sum(1)))
+def head_of_means(
+    means: Floats, shots: Floats, spread: float, slope: float, settings: Settings = DEFAULT
+) -> tuple[Floats, Floats]:
+    """W = κμ and b = -½κ|μ|² + ½κ g V/s, with κ the slope.
+
+    A mean of s examples lies V/s too far from the items of its class. To take off all of it, g = 1, would be too much:
+    such a distance is also noisy, and noise of variance v in a score adds v/2 to the mean of its exponential, so means
+    of few examples would win too often by chance.
+    """
+    excess = settings.share_of_excess * spread / shots
+    return slope * means, np.asarray(0.5 * slope * (excess - (means**2).sum(1)))
 
 
-def default_slope(means: Floats) -> float:
+def default_slope(means: Floats, settings: Settings = DEFAULT) -> float:
     """κ at T = 1."""
     around = float(((means - means.mean(0)) ** 2).sum(1).mean())
-    return NATS_OF_MEANS / around if around > 0 else 1.0
+    return settings.nats_of_means / around if around > 0 else 1.0
 
 
 def _axes(away: Floats) -> tuple[Floats, Floats]:

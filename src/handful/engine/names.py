@@ -51,33 +51,32 @@ class NameVectors:
 
     points: Floats
     codes: Ints
-    settings: Settings = DEFAULT
 
-    def aligned(self, means: Floats, shots: Floats) -> Floats:
+    def aligned(self, means: Floats, shots: Floats, settings: Settings = DEFAULT) -> Floats:
         """Return the names [name, dim] on the side of the examples; `shots` of zero mark classes without any."""
         m, t, centre, of_names = self._both(means, shots)
         away = self.points - of_names
-        usual = self.settings.name_slope_weight * float((away**2).sum(1).mean())
+        usual = settings.name_slope_weight * float((away**2).sum(1).mean())
         size = float((t**2).sum()) + usual
-        slope = max(float((m * t).sum()) + self.settings.name_slope * usual, 0.0) / size if size > 0 else 0.0
+        slope = max(float((m * t).sum()) + settings.name_slope * usual, 0.0) / size if size > 0 else 0.0
         return np.asarray(centre + slope * away)
 
-    def are_informative(self, means: Floats, shots: Floats) -> bool:
+    def are_informative(self, means: Floats, shots: Floats, settings: Settings = DEFAULT) -> bool:
         """Whether names go with the examples of their classes; True if there are too few classes to tell."""
         m, t, _, _ = self._both(means, shots)
-        if len(m) < self.settings.fewest_named:
+        if len(m) < settings.fewest_named:
             return True
         products = (m @ t.T).astype(np.float64)
         deviation = math.sqrt((products**2).sum() / (len(m) - 1))
-        return float(products.trace()) > self.settings.informative_sds * deviation
+        return float(products.trace()) > settings.informative_sds * deviation
 
-    def blended(self, means: Floats, shots: Floats) -> tuple[Floats, Floats]:
+    def blended(self, means: Floats, shots: Floats, settings: Settings = DEFAULT) -> tuple[Floats, Floats]:
         """Return means and numbers of examples with every name as one more example, or if it is the only one."""
-        used = self.are_informative(means, shots) | (shots[self.codes] == 0)
+        used = self.are_informative(means, shots, settings) | (shots[self.codes] == 0)
         weights = np.zeros_like(shots)
-        weights[self.codes] = self.settings.usual_name_weight * used
+        weights[self.codes] = settings.usual_name_weight * used
         sums = means * shots[:, None]
-        sums[self.codes] += self.aligned(means, shots) * weights[self.codes, None]
+        sums[self.codes] += self.aligned(means, shots, settings) * weights[self.codes, None]
         return sums / (shots + weights)[:, None], shots + weights
 
     def _both(self, means: Floats, shots: Floats) -> tuple[Floats, Floats, Floats, Floats]:
@@ -107,6 +106,8 @@ class HeadRows:
         Names of some of the classes, or None.
     name_weight
         How many examples a name counts as.
+    settings
+        Numbers of the fit.
     """
 
     points: Floats
@@ -114,6 +115,7 @@ class HeadRows:
     n_classes: int
     names: NameVectors | None = None
     name_weight: float = 0.0
+    settings: Settings = DEFAULT
 
     @cached_property
     def shots(self) -> Floats:
@@ -126,7 +128,7 @@ class HeadRows:
         weights = np.zeros(self.n_classes, self.points.dtype)
         if self.names is not None:
             weights[self.names.codes] = self.name_weight
-            weights[self.shots == 0] = max(self.name_weight, self.names.settings.usual_name_weight)
+            weights[self.shots == 0] = max(self.name_weight, self.settings.usual_name_weight)
         return weights
 
     def training_rows(self, kept: Bools, each: Floats) -> tuple[Floats, Ints, Floats]:
@@ -137,7 +139,7 @@ class HeadRows:
             return points, codes, each[kept]
         shots = np.bincount(codes, minlength=self.n_classes).astype(points.dtype)
         sums = class_sums(points, codes, self.n_classes, np.ones_like(each[kept]))
-        named = self.names.aligned(sums / np.maximum(shots, 1)[:, None], shots)
+        named = self.names.aligned(sums / np.maximum(shots, 1)[:, None], shots, self.settings)
         weights = self.of_names[self.names.codes]
         used = weights > 0
         return (
@@ -160,19 +162,21 @@ class HeadRows:
 
     def left_out_log_likelihood(self, train: Train, left_out: list[Bools]) -> float:
         """Mean log-likelihood of left-out examples, at the best temperature; classes weigh alike."""
-        margins = Margins.joined([part for out in left_out for part in self.leave_out(train, out).margins()])
+        temperatures = np.array(self.settings.temperatures)
+        folds = (self.leave_out(train, out) for out in left_out)
+        margins = Margins.joined([part for fold in folds for part in fold.margins(temperatures)])
         gone = np.concatenate([self.remaining_shots(out)[self.codes[out]] == 0 for out in left_out])
         behind = np.where(gone, math.log(self.n_classes), margins.behind)
         own = np.concatenate([self.codes[out] for out in left_out])
-        likelihoods, _ = log_likelihood(margins._replace(behind=behind), 1 / self.shots[own], self.n_classes)
+        margins = margins._replace(behind=behind)
+        likelihoods, _ = log_likelihood(margins, 1 / self.shots[own], self.n_classes, settings=self.settings)
         return float(likelihoods.max())
 
     def with_best_weight(self, train: Train, left_out: list[Bools]) -> HeadRows:
         """Return the same rows with the weight of names under which left-out examples are most likely."""
-        assert self.names is not None
         best = self
         highest = -math.inf
-        for weight in self.names.settings.name_weights:
+        for weight in self.settings.name_weights:
             tried = replace(self, name_weight=weight)
             value = tried.left_out_log_likelihood(train, left_out)
             if value <= highest:

@@ -121,7 +121,7 @@ def _same_class(directions: Floats, q: Floats, kept: npt.NDArray[np.intp], setti
     pairs = np.triu_indices(len(some), 1)
     agree = (q[some] @ q[some].T)[pairs].astype(np.float64).clip(0, 1)
     cosines = (directions[some] @ directions[some].T)[pairs].astype(np.float64)
-    a, b = logistic_line(cosines, agree, np.ones_like(agree)) if len(agree) else (0.0, 0.0)
+    a, b = logistic_line(cosines, agree, np.ones_like(agree), settings) if len(agree) else (0.0, 0.0)
     # In place and in the precision of the points: there are millions of pairs, and a person waits.
     nearest = directions[kept]
     chances = nearest @ nearest.T

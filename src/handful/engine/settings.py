@@ -17,6 +17,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 
 def _number(default: Any, unit: str, origin: str, meaning: str, *, fitted: bool = False) -> Any:
     about = {"unit": unit, "origin": origin, "meaning": meaning, "fitted": fitted}
@@ -38,8 +40,90 @@ class Settings:
     >>> replace(DEFAULT, strays=0.04).strays
     0.04
     >>> fields(Settings)[0].metadata["meaning"]
-    'an offset counts as far as it exceeds this many times what chance gives'
+    'C: inverse of the penalty on W, for rows of unit length'
     """
+
+    # -- the head, trained on examples: `head` -----------------------------------------------------------------------
+
+    inverse_ridge: float = _fitted(
+        30.0, "inverse penalty", "tuned", "C: inverse of the penalty on W, for rows of unit length"
+    )
+    head_tolerance: float = _fitted(
+        1e-3,
+        "ratio",
+        "measured: logits differ from converged ones by less than 1 %",
+        "training stops when the gradient is this share of that at zero",
+    )
+    descent_steps: int = _fitted(200, "steps", "work", "of training a head, at most")
+    descent_halvings: int = _fitted(20, "steps", "work", "in which a step of training is halved until the loss falls")
+    descent_decrease: float = _fitted(
+        1e-4, "ratio", "convention", "of the decrease that the slope promises, which a step of training must reach"
+    )
+    descent_memory: int = _fitted(10, "steps", "convention", "that tell the curvature in training")
+    fewest_for_spread: float = _fitted(
+        10.0, "examples", "convention", "beyond one of each class, with fewer of which the spread is not known"
+    )
+    refit_share: float = _fitted(
+        0.25, "chance", "work", "part of examples or classes that are new, above which all of a head is fitted again"
+    )
+    full_work: int = _fitted(
+        2**33, "products", "work: 20 s on one core", "N·K·d beyond which an example is compared with near classes only"
+    )
+    near_classes: int = _fitted(64, "classes", "work", "near classes of an example, its own included")
+    near_slope: float = _fitted(
+        20.0, "nats", "tuned", "κ of the class means from which training against near classes starts, at unit length"
+    )
+    near_cost: int = _fitted(
+        8,
+        "ratio",
+        "work",
+        "what a comparison with one of the near classes costs, by one with one of all: rows are gathered",
+    )
+    folded_work: int = _fitted(2**30, "products", "work", "N·K·d beyond which one fold is left out and not every one")
+    trained_numbers: int = _fitted(
+        2**23, "numbers", "work", "of all examples beyond which a head is made of class means"
+    )
+
+    # -- what left-out examples tell about the head: `left_out` ------------------------------------------------------
+
+    folds: int = _fitted(5, "folds", "convention", "in which examples are left out")
+    fewest_left_out: int = _fitted(
+        20, "examples", "convention", "with fewer to leave out, T and ε are not fitted, and nothing is unknown"
+    )
+    usual_temperature: float = _fitted(
+        0.37, "ratio", "measured: 0.35 to 0.43 at one shot on three banks", "T if nothing can be left out"
+    )
+    temperatures: tuple[float, ...] = _fitted(
+        tuple(np.logspace(-1, 1, 55).tolist()), "ratio", "work", "values of T that are tried"
+    )
+    temperature_examples: int = _fitted(
+        1024, "examples", "work", "that are compared at all of these values; of more, some tell about where T lies"
+    )
+    near_temperatures: int = _fitted(
+        3, "values", "work", "below and above that T, at which all examples are then compared"
+    )
+    wrong_share_start: float = _fitted(0.05, "chance", "work", "ε from which steps start")
+    wrong_share_steps: int = _fitted(15, "steps", "work", "steps of expectation maximisation for ε")
+    wrong_share_least: float = _fitted(1e-4, "chance", "convention", "ε is at least this")
+
+    # -- the head of very large catalogues, made of class means: `linear` --------------------------------------------
+
+    nats_of_means: float = _fitted(
+        14.0,
+        "nats",
+        "measured: 11 to 16 at one shot on three banks",
+        "κ times the mean squared distance of the class means from their centre, at T = 1",
+    )
+    share_of_excess: float = _fitted(
+        0.7,
+        "ratio",
+        "measured: 0.5 to 0.75 on three banks",
+        "g: share of V/s, by which a mean of s examples lies too far from its items, that is taken off",
+    )
+    shrinkages: tuple[float, ...] = _fitted(
+        (1.0, 0.9, 0.8, 0.6), "ratio", "work", "values of δ that are tried; at one the space stays as it is"
+    )
+    compared_scores: int = _fitted(2**24, "scores", "work", "that left-out examples have for this at most")
 
     # -- the offset of a batch, and shares that follow the numbers of examples: `offset` ---------------------------
 
@@ -113,7 +197,6 @@ class Settings:
 
     # -- what the catalogue tells about unknown items: `unknown` ----------------------------------------------------
 
-    fewest_left_out: int = _fitted(20, "examples", "convention", "that must be left out to learn from them")
     common: float = _fitted(
         0.1, "ratio", "tuned", "share of the variance of t that all items of a class have in common"
     )
@@ -123,6 +206,9 @@ class Settings:
     pairs_per_class: int = _fitted(32, "examples", "work", "examples of a class that make pairs of one class")
     pairs_apart: int = _fitted(512, "examples", "work", "examples that make pairs of two classes")
     pair_weight: float = _fitted(1000.0, "pairs", "convention", "of either kind, against the ridge of A and B")
+    pair_ridge: float = _fitted(
+        1e-3, "penalty", "convention", "on A and B: a threshold may separate pairs of one class from others"
+    )
 
     # -- which items of a batch are unknown: `unknown_items` --------------------------------------------------------
 
@@ -192,6 +278,9 @@ class Settings:
         (0.0, 0.5, 1.0, 2.0, 4.0, 8.0), "examples", "work", "weights of a name that are tried"
     )
     usual_name_weight: float = _fitted(1.0, "examples", "convention", "weight of a name if examples cannot tell")
+    name_weight_examples: float = _fitted(
+        200.0, "examples", "work", "left out that are enough to choose the weight of names"
+    )
     fewest_named: int = _fitted(4, "classes", "convention", "that tell whether names go with examples")
     informative_sds: float = _fitted(
         2.0, "deviations", "convention", "by which names must go with their examples more than at random"

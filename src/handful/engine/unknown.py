@@ -264,7 +264,8 @@ class _Examples:
         weight = np.concatenate(weights)
         truth = np.repeat([1.0, 0.0], [len(alike), len(other)])
         each = np.concatenate([weight / weight.sum(), np.full(len(other), 1 / len(other))])
-        return logistic_line(np.concatenate([alike, other]), truth, self.settings.pair_weight * each)
+        cosines = np.concatenate([alike, other])
+        return logistic_line(cosines, truth, self.settings.pair_weight * each, self.settings)
 
 
 def _variances(single: float, group: float, size: float, settings: Settings) -> tuple[float, float]:
