@@ -63,20 +63,20 @@ def fit_unknown_model(
     None if they cannot tell: fewer than 20 could be left out, the head consists of class means, examples of one class
     are not more alike than those of several, or those of a left-out class look like the others.
     """
-    examples = _Examples.of(head, points, codes, settings)
+    examples = _TestedExamples.of(head, points, codes, settings)
     if examples is None:
         return None
     pair_odds = examples.pair_odds(head.means.mean(0, dtype=np.float64))
-    distance = examples.spread_of(examples.own_distance)
-    score = examples.spread_of(examples.score)
+    distance = examples.spread_of(examples.own.distances)
+    score = examples.spread_of(examples.own.scores)
     if pair_odds[1] <= 0 or distance[1] <= 0 or score[1] <= 0:
         return None
-    near = float(np.quantile(examples.own_distance, settings.near_part))
+    near = float(np.quantile(examples.own.distances, settings.near_part))
     quarter = max(near, settings.common * examples.spread)
-    gain = float(examples.weights @ (examples.seen_score - examples.score))
+    gain = float(examples.weights @ (examples.seen_score - examples.own.scores))
     bare = UnknownModel(pair_odds, distance, score, (0, 0), (1, 0), (1, 0), quarter, gain)
-    known = bare.statistic(examples.own_distance, examples.score)
-    unknown = bare.statistic(examples.rival_distance, examples.rival_score)
+    known = bare.statistic(*examples.own)
+    unknown = bare.statistic(*examples.rival)
     wholes, of_whole = examples.wholes()
     if len(wholes.distances) < 2:
         return None
@@ -86,7 +86,7 @@ def fit_unknown_model(
     slope = (mean - float(whole.mean())) / (1 - 1 / of_whole)
     if max(mean, mean - slope) <= 0:
         return None  # items of no class look no more unlike the classes than others do, neither alone nor in groups
-    anyone, _ = examples.spread_of(bare.statistic(examples.mean_distance, examples.mean_score))
+    anyone, _ = examples.spread_of(bare.statistic(*examples.others))
     return bare._replace(
         farther=max(anyone - mean, 0.0),
         level=(mean - slope, slope),
@@ -117,15 +117,45 @@ def unknown_reason(head: LinearHead, settings: Settings = DEFAULT) -> str:
     )
 
 
-class _Groups(NamedTuple):
-    """d and S of groups of examples."""
+class _Compared(NamedTuple):
+    """d and S of examples, or of groups of them, and a class."""
 
     distances: Floats
     scores: Floats
 
 
+class _Distinct(NamedTuple):
+    """Examples whose label is likely right, one of each distinct row, ordered by class."""
+
+    rows: Ints  # which of the examples given
+    copies: Ints  # of the row
+    mass: Floats  # of its class
+    place: Ints  # among those that were left out, -1 if it was not
+
+    @classmethod
+    def of(cls, head: LinearHead, points: Floats, codes: Ints) -> _Distinct:
+        left_out = head.left_out
+        place = np.full(len(codes), -1)
+        right = np.ones(len(codes))
+        place[left_out.rows] = np.arange(len(left_out.rows))
+        right[left_out.rows] = left_out.right
+        which, copies = find_copies(np.column_stack([codes, points]))
+        rows = np.unique(which)
+        # In an order that does not depend on that of the examples.
+        away = ((points[rows] - points.mean(0)) ** 2).sum(1)
+        rows = rows[np.lexsort((away, codes[rows]))]
+        mass = head.mass[codes[rows]].astype(np.float64)
+        kept = (right[rows] > 0.5) & (mass - copies[rows] >= 0.5)
+        rows = rows[kept]
+        return cls(rows, copies[rows], mass[kept], place[rows])
+
+    def only(self, some: Ints) -> _Distinct:
+        """Return some of them."""
+        return _Distinct(*(column[some] for column in self))
+
+
 @dataclass(frozen=True, eq=False)
-class _Examples:
+class _TestedExamples:
     """Examples whose label is likely right, one of each distinct row, ordered by class; some of them are `tested`."""
 
     points: Floats
@@ -135,80 +165,50 @@ class _Examples:
     spread: float
     tested: Ints  # those that were left out
     weights: Floats  # [tested]; classes weigh alike
-    own_distance: Floats
-    score: Floats
-    seen_score: Floats  # under the head that was fitted to it
-    rival_distance: Floats
-    rival_score: Floats
+    own: _Compared  # with its own class, which has not seen it
+    seen_score: Floats  # S of its own class under the head that was fitted to it
+    rival: _Compared  # with the most probable other class
     rival_means: Floats
     rival_excess: Floats  # V/s of the rival
-    mean_distance: Floats  # over all other classes
-    mean_score: Floats
+    others: _Compared  # with all other classes, on the mean
     settings: Settings
 
     @classmethod
-    def of(cls, head: LinearHead, points: Floats, codes: Ints, settings: Settings) -> _Examples | None:
+    def of(cls, head: LinearHead, points: Floats, codes: Ints, settings: Settings) -> _TestedExamples | None:
         left_out = head.left_out
         spread = head.spread
         if not spread or len(left_out.rows) < settings.fewest_left_out or bool(np.isnan(left_out.score).any()):
             return None
         points = points.astype(np.float64)
-        which, copies = find_copies(np.column_stack([codes, points]))
-        first = np.unique(which)
-        at = np.full(len(codes), -1)
-        right = np.ones(len(codes))
-        at[left_out.rows] = np.arange(len(left_out.rows))
-        right[left_out.rows] = left_out.right
-        # In an order that does not depend on that of the examples.
-        away = ((points[first] - points.mean(0)) ** 2).sum(1)
-        order = np.lexsort((away, codes[first]))
-        first = first[order]
-        many = copies[first]
-        mass = head.mass[codes[first]].astype(np.float64)
-        kept = (right[first] > 0.5) & (mass - many >= 0.5)
-        first = first[kept]
-        mass = mass[kept]
-        many = many[kept]
-        tested = np.flatnonzero(at[first] >= 0)
+        kept = _Distinct.of(head, points, codes)
+        tested = np.flatnonzero(kept.place >= 0)
         if len(tested) < settings.fewest_left_out:
             return None
-        own = codes[first[tested]]
-        x = points[first[tested]]
-        at = at[first[tested]]
-        mass = mass[tested]
-        many = many[tested]
+        some = kept.only(tested)
+        x = points[some.rows]
+        own = codes[some.rows]
+        rival = left_out.rival[some.place]
         means = head.means.astype(np.float64)
-        # Its own mean, without the example and its copies.
-        without = (means[own] * mass[:, None] - x * many[:, None]) / (mass - many)[:, None]
-        rival = left_out.rival[at]
         excess = spread / head.mass[rival].astype(np.float64)
-        kept_codes = codes[first]
+        own_distance = _distance_from_the_rest(x, means[own], some, spread)
+        rival_distance = ((x - means[rival]) ** 2).sum(1) - excess
+        kept_codes = codes[kept.rows]
         n_of = np.bincount(kept_codes, minlength=len(means))
         weights = 1 / np.bincount(own, minlength=len(means))[own]
-        lengths = (means**2).sum(1) - spread / head.mass
-
-        def over_others(slopes: Floats, offsets: Floats) -> Floats:
-            """Mean of `<slope, x> + offset` over all classes but the example's own."""
-            total = x @ slopes.sum(0, dtype=np.float64) + offsets.sum(dtype=np.float64)
-            return np.asarray((total - (x * slopes[own]).sum(1) - offsets[own]) / max(len(means) - 1, 1))
-
         return cls(
-            points=points[first],
+            points=points[kept.rows],
             codes=kept_codes,
-            rank=np.arange(len(first)) - (n_of.cumsum() - n_of)[kept_codes],
+            rank=np.arange(len(kept.rows)) - (n_of.cumsum() - n_of)[kept_codes],
             n_classes=len(means),
             spread=spread,
             tested=tested,
             weights=weights / weights.sum(),
-            own_distance=((x - without) ** 2).sum(1) - spread / (mass - many),
-            score=left_out.score[at],
+            own=_Compared(own_distance, left_out.score[some.place]),
             seen_score=(x * head.weights[own]).sum(1) + head.offsets[own],
-            rival_distance=((x - means[rival]) ** 2).sum(1) - excess,
-            rival_score=left_out.rival_score[at],
+            rival=_Compared(rival_distance, left_out.rival_score[some.place]),
             rival_means=means[rival],
             rival_excess=excess,
-            mean_distance=(x**2).sum(1) + over_others(-2 * means, lengths),
-            mean_score=over_others(head.weights, head.offsets),
+            others=_compare_with_others(head, means, x, own, spread),
             settings=settings,
         )
 
@@ -217,7 +217,7 @@ class _Examples:
         mean = float(self.weights @ values)
         return mean, float(np.sqrt(self.weights @ (values - mean) ** 2))
 
-    def wholes(self) -> tuple[_Groups, float]:
+    def wholes(self) -> tuple[_Compared, float]:
         """Compare every class with the rivals of its examples; and return how many examples it has on the mean."""
         n = np.bincount(self.codes, minlength=self.n_classes).astype(np.float64)
         ones = np.ones(len(self.codes))
@@ -231,7 +231,7 @@ class _Examples:
         distance = mean_of(((centroids[own] - self.rival_means) ** 2).sum(1) - self.rival_excess)
         some = (n > 1) & (tested > 0)
         noise = self.spread / np.maximum(n, 1)
-        groups = _Groups((distance - noise + self.spread)[some], mean_of(self.rival_score)[some])
+        groups = _Compared((distance - noise + self.spread)[some], mean_of(self.rival.scores)[some])
         return groups, float(n[some].mean()) if bool(some.any()) else 2.0
 
     def pair_odds(self, centre: Floats) -> tuple[float, float]:
@@ -266,6 +266,26 @@ class _Examples:
         each = np.concatenate([weight / weight.sum(), np.full(len(other), 1 / len(other))])
         cosines = np.concatenate([alike, other])
         return logistic_line(cosines, truth, self.settings.pair_weight * each, self.settings)
+
+
+def _distance_from_the_rest(x: Floats, means: Floats, some: _Distinct, spread: float) -> Floats:
+    """`d` from the mean of its class without the example and its copies."""
+    rest = some.mass - some.copies
+    without = (means * some.mass[:, None] - x * some.copies[:, None]) / rest[:, None]
+    return np.asarray(((x - without) ** 2).sum(1) - spread / rest)
+
+
+def _compare_with_others(head: LinearHead, means: Floats, x: Floats, own: Ints, spread: float) -> _Compared:
+    """Mean of d and S over all classes but the example's own."""
+
+    def over_others(slopes: Floats, offsets: Floats) -> Floats:
+        """Mean of `<slope, x> + offset`."""
+        total = x @ slopes.sum(0, dtype=np.float64) + offsets.sum(dtype=np.float64)
+        return np.asarray((total - (x * slopes[own]).sum(1) - offsets[own]) / max(len(means) - 1, 1))
+
+    lengths = (means**2).sum(1) - spread / head.mass
+    distances = (x**2).sum(1) + over_others(-2 * means, lengths)
+    return _Compared(distances, over_others(head.weights, head.offsets))
 
 
 def _variances(single: float, group: float, size: float, settings: Settings) -> tuple[float, float]:
