@@ -42,7 +42,7 @@ from handful.fewshot.benchmark.completion import CellProgress, complete
 from handful.fewshot.benchmark.journal import Journal
 from handful.fewshot.benchmark.paper import N_QUERIES, WEIGHT_K_EFFS, WEIGHT_SHOTS, WEIGHTS
 from handful.fewshot.benchmark.plan import Banks, Cell, Plan, bound_plan
-from handful.fewshot.reports.summary import Estimate, Result, columns_of, paired_difference, results
+from handful.fewshot.reports.summary import MeanEstimate, Result, columns_of, paired_difference, results
 from handful.fewshot.transforms import parameters_of
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -220,7 +220,7 @@ def studied(cell: Cell) -> bool:
     return cell.seed == 0 and plain in [setting_ for _, setting_ in settings([cell.method])]
 
 
-def _rounded(estimate: Estimate) -> list[float]:
+def _rounded(estimate: MeanEstimate) -> list[float]:
     return [float(f"{estimate.mean:.5g}"), float(f"{estimate.half_width:.3g}")]
 
 

@@ -41,7 +41,7 @@ from handful.cli.main import main as command
 from handful.extraction.backbones import load_backbone
 from handful.extraction.extract import extract
 from handful.extraction.items import list_items
-from handful.fewshot.reports.summary import Estimate
+from handful.fewshot.reports.summary import MeanEstimate
 from handful.fewshot.reports.tables import markdown_table
 from pages import Page, dots
 
@@ -169,7 +169,9 @@ def table(kept: Mapping[str, Sequence[Mapping[str, float]]]) -> str:
     """Return accuracies by rule and number of examples, and how far joint labels are ahead of each rule."""
     lines = []
     for rule in RULES:
-        cells = [Estimate.of(np.array([found[rule] for found in worlds])).percent.text() for worlds in kept.values()]
+        cells = [
+            MeanEstimate.of(np.array([found[rule] for found in worlds])).percent.text() for worlds in kept.values()
+        ]
         gain = ahead([found for worlds in kept.values() for found in worlds], rule).percent
         behind = f"{gain.mean:+.1f} ± {gain.half_width:.1f}" if rule != OURS else ""
         lines.append([WORDS[rule], *cells, behind])
@@ -177,9 +179,9 @@ def table(kept: Mapping[str, Sequence[Mapping[str, float]]]) -> str:
     return markdown_table(["labels", *heads, "by site and sequence, ahead by"], lines)
 
 
-def ahead(worlds: Sequence[Mapping[str, float]], rule: str) -> Estimate:
+def ahead(worlds: Sequence[Mapping[str, float]], rule: str) -> MeanEstimate:
     """Return how far labels by site and sequence are ahead of another rule."""
-    return Estimate.of(np.array([found[OURS] - found[rule] for found in worlds]))
+    return MeanEstimate.of(np.array([found[OURS] - found[rule] for found in worlds]))
 
 
 def page() -> Page:

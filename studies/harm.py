@@ -38,7 +38,7 @@ import numpy as np
 
 from bank_data import Bools, Floats, Ints, bank, chosen, orders, rng_of, shuffled, unit, whole_numbers
 from handful.estimators import BatchClassifier
-from handful.fewshot.reports.summary import Estimate
+from handful.fewshot.reports.summary import MeanEstimate
 from handful.fewshot.reports.tables import markdown_table
 from pages import NOT_YET, Cells, Page, dots, kept, mean, measure_groups
 
@@ -146,18 +146,18 @@ def cell(drawn: Callable[[], Drawn], *, over_items: bool = False, last: bool = F
     }
 
 
-def estimated(outcomes: Sequence[Outcome], rule: str, over_items: bool) -> Estimate:
+def estimated(outcomes: Sequence[Outcome], rule: str, over_items: bool) -> MeanEstimate:
     """Points by which labelling jointly is ahead of a rule on the same batches, with a 95 % interval."""
     if over_items:
         items = np.concatenate([one.items for one in outcomes])
         gains = 100 * np.concatenate([one.right["jointly"].astype(float) - one.right[rule] for one in outcomes])
         _, place = np.unique(items, return_inverse=True)
-        return Estimate.of(np.bincount(place, gains) / np.bincount(place))
+        return MeanEstimate.of(np.bincount(place, gains) / np.bincount(place))
     gains = np.array([one.accuracy("jointly") - one.accuracy(rule) for one in outcomes])
     numbers = np.array([one.catalogue for one in outcomes])
     if len(which := np.unique(numbers)) >= CATALOGUES:
         gains = np.array([gains[numbers == number].mean() for number in which])
-    return Estimate.of(gains)
+    return MeanEstimate.of(gains)
 
 
 def calibration_error(outcomes: Sequence[Outcome]) -> float:

@@ -39,7 +39,7 @@ from bank_data import Floats, Ints, bank
 from handful import fewshot
 from handful.estimators import BatchClassifier
 from handful.extraction.backbones import load_backbone
-from handful.fewshot.reports.summary import Estimate
+from handful.fewshot.reports.summary import MeanEstimate
 from handful.fewshot.reports.tables import markdown_table
 from pages import Cells, Page, dots, kept, mean, measure_groups, verdict
 from pages import requirements as _required
@@ -75,7 +75,7 @@ def read(folder: Path) -> tuple[Floats, Ints, Floats]:
 
 def said(right: Any, base: Any) -> list[float]:
     """Mean, and the mean difference from the base with its half width, in points."""
-    ahead = Estimate.of(100 * (right - base))
+    ahead = MeanEstimate.of(100 * (right - base))
     return [
         round(100 * float(right.mean()), 2),
         round(ahead.mean, 2),

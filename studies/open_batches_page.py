@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from handful.fewshot.reports.summary import Estimate
+from handful.fewshot.reports.summary import MeanEstimate
 from handful.fewshot.reports.tables import markdown_table
 from open_batches_data import GROUPS
 from pages import NOT_YET, Page, dots, kept, requirements, verdict
@@ -28,13 +28,13 @@ def load(file: Path) -> Row:
     return dict(json.loads(file.read_text(encoding="utf-8")))
 
 
-def estimate(rows: Sequence[Row], values: Sequence[float]) -> Estimate:
+def estimate(rows: Sequence[Row], values: Sequence[float]) -> MeanEstimate:
     """Mean of one value per batch with its interval."""
     numbers, of = np.array([row["catalogue"] for row in rows]), np.asarray(values, float)
     which = np.unique(numbers)
     if len(which) >= ENOUGH_CATALOGUES:
         of = np.array([of[numbers == number].mean() for number in which])
-    return Estimate.of(of)
+    return MeanEstimate.of(of)
 
 
 def mean(rows: Sequence[Row], name: str) -> float:

@@ -32,7 +32,7 @@ import numpy as np
 
 from bank_data import Ints, bank, orders, rng_of
 from handful.estimators import BatchClassifier
-from handful.fewshot.reports.summary import Estimate
+from handful.fewshot.reports.summary import MeanEstimate
 from handful.fewshot.reports.tables import markdown_table
 from pages import NOT_YET, Cells, Page, dots, kept, mean, measure_groups, verdict
 from pages import requirements as _required
@@ -107,14 +107,14 @@ def measured_cell(folder: Path, cell: tuple[int, int, int, int], tasks: int = TA
     }
 
 
-def ahead(rows: list[Row], rule: str, part: int) -> Estimate:
+def ahead(rows: list[Row], rule: str, part: int) -> MeanEstimate:
     """Return how far `asked` is ahead of another rule, on all items (part 0) or on those that it did not ask (1)."""
     pairs = [
         (asked[part], other[part])
         for row in rows
         for asked, other in zip(row["right"]["asked"], row["right"][rule], strict=True)
     ]
-    return Estimate.of(np.array([one - other for one, other in pairs]))
+    return MeanEstimate.of(np.array([one - other for one, other in pairs]))
 
 
 def requirements(found: dict[str, list[Row]]) -> Iterator[tuple[str, str, bool]]:
@@ -199,11 +199,11 @@ def page() -> Page:
     )
 
 
-def _pair(one: Estimate) -> list[float]:
+def _pair(one: MeanEstimate) -> list[float]:
     return [one.mean, one.half_width]
 
 
-def _said(one: Estimate) -> str:
+def _said(one: MeanEstimate) -> str:
     return f"{one.mean:+.1f} ± {one.half_width:.1f}"
 
 

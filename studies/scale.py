@@ -27,7 +27,7 @@ import numpy as np
 
 import handful
 from handful import fewshot
-from handful.fewshot.reports.summary import Estimate
+from handful.fewshot.reports.summary import MeanEstimate
 from handful.fewshot.reports.tables import markdown_table
 from pages import Page, dots, file_of, keep, kept, mean, measure_or_render, requirements
 
@@ -127,9 +127,9 @@ def measured(bank: handful.FeatureBank, cell: Cell, n_tasks: int, *, others: boo
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-def gain(rows: Rows, than: str) -> Estimate:
+def gain(rows: Rows, than: str) -> MeanEstimate:
     """Points by which the found scale is better, on the same tasks."""
-    return Estimate.of(np.array([row["found"] - row[than] for row in rows]))
+    return MeanEstimate.of(np.array([row["found"] - row[than] for row in rows]))
 
 
 def best_fixed(rows: Rows) -> str:
@@ -275,7 +275,7 @@ def page() -> Page:
 
 
 def _both(values: Sequence[float]) -> tuple[float, float]:
-    estimate = Estimate.of(np.array(values))
+    estimate = MeanEstimate.of(np.array(values))
     return estimate.mean, estimate.half_width
 
 

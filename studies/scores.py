@@ -39,7 +39,7 @@ import handful
 from bank_data import bank
 from handful import fewshot
 from handful.extraction.backbones import load_backbone
-from handful.fewshot.reports.summary import Estimate
+from handful.fewshot.reports.summary import MeanEstimate
 from handful.fewshot.reports.tables import markdown_table
 from pages import Page, dots, keep, kept, mean, verdict
 from pages import requirements as _required
@@ -128,7 +128,7 @@ def cell(scores: tuple[Floats, Floats, Ints], present: int, n_tasks: int) -> Row
     }
     for kind in KINDS:
         found = right(labelled(kind, logits[rows], rest[rows], batch))
-        ahead = Estimate.of(found - own[kind == "sigmoid"])
+        ahead = MeanEstimate.of(found - own[kind == "sigmoid"])
         row[kind] = {"accuracy": float(found.mean()), "ahead": [ahead.mean, ahead.half_width]}
     return row
 

@@ -35,7 +35,7 @@ import numpy as np
 
 from bank_data import Ints, bank, orders, rng_of
 from handful.estimators import Answer, BatchClassifier
-from handful.fewshot.reports.summary import Estimate
+from handful.fewshot.reports.summary import MeanEstimate
 from handful.fewshot.reports.tables import markdown_table
 from pages import Cells, Page, dots, kept, mean, measure_groups, verdict
 from pages import requirements as _required
@@ -115,7 +115,7 @@ def examples_of(folder: Path) -> tuple[Any, Any]:
     return features[rows], labels[rows]
 
 
-def said(estimate: Estimate) -> list[float]:
+def said(estimate: MeanEstimate) -> list[float]:
     """Mean and half width, as results keep them."""
     return [round(estimate.mean, 2), round(estimate.half_width, 2)]
 
@@ -133,7 +133,7 @@ def sites(folder: Path, classifier: BatchClassifier, kind: str, size: int) -> Ro
         seconds[name] = round(time.process_time() - began, 1)
         assert found.pooling is not None
         row[name] = {
-            "ahead": said(Estimate.of(visits.right(found.labels) - alone)),
+            "ahead": said(MeanEstimate.of(visits.right(found.labels) - alone)),
             "used": int(found.pooling.used.sum()),
             "gain": round(float(np.median(found.pooling.gain)), 3),
             "concentration": found.pooling.concentration,
@@ -168,14 +168,14 @@ def known(folder: Path, classifier: BatchClassifier, kind: str, size: int) -> Ro
         found: Answer = classifier.infer(visits.features, groups=visits.visit, prior=prior)
         assert found.prior_weight is not None
         row[name] = {
-            "ahead": said(Estimate.of(visits.right(found.labels) - alone)),
+            "ahead": said(MeanEstimate.of(visits.right(found.labels) - alone)),
             "prior_weight": round(float(found.prior_weight.mean()), 2),
         }
     listed = classifier.predict(visits.features, groups=visits.visit, candidates=lists)
     ahead = (listed == visits.truth).astype(float) - (smaller == visits.truth)
     row["candidates"] = {
-        "ahead": said(Estimate.of(visits.right(listed) - alone)),
-        "ahead_of_smaller": said(Estimate.of(100 * ahead.reshape(SITES, KNOWN_VISITS, size)[:, 0].mean(1))),
+        "ahead": said(MeanEstimate.of(visits.right(listed) - alone)),
+        "ahead_of_smaller": said(MeanEstimate.of(100 * ahead.reshape(SITES, KNOWN_VISITS, size)[:, 0].mean(1))),
     }
     return row
 

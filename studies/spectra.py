@@ -41,7 +41,7 @@ import numpy as np
 import numpy.typing as npt
 
 from handful.estimators import BatchClassifier
-from handful.fewshot.reports.summary import Estimate
+from handful.fewshot.reports.summary import MeanEstimate
 from handful.fewshot.reports.tables import markdown_table
 from pages import Page, dots, file_of, keep, kept, mean, measure_or_render
 from real_uses import CELLS, COMPOUNDS, array, run_of
@@ -280,7 +280,7 @@ def table(found: Mapping[str, Mapping[str, Any]]) -> str:
                 for rule in rules:
                     line.append("/".join(f"{mean(row[rule][part] for row in of['runs']):.0f}" for part in parts))
                     if rule in AGAINST and rule != "jointly":
-                        line[-1] += f" ({Estimate.of(gains(of, rule)).text(sign='+')})"
+                        line[-1] += f" ({MeanEstimate.of(gains(of, rule)).text(sign='+')})"
             lines.append(line)
     return markdown_table(["runs of", "within, Da", *NAMING.values(), *CHOOSING.values()], lines)
 

@@ -12,7 +12,7 @@ import numpy as np
 from banks_study import KEPT, QUICK, SCALED, SLOW
 from handful import fewshot
 from handful.fewshot.benchmark.plan import Cell
-from handful.fewshot.reports.summary import Column, Estimate, Result, columns_of
+from handful.fewshot.reports.summary import Column, MeanEstimate, Result, columns_of
 
 SCALED_LABEL = "paddle, L2×5"
 
@@ -31,12 +31,12 @@ class Kept(Result):
         label = SCALED_LABEL if cell.transform == SCALED["transform"] else cell.method
         return cls(cell, label, {"task": np.arange(entry["n_tasks"])}, entry["n_failed"], "", entry)
 
-    def estimate(self, metric: str = "accuracy") -> Estimate:
+    def estimate(self, metric: str = "accuracy") -> MeanEstimate:
         """Return what was kept."""
         return _estimate(self.entry[metric], len(self.tasks))
 
     @property
-    def gain(self) -> Estimate:
+    def gain(self) -> MeanEstimate:
         """Accuracy minus that of nearest prototype, on the same tasks."""
         return self.estimate("gain")
 
@@ -76,9 +76,9 @@ class Study:
         return sorted({r.label for r in self.found}, key=lambda label: (order.index(label.split(",")[0]), label))
 
 
-def _estimate(kept: Sequence[float], n: int) -> Estimate:
+def _estimate(kept: Sequence[float], n: int) -> MeanEstimate:
     mean, half_width = kept
-    return Estimate(mean, half_width, n)
+    return MeanEstimate(mean, half_width, n)
 
 
 def _place(result: Kept) -> tuple[str, Any, int]:

@@ -32,7 +32,7 @@ import numpy as np
 
 from bank_data import Floats, Ints, bank, unit, whole_numbers
 from handful.estimators import BatchClassifier
-from handful.fewshot.reports.summary import Estimate
+from handful.fewshot.reports.summary import MeanEstimate
 from handful.fewshot.reports.tables import markdown_table
 from pages import Page, dots, file_of, keep, kept, mean, measure_or_render
 
@@ -140,9 +140,9 @@ def percent(values: Any) -> float:
     return round(100 * float(np.mean(values)), 2)
 
 
-def figure(rows: Sequence[Mapping[str, Any]], name: str) -> Estimate:
+def figure(rows: Sequence[Mapping[str, Any]], name: str) -> MeanEstimate:
     """Return the mean over the batches that have this figure."""
-    return Estimate.of(np.array([row[name] for row in rows if row[name] is not None]))
+    return MeanEstimate.of(np.array([row[name] for row in rows if row[name] is not None]))
 
 
 def table(found: Mapping[str, Mapping[str, Any]]) -> str:

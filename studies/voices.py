@@ -37,7 +37,7 @@ import numpy as np
 import numpy.typing as npt
 
 from handful.estimators import BatchClassifier
-from handful.fewshot.reports.summary import Estimate
+from handful.fewshot.reports.summary import MeanEstimate
 from handful.fewshot.reports.tables import markdown_table
 from pages import Page, dots, file_of, keep, kept, mean, measure_or_render
 
@@ -169,10 +169,10 @@ def measured(data: Path, kind: str, n: int) -> dict[str, Any]:
     return {"thresholds": {rule: round(at, 4) for rule, at in thresholds.items()}, "cells": cells}
 
 
-def ahead(rows: Sequence[Mapping[str, Any]], rule: str, strangers: str) -> Estimate:
+def ahead(rows: Sequence[Mapping[str, Any]], rule: str, strangers: str) -> MeanEstimate:
     """Return how far a joint rule is ahead of the one it is compared with, over all segments."""
     other = AGAINST[rule] + (", named" if strangers == "none" else "")
-    return Estimate.of(np.array([row[rule]["all"] - row[other]["all"] for row in rows]))
+    return MeanEstimate.of(np.array([row[rule]["all"] - row[other]["all"] for row in rows]))
 
 
 WORDS = {

@@ -9,7 +9,7 @@ from handful.classification import Batch, Classified
 from handful.estimators import Answer
 from handful.estimators.answer import best_two
 from handful.estimators.certainty import certainty_of
-from handful.reading.contents import Source
+from handful.reading.contents import Contents
 
 
 def answer_of(table: Any, names: Any, sites: Any = None, **changes: Any) -> Answer:
@@ -47,7 +47,7 @@ def answer_of(table: Any, names: Any, sites: Any = None, **changes: Any) -> Answ
 
 
 def classified(
-    table: Any, names: Any, contents: Source | None = None, skipped: Any = (), items: Any = None, sites: Any = None,
+    table: Any, names: Any, contents: Contents | None = None, skipped: Any = (), items: Any = None, sites: Any = None,
     about: Any = None, **changes: Any
 ) -> Classified:  # fmt: skip
     """Return the labelled batch; `about` changes its answer, `changes` the rest."""

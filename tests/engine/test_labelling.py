@@ -7,7 +7,7 @@ from handful.engine.batch import BatchItems, decide
 from handful.engine.head import LinearHead, fit_head
 from handful.engine.knowledge import FixedLabels, Knowledge, Prior, ToldShare
 from handful.engine.labelling import label_batch, label_batches
-from handful.engine.left_out import Calibration
+from handful.engine.left_out import HeadCalibration
 from handful.engine.reference import Reference
 from handful.engine.settings import DEFAULT
 from handful.engine.stream import DecidedBatch, with_sizes
@@ -26,7 +26,7 @@ def made_up(seed, n_classes=40, chosen=(3, 9, 14), n_items=45, dim=16, shots=1, 
 
 
 def reference(weights, offsets, means, shots, spread):
-    examples, t, wrong, confidence = Calibration.without_examples(1.0)
+    examples, t, wrong, confidence = HeadCalibration.without_examples(1.0)
     mass = np.full(len(means), float(shots))
     return Reference(LinearHead(weights, offsets, means, mass, spread, t, wrong, confidence, examples))
 

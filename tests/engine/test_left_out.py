@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from handful.engine.head import LinearHead, fit_head
-from handful.engine.left_out import Calibration, Fold, assign_folds
+from handful.engine.left_out import Fold, HeadCalibration, assign_folds
 from handful.engine.settings import DEFAULT
 from tests.engine.catalogues_at_hand import doubtful, drawn, means_of
 
@@ -41,7 +41,7 @@ def test_some_examples_tell_where_all_are_compared(scale):
     points = means[own] + rng.normal(size=(600, 6))
     weights = scale * means
     fold = Fold(np.arange(600), points, own, weights, -0.5 * scale * (means**2).sum(1), np.zeros(12))
-    whole = Calibration.of_folds([fold], np.full(12, 50.0))
-    part = Calibration.of_folds([fold], np.full(12, 50.0), replace(DEFAULT, temperature_examples=40))
+    whole = HeadCalibration.of_folds([fold], np.full(12, 50.0))
+    part = HeadCalibration.of_folds([fold], np.full(12, 50.0), replace(DEFAULT, temperature_examples=40))
     assert (part.temperature, part.wrong_share) == (whole.temperature, whole.wrong_share)
     np.testing.assert_array_equal(part.examples.right, whole.examples.right)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from handful.engine.head import LinearHead
-from handful.engine.left_out import Calibration
+from handful.engine.left_out import HeadCalibration
 from handful.engine.offset import Offset, estimate_offset
 from handful.engine.reference import Reference
 from handful.engine.scores import Scores
@@ -23,7 +23,7 @@ def batch(offset, n_items=200, seed=0):
 
 def offset_of(points, scores, weights, means, shots, spread):
     """The offset of a batch, its first axis left out."""
-    examples, t, wrong, confidence = Calibration.without_examples(1.0)
+    examples, t, wrong, confidence = HeadCalibration.without_examples(1.0)
     offsets = np.zeros(len(means))
     head = LinearHead(weights, offsets, means, shots, spread, t, wrong, confidence, examples)
     possible = np.isfinite(scores).any(0)[None]

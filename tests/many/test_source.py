@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from handful.errors import BankError, TaskError
-from handful.many.source import Source, key_of
+from handful.many.source import TableFiles, key_of
 from tests.many_at_hand import lists, written
 
 
@@ -20,7 +20,7 @@ def source(tmp_path):
     vectors = np.stack([rows, -rows], 1).astype(np.float32)
     table = pa.table({"g": rows // 7, "v": lists(vectors), "x": rows})
     parts = [table.slice(0, 40), table.slice(40, 0), table.slice(40)]
-    return Source.of(written(parts, tmp_path / "in", row_group_size=25), "g", None, 2)
+    return TableFiles.of(written(parts, tmp_path / "in", row_group_size=25), "g", None, 2)
 
 
 def test_a_fingerprint_changes_with_the_file(source):
@@ -35,12 +35,12 @@ def test_files_must_fit_together(tmp_path):
     one = pa.table({"g": [1], "v": [[0.5, 1.0]]})
     other = written([one, one.append_column("w", pa.array([1]))], tmp_path / "names")
     with pytest.raises(TaskError, match=r"part-1.parquet has the columns g, v, w, and .*part-0.parquet g, v"):
-        Source.of(other, "g", None, 2)
+        TableFiles.of(other, "g", None, 2)
     typed = written([one, one.set_column(0, "g", pa.array(["1"]))], tmp_path / "types")
     with pytest.raises(
         TaskError, match=r"column 'g' contains string in .* and int64 in .*; write them with the same columns"
     ):
-        Source.of(typed, "g", None, 2)
+        TableFiles.of(typed, "g", None, 2)
 
 
 @pytest.mark.parametrize(
@@ -55,27 +55,27 @@ def test_files_must_fit_together(tmp_path):
 )
 def test_wrong_columns_are_refused(source, arguments, sentence):
     with pytest.raises((TaskError, BankError), match=sentence):
-        Source.of(source.root, *arguments)
+        TableFiles.of(source.root, *arguments)
 
 
 def test_wrong_vectors_are_refused(source, tmp_path):
-    other = Source.of(source.root, "g", None, 3)
+    other = TableFiles.of(source.root, "g", None, 3)
     with pytest.raises(TaskError, match="vectors have 2 numbers, and those of the catalogue 3"):
         [other.matrix(batch, row) for row, batch in other.batches(["v"])]
     gaps = written([pa.table({"g": [1, 1], "a": [0.5, None], "b": [1.0, 2.0]})], tmp_path / "gaps")
-    missing = Source.of(gaps, "g", ["a", "b"], 2)
+    missing = TableFiles.of(gaps, "g", ["a", "b"], 2)
     with pytest.raises(TaskError, match="column 'a' has missing values"):
         [missing.matrix(batch, row) for row, batch in missing.batches(["a", "b"])]
 
 
 def test_wrong_paths_are_refused(tmp_path):
     with pytest.raises(TaskError, match="does not exist"):
-        Source.of(tmp_path / "nothing", "g", None, 2)
+        TableFiles.of(tmp_path / "nothing", "g", None, 2)
     with pytest.raises(TaskError, match=r"has no files that end in \.parquet"):
-        Source.of(tmp_path, "g", None, 2)
+        TableFiles.of(tmp_path, "g", None, 2)
     (tmp_path / "broken.parquet").write_bytes(b"PAR1 and no more")
     with pytest.raises(BankError, match="cannot be read as Parquet"):
-        Source.of(tmp_path, "g", None, 2)
+        TableFiles.of(tmp_path, "g", None, 2)
 
 
 def test_a_flipped_bit_in_a_page_with_a_checksum_is_refused(tmp_path):
@@ -85,7 +85,7 @@ def test_a_flipped_bit_in_a_page_with_a_checksum_is_refused(tmp_path):
     content = (folder / "part-0.parquet").read_bytes()
     place = content.index(vectors[0].tobytes())
     (folder / "part-0.parquet").write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
-    source = Source.of(folder, "g", None, 2)
+    source = TableFiles.of(folder, "g", None, 2)
     with pytest.raises(BankError, match=r"part-0.parquet cannot be read as Parquet"):
         list(source.batches(["v"]))
 
@@ -124,4 +124,4 @@ def test_keys_are_equal_where_values_are(column):
 
 def test_lists_name_no_group(source):
     with pytest.raises(TaskError, match=r"'v' contains list.*; group by numbers, text, dates or booleans"):
-        Source.of(source.root, "v", "v", 2)
+        TableFiles.of(source.root, "v", "v", 2)

@@ -7,7 +7,7 @@ import pytest
 from handful.catalogue.labels import objects
 from handful.errors import OptionError
 from handful.many.portions import ITEM
-from handful.many.source import Source
+from handful.many.source import TableFiles
 from handful.many.write import Layout, Written
 from tests.many_at_hand import lists, written
 
@@ -15,7 +15,7 @@ from tests.many_at_hand import lists, written
 @pytest.fixture
 def source(tmp_path):
     table = pa.table({"id": [1, 2], "v": lists(np.zeros((2, 2), np.float32)), "presence": ["a", "b"]})
-    return Source.of(written([table], tmp_path / "in"), "id", None, 2)
+    return TableFiles.of(written([table], tmp_path / "in"), "id", None, 2)
 
 
 def test_labels_keep_their_kind(source):
@@ -31,7 +31,7 @@ def test_labels_keep_their_kind(source):
 
 
 def test_a_name_that_is_taken_is_refused(source, tmp_path):
-    grouped = Source.of(source.root, "presence", None, 2)
+    grouped = TableFiles.of(source.root, "presence", None, 2)
     with pytest.raises(OptionError, match="has a column 'presence' already"):
         Layout.of(grouped, np.array(["ant", "bee"]), False, "")
     assert Layout.of(grouped, np.array(["ant", "bee"]), False, "new_").prefix == "new_"

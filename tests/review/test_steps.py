@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from handful.classification.corrections import read_corrections
 from handful.errors import FileFormatError
-from handful.review.steps import Decision, State, corrections_file, replayed
-from handful.session import Step as SessionStep
+from handful.review.steps import ReviewDecision, ReviewState, corrections_file, replayed
+from handful.session import Step
 
 SAID = {"class": "fox", "new": "kraken", "none": None, "bad": None, "skip": None, "clear": None}
 
@@ -32,12 +32,12 @@ steps = st.builds(
 
 @given(st.lists(st.one_of(steps, st.just({"step": "undo"})), max_size=12))
 def test_undoing_is_exact_to_any_depth(events):
-    states = [State()]
+    states = [ReviewState()]
     for event in events:
         states.append(states[-1].after(event))
     assert replayed(events) == states[-1]
     assert states[-1].number == len(events)
-    seen, now = [State().decisions], State()
+    seen, now = [ReviewState().decisions], ReviewState()
     for event in events:
         before, now = now, now.after(event)
         if event["step"] == "undo":
@@ -65,23 +65,23 @@ def test_answers_differ_and_stay_apart():
 
 def test_an_item_that_an_older_version_held_out_has_an_ordinary_answer():
     state = replayed([{**step(1), "how": "audit"}, {**step(2), "how": "asked"}])
-    assert state.decisions == {1: Decision("class", "fox", "dog"), 2: Decision("class", "fox", "dog")}
+    assert state.decisions == {1: ReviewDecision("class", "fox", "dog"), 2: ReviewDecision("class", "fox", "dog")}
 
 
 def test_a_step_with_several_kinds_of_answers_is_one_for_each_of_them_to_a_session():
     kinds, labels = ["class", "new", "none", "bad", "class", "clear"], ["fox", "owl", None, None, "fox", None]
     state = replayed([{**step(range(6)), "kinds": kinds, "labels": labels}])
     assert state.steps[0].for_session() == [
-        SessionStep("answer", (0, 4), "fox"),
-        SessionStep("answer", (1,), "owl", True),
-        SessionStep("answer", (2,)),
-        SessionStep("discard", (3,)),
-        SessionStep("skip", (5,)),
+        Step("answer", (0, 4), "fox"),
+        Step("answer", (1,), "owl", True),
+        Step("answer", (2,)),
+        Step("discard", (3,)),
+        Step("skip", (5,)),
     ]
 
 
 def test_undoing_nothing_is_nothing():
-    assert replayed([{"step": "undo"}]) == State(1, ())
+    assert replayed([{"step": "undo"}]) == ReviewState(1, ())
 
 
 @pytest.mark.parametrize(

@@ -46,5 +46,5 @@ def test_the_page_is_that_of_the_kept_results():
     assert story.page().table == story.table(kept)
     for found in kept.values():
         for rule in ("first", "majority"):
-            ahead = story.Estimate.of(np.array([one["site and sequence"] - one[rule] for one in found]))
+            ahead = story.MeanEstimate.of(np.array([one["site and sequence"] - one[rule] for one in found]))
             assert ahead.mean > ahead.half_width

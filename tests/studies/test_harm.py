@@ -71,6 +71,6 @@ def test_the_table_has_the_mean_and_the_worst_cell_of_each_condition():
 def test_the_interval_is_over_catalogues_or_items():
     right = {"head": np.array([True, False]), "jointly": np.array([True, True])}
     outcomes = [harm.Outcome(n, np.array([0, 1]), right, np.ones(2, np.float32), False) for n in range(6)]
-    assert harm.estimated(outcomes, "head", over_items=False) == harm.Estimate.of(np.full(6, 50.0))
-    assert harm.estimated(outcomes, "head", over_items=True) == harm.Estimate.of(np.array([0.0, 100.0]))
+    assert harm.estimated(outcomes, "head", over_items=False) == harm.MeanEstimate.of(np.full(6, 50.0))
+    assert harm.estimated(outcomes, "head", over_items=True) == harm.MeanEstimate.of(np.array([0.0, 100.0]))
     assert harm.calibration_error(outcomes) == 0

@@ -95,7 +95,9 @@ def test_what_the_page_says_is_so():
     for laboratory, cells in found.items():
         assert {len(of["runs"]) for of in cells.values()} == {100}
         for what, of in cells.items():
-            named, equal = (study.Estimate.of(study.gains(of, rule)) for rule in ("jointly, named", "jointly, equal"))
+            named, equal = (
+                study.MeanEstimate.of(study.gains(of, rule)) for rule in ("jointly, named", "jointly, equal")
+            )
             if what.startswith("0.01"):
                 assert named.mean > -named.half_width
                 assert named.mean < 2

@@ -18,7 +18,7 @@ from handful.arguments import did_you_mean
 from handful.catalogue.files import load_catalogue, save_catalogue
 from handful.catalogue.fitted import Catalogue
 from handful.catalogue.labels import objects, with_label
-from handful.catalogue.record import Kind, Record, Source, shown_rows
+from handful.catalogue.record import PreviewKind, Record, Source, shown_rows
 from handful.errors import BankError, LabelError, OptionError
 from handful.machine.outputs import linked_file
 from handful.reading.class_names import is_missing, plain_label
@@ -75,7 +75,7 @@ def add_examples(
     previews: Mapping[int, str | bytes] | None = None,
     columns: Mapping[str, Sequence[Any]] | None = None,
     backbone: str = "",
-    kind: Kind = "",
+    kind: PreviewKind = "",
 ) -> Added:
     """Add examples to a catalogue in a file, with where they came from.
 

@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-Kind: TypeAlias = Literal["", "image", "text"]
+PreviewKind: TypeAlias = Literal["", "image", "text"]
 # Examples of which the text or a small picture is kept; a picture takes about 4 kB.
 MOST_SHOWN = 2400
 
@@ -80,7 +80,7 @@ class Record:
     """
 
     backbone: str = ""
-    kind: Kind = ""
+    kind: PreviewKind = ""
     feature_names: tuple[str, ...] | None = None
     sources: Mapping[int, Source] = field(default_factory=dict)
     previews: Mapping[int, str | bytes] = field(default_factory=dict)
@@ -182,7 +182,7 @@ def record_of(
     backbone = about["backbone"]
     kind = about["kind"]
     names = about["feature_names"]
-    if not isinstance(backbone, str) or kind not in get_args(Kind):
+    if not isinstance(backbone, str) or kind not in get_args(PreviewKind):
         raise ValueError(f"examples of kind {kind!r}, made by {backbone!r}")
     if names is not None and (len(names) != dim or not all(isinstance(name, str) for name in names)):
         raise ValueError(f"it has no name for each of the {dim} features")

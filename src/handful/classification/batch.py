@@ -16,10 +16,10 @@ from handful.arguments import did_you_mean, option
 from handful.banks.bank import FeatureBank
 from handful.errors import BankError, OptionError, TaskError
 from handful.extraction.extract import extract, skipped_items
-from handful.extraction.items import Items, Kind, list_items
+from handful.extraction.items import ItemKind, Items, list_items
 from handful.machine.extras import import_extra
 from handful.machine.threads import available_cores
-from handful.reading.contents import Source, pick
+from handful.reading.contents import Contents, pick
 from handful.reading.header import TEXT_NAMES, Asked, find_column
 from handful.reading.images import FOLDER, is_folder, with_folders
 from handful.reading.table import Columns, Skipped, Table
@@ -38,8 +38,8 @@ CELLS = ".h5ad"
 SPECTRA = ".mgf"
 COPIED = (CELLS, SPECTRA)
 # Default backbones, if neither the caller nor a bank names one: both come inside packages and download nothing.
-USUAL_BACKBONES: dict[Kind, str] = {"image": "efficientnet-lite0", "text": "minilm"}
-EXTRAS: dict[Kind, str] = {"image": "images", "text": "text"}
+USUAL_BACKBONES: dict[ItemKind, str] = {"image": "efficientnet-lite0", "text": "minilm"}
+EXTRAS: dict[ItemKind, str] = {"image": "images", "text": "text"}
 
 
 class Reading(TypedDict, total=False):
@@ -97,7 +97,7 @@ def asked_of(reading: Reading) -> Asked:
     return Asked(**given, gaps=missing is not None)
 
 
-def load_network(kind: Kind, name: str | None, device: str) -> Any:
+def load_network(kind: ItemKind, name: str | None, device: str) -> Any:
     """Load the backbone of this name, or the usual one for this kind of items."""
     backbones = import_extra("handful.extraction.backbones", EXTRAS[kind])  # with torch, which vectors do not need
     return backbones.load_backbone(name or USUAL_BACKBONES[kind], device=device)
@@ -147,7 +147,7 @@ class Batch:
     ----------
     rows, names : sequence of int, tuple of str
         Position of each item in what was given, from 0, and its name there.
-    contents : Source or None
+    contents : Contents or None
         The images or sentences, not yet read; None if only vectors were given.
     skipped : tuple of Skipped
         Items that were left out, each with its position in what was given, its name, and why.
@@ -173,7 +173,7 @@ class Batch:
 
     rows: Sequence[int]
     names: tuple[str, ...]
-    contents: Source | None
+    contents: Contents | None
     skipped: tuple[Skipped, ...]
     columns: Columns = field(default_factory=Columns)
     source: Path | None = None

@@ -30,7 +30,7 @@ from handful.catalogue import (
 )
 from handful.catalogue import record as records
 from handful.catalogue.changes import relative_to
-from handful.catalogue.record import Kind, shown_rows
+from handful.catalogue.record import PreviewKind, shown_rows
 from handful.classification.batch import Batch, Reading, asked_of, extracted, load_network
 from handful.classification.corrections import read_corrections
 from handful.classification.labelled import NONE
@@ -72,7 +72,7 @@ class EmbeddedExamples:
 
     bank: FeatureBank
     batch: Batch
-    kind: Kind
+    kind: PreviewKind
     backbone: str
 
     @property
@@ -209,7 +209,7 @@ def labelled_vectors(table: Table, reading: Reading) -> EmbeddedExamples:
         table = table.without(missing_labels(classes, table), "without label")
     whole = Batch.of(table, id_column=reading.get("id_column"))
     batch = _without(whole, {column, table.text})
-    kind: Kind = "text" if batch.contents else ""
+    kind: PreviewKind = "text" if batch.contents else ""
     return EmbeddedExamples(bank.without_empty_classes(), batch, kind, bank.provenance.backbone)
 
 
@@ -354,7 +354,7 @@ def _labelled_of(path: Path, said: Said, on_progress: Listener | None, reading: 
     some = whole.take(sorted(labels))
     if some.items is None:
         assert some.points is not None
-        kind: Kind = "text" if some.contents else ""
+        kind: PreviewKind = "text" if some.contents else ""
         return EmbeddedExamples(
             bank_of(some.points, [labels[row] for row in sorted(labels)]), some, kind, some.backbone
         )

@@ -58,8 +58,7 @@ from handful.extraction.extract import skipped_items
 from handful.extraction.items import Items
 from handful.machine.outputs import refuse_overwriting
 from handful.reading.class_names import similar_names
-from handful.reading.contents import KeptPictures
-from handful.reading.contents import Source as Contents
+from handful.reading.contents import Contents, KeptPictures
 from handful.reading.table import Skipped, Table, warn_of_skipped
 from handful.runs import Executor, Progress
 from handful.runs.progress import bars
@@ -71,7 +70,7 @@ MOST_ITEMS = 240
 Listener = Callable[[Progress], None]
 
 
-class Options(Reading, KnownFiles, total=False):
+class ClassifyOptions(Reading, KnownFiles, total=False):
     """How both are read and embedded, and what is known about the batch."""
 
 
@@ -132,7 +131,7 @@ class Fitted:
         return next(filter(None, recorded_backbones(task.inputs, task.examples, task.batch)), "")
 
 
-@takes(Options)
+@takes(ClassifyOptions)
 def classify(
     catalogue: Any,
     batch: Any,
@@ -145,7 +144,7 @@ def classify(
     folder: PathLike | None = None,
     executor: Executor | None = None,
     on_progress: Listener | None = None,
-    **options: Unpack[Options],
+    **options: Unpack[ClassifyOptions],
 ) -> Classified:
     """Label every item of the batch jointly, with the classes of the catalogue.
 

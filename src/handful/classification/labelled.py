@@ -21,7 +21,7 @@ from handful.estimators.summary import undecided
 from handful.exchange.species import common_names
 from handful.plots import html
 from handful.reading.class_names import SimilarNames, similar_summary
-from handful.reading.contents import Source
+from handful.reading.contents import Contents
 from handful.reading.table import Columns, Skipped
 from handful.session import PartlyNamed
 from handful.shapes import Int
@@ -64,14 +64,14 @@ class Shown:
 
     Attributes
     ----------
-    contents, names, classes : Source, tuple of str, ndarray of str
+    contents, names, classes : Contents, tuple of str, ndarray of str
         The examples, not yet read, their names, and the class name of each.
     nearest : mapping
         Of the items listed on the page, the nearest example that has the item's label: positions in the batch to
         positions in `contents`.
     """
 
-    contents: Source
+    contents: Contents
     names: tuple[str, ...]
     classes: npt.NDArray[np.str_]
     nearest: Mapping[int, int] = field(default_factory=dict)

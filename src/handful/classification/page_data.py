@@ -15,7 +15,7 @@ from handful.engine.questions import Question
 from handful.estimators.why import Explanation, NearExample, explained, questions_of
 from handful.extraction.decode import decode_image
 from handful.plots.maps import batch_map
-from handful.reading.contents import KeptPictures, Source, Unreadable, pick
+from handful.reading.contents import Contents, KeptPictures, Unreadable, pick
 from handful.session import PartlyNamed
 from handful.shapes import Int
 
@@ -47,7 +47,7 @@ def chosen_examples(
     return list(chosen)[:MOST_EXAMPLES]
 
 
-def pictures(source: Source, positions: Sequence[int], size: int) -> list[str | None]:
+def pictures(source: Contents, positions: Sequence[int], size: int) -> list[str | None]:
     """Return small pictures of the images at these positions, in base64; None if one cannot be read."""
     contents = pick(source, positions)
     if isinstance(contents, KeptPictures):
@@ -279,7 +279,7 @@ def example_data(
     classified: Classified,
     data: dict[str, Any],
     also: Sequence[int],
-    draw: Callable[[Source, Sequence[int], int], list[str | None]],
+    draw: Callable[[Contents, Sequence[int], int], list[str | None]],
 ) -> tuple[list[list[Any]], dict[int, int]]:
     """Return the examples that the page shows, and where each row of the catalogue is among them.
 

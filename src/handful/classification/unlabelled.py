@@ -10,7 +10,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from handful.catalogue.record import Kind
+from handful.catalogue.record import PreviewKind
 from handful.classification.batch import Batch, Reading, asked_of, extracted, load_network
 from handful.classification.building import EmbeddedExamples, bank_of, write_catalogue
 from handful.classification.files import paths_read
@@ -52,7 +52,7 @@ class Unlabelled:
     """
 
     batch: Batch
-    kind: Kind
+    kind: PreviewKind
     measured: bool = False
     unknown_label: str | None = None
     paths: Mapping[str, Path] = field(default_factory=dict)
@@ -137,7 +137,7 @@ def read_unlabelled(
     measured = bool(table.measured)
     table = _comparable(table, reading, {reading.get("labels"), id_column})
     items = Batch.of(table, id_column=id_column)
-    kind: Kind = "text" if isinstance(items.contents, tuple) else ""
+    kind: PreviewKind = "text" if isinstance(items.contents, tuple) else ""
     if items.items is not None:
         kind = items.items.kind
         network = load_network(kind, reading.get("backbone"), reading.get("device", "cpu"))

@@ -105,7 +105,7 @@ app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Feature banks: features with labels and provenance."
 )
 
-Source = Annotated[
+SourcePath = Annotated[
     Path,
     typer.Argument(
         help="A bank, a folder of arrays, a table of vectors (.parquet, .csv, .xlsx, .jsonl), .npz, .h5ad or .pt."
@@ -117,7 +117,7 @@ About = Annotated[str | None, typer.Option(help="Recorded in the bank's provenan
 
 @app.command("import")
 def import_bank(
-    source: Source,
+    source: SourcePath,
     bank: Annotated[Path, typer.Argument(help="Folder to write; it must not exist yet.")],
     features: Column = None,
     labels: Column = None,
@@ -166,7 +166,7 @@ def import_bank(
 
 @app.command("export")
 def export_bank(
-    source: Source,
+    source: SourcePath,
     file: Annotated[Path, typer.Argument(help="Parquet file to write; it must not exist yet.")],
     trust_pickle: Trust = False,
     sheet: Sheet = None,
@@ -192,7 +192,7 @@ def export_bank(
 
 @app.command()
 def info(
-    source: Source,
+    source: SourcePath,
     features: Column = None,
     labels: Column = None,
     trust_pickle: Trust = False,

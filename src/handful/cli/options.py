@@ -191,7 +191,7 @@ class PanelCommand(TyperCommand):
                     formatter.write_dl(records)
 
 
-class Options:
+class JobOptions:
     """Options of `classify`, `review` and `rescore`; each has those of its job, word for word."""
 
     names: Annotated[
@@ -344,7 +344,7 @@ class Options:
     on: On = HERE
 
 
-def with_options(*names: str, of: type = Options) -> Callable[[Command], Command]:
+def with_options(*names: str, of: type = JobOptions) -> Callable[[Command], Command]:
     """Give a command these options beside its own, as a class has them; it takes them as keyword arguments."""
 
     def add(command: Command) -> Command:

@@ -27,9 +27,9 @@ import numpy as np
 
 from handful.engine.left_out import (
     Bools,
-    Calibration,
     Floats,
     Fold,
+    HeadCalibration,
     Ints,
     LeftOutExamples,
     assign_folds,
@@ -107,7 +107,9 @@ class LinearHead:
         """W = t - mean of t, b = 0: a catalogue of names alone, whose scale the items have to tell."""
         weights = names - names.mean(0)
         offsets = np.zeros_like(names[:, 0])
-        return cls._calibrated(weights, offsets, names, np.ones_like(offsets), None, Calibration.without_examples(1.0))
+        return cls._calibrated(
+            weights, offsets, names, np.ones_like(offsets), None, HeadCalibration.without_examples(1.0)
+        )
 
     @classmethod
     def of_means(
@@ -135,7 +137,7 @@ class LinearHead:
         means: Floats,
         mass: Floats,
         spread: float | None,
-        calibration: Calibration,
+        calibration: HeadCalibration,
     ) -> LinearHead:
         examples, t, wrong_share, confidence = calibration
         return cls(weights / t, offsets / t, means, mass, spread, t, wrong_share, confidence, examples)
@@ -191,14 +193,14 @@ def fit_head(
     train = _trainer(n_classes, math.sqrt(square_norm or 1.0), near, settings)
     if names is not None:
         rows = _with_names(rows, names, train)
-    calibration = Calibration.without_examples(settings.usual_temperature)
+    calibration = HeadCalibration.without_examples(settings.usual_temperature)
     left_out = _left_out(rows, settings.folds if folded else 1)
     n_fits = len(left_out) + 1
     if begin is not None:
         train = _reported(train, begin(n_fits))
     if left_out:
         folds = [rows.leave_out(train, out) for out in left_out]
-        calibration = Calibration.of_folds(folds, rows.shots, settings)
+        calibration = HeadCalibration.of_folds(folds, rows.shots, settings)
         calibration = calibration.with_scores(folds, rows.shots + rows.of_names, shorter=not near)
     right = _weights(calibration.examples, codes, n_classes, right)
     x, y, each = rows.training_rows(np.ones(len(points), dtype=bool), right)
@@ -207,7 +209,7 @@ def fit_head(
     weights, offsets = train(x, y, each)
     if near and not left_out:
         slope = default_slope(means, settings)
-        calibration = Calibration.without_examples(settings.near_slope / (square_norm or 1.0) / slope)
+        calibration = HeadCalibration.without_examples(settings.near_slope / (square_norm or 1.0) / slope)
     spread = _spread(points, codes, n_classes, right, settings)
     head = LinearHead._calibrated(weights, offsets - np.log(mass), means, mass, spread, calibration)
     return replace(head, n_fitted=0 if near or names is not None or not left_out else len(points))
@@ -272,7 +274,7 @@ def update_head(
     shots = np.bincount(codes, minlength=n_classes).astype(points.dtype)
     known = n_known + np.flatnonzero(number[codes[n_known:]] >= 0)
     fold = Fold(known, points[known], number[codes[known]], before.weights * t, before.offsets * t + log_mass, log_mass)
-    calibration = Calibration.at(fold, t, before.wrong_share, before.confidence).with_scores(
+    calibration = HeadCalibration.at(fold, t, before.wrong_share, before.confidence).with_scores(
         [fold], shots[classes], shorter=True
     )
     columns = zip(before.left_out, calibration.examples, strict=True)
@@ -290,7 +292,7 @@ def update_head(
     weights = weights / length
     offsets = offsets - weights @ centre
     spread = _spread(points, codes, n_classes, right, settings)
-    whole = Calibration(examples, t, before.wrong_share, before.confidence)
+    whole = HeadCalibration(examples, t, before.wrong_share, before.confidence)
     head = LinearHead._calibrated(weights, offsets - np.log(mass), means, mass, spread, whole)
     return replace(head, n_fitted=before.n_fitted)
 

@@ -88,7 +88,7 @@ class Fold(NamedTuple):
         return np.asarray((self.points * self.weights[classes]).sum(1) + self.offsets[classes])
 
 
-class Calibration(NamedTuple):
+class HeadCalibration(NamedTuple):
     """What left-out examples say: about each of them, T, ε, and the mean of their largest probabilities."""
 
     examples: LeftOutExamples
@@ -97,7 +97,7 @@ class Calibration(NamedTuple):
     confidence: float | None
 
     @classmethod
-    def without_examples(cls, temperature: float) -> Calibration:
+    def without_examples(cls, temperature: float) -> HeadCalibration:
         """Nothing can be left out."""
         no_row = np.zeros(0, np.int64)
         no_number = np.zeros(0)
@@ -105,14 +105,14 @@ class Calibration(NamedTuple):
         return cls(examples, temperature, 0.0, None)
 
     @classmethod
-    def of_folds(cls, folds: list[Fold], shots: Floats, settings: Settings = DEFAULT) -> Calibration:
+    def of_folds(cls, folds: list[Fold], shots: Floats, settings: Settings = DEFAULT) -> HeadCalibration:
         """Judge by heads that have not seen an example each; classes weigh alike."""
         own = np.concatenate([fold.own for fold in folds])
         rows = np.concatenate([fold.rows for fold in folds])
         return cls.of(_margins_near_best(folds, shots, settings), rows, 1 / shots[own], len(shots), settings)
 
     @classmethod
-    def at(cls, fold: Fold, temperature: float, wrong_share: float, confidence: float | None) -> Calibration:
+    def at(cls, fold: Fold, temperature: float, wrong_share: float, confidence: float | None) -> HeadCalibration:
         """Judge the examples of a fold by a T and an ε that are known."""
         scores = (fold.points @ fold.weights.T + fold.offsets - fold.log_shots).astype(np.float64) / temperature
         rows = np.arange(len(fold.own))
@@ -130,7 +130,7 @@ class Calibration(NamedTuple):
     @classmethod
     def of(
         cls, margins: Margins, rows: Ints, weights: Floats, n_classes: int, settings: Settings = DEFAULT
-    ) -> Calibration:
+    ) -> HeadCalibration:
         """T and ε maximise the likelihood; `weights` are those of the examples."""
         likelihoods, wrong = log_likelihood(margins, weights, n_classes, settings=settings)
         best = int(likelihoods.argmax())
@@ -145,7 +145,7 @@ class Calibration(NamedTuple):
         examples = LeftOutExamples(rows[o], right[o], p[o], margins.rival[o], lead[o], unknown, unknown)
         return cls(examples, temperature, share, float(np.average(top, weights=weights)))
 
-    def with_scores(self, folds: list[Fold], mass: Floats, *, shorter: bool) -> Calibration:
+    def with_scores(self, folds: list[Fold], mass: Floats, *, shorter: bool) -> HeadCalibration:
         """Add the scores that a head of all examples would give.
 
         A head that saw s' of the s examples of a class has `shorter` weights. Logits times √(s/s') have the level of

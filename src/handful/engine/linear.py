@@ -23,8 +23,8 @@ from scipy import sparse
 from scipy.special import expit
 
 from handful.engine.left_out import (
-    Calibration,
     Floats,
+    HeadCalibration,
     Ints,
     Margins,
     blocks,
@@ -366,7 +366,7 @@ class FittedMeans(NamedTuple):
     weights: Floats
     offsets: Floats
     spread: float | None
-    calibration: Calibration
+    calibration: HeadCalibration
 
 
 def fit_class_means(
@@ -399,7 +399,7 @@ def fit_class_means(
     spread = float((away**2).sum(1).mean()) if len(kept) >= settings.fewest_for_spread else None
     if len(kept) < settings.fewest_left_out or len(means) == 1:
         weights, offsets = head_of_means(means, shots, spread or 0.0, default_slope(means, settings), settings)
-        return FittedMeans(weights, offsets, spread, Calibration.without_examples(1.0))
+        return FittedMeans(weights, offsets, spread, HeadCalibration.without_examples(1.0))
 
     # Its own mean, without the example and its copies.
     rest = s - copies
@@ -436,14 +436,14 @@ def fit_class_means(
 
     trials = [tried(shrinkage) for shrinkage in settings.shrinkages]
     # How many labels are wrong does not depend on the space.
-    wrong = Calibration.of(trials[0][0], kept[order], weights, len(means), settings).wrong_share
+    wrong = HeadCalibration.of(trials[0][0], kept[order], weights, len(means), settings).wrong_share
     best = int(np.argmax([log_likelihood(margins, weights, len(means), wrong)[0].max() for margins, _ in trials]))
     (margins, v) = trials[best]
     shrinkage = settings.shrinkages[best]
     turn = _turn(_axes(away), shrinkage)
     there = means @ turn
     turned, offsets = head_of_means(there, shots, v, default_slope(there, settings), settings)
-    calibration = Calibration.of(margins, kept[order], weights, len(means), settings)
+    calibration = HeadCalibration.of(margins, kept[order], weights, len(means), settings)
     return FittedMeans(turned @ turn.T, offsets, spread, calibration)
 
 

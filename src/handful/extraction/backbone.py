@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from handful.errors import ExtractionError
-from handful.extraction.items import Kind
+from handful.extraction.items import ItemKind
 from handful.machine.extras import import_extra
 from handful.machine.threads import one_thread
 
@@ -65,7 +65,7 @@ class Backbone:
     """
 
     name: str
-    reads: Kind
+    reads: ItemKind
     dim: int
     weights_hash: str
     preprocessing: str
@@ -154,7 +154,7 @@ class SentenceEmbedding:
 
 def identified(
     name: str,
-    reads: Kind,
+    reads: ItemKind,
     embed: Callable[[Sequence[Any]], np.ndarray],
     module: nn.Module,
     preprocessing: str,

@@ -29,7 +29,7 @@ from handful.extraction.items import Items
 from handful.machine.folders import LocalFolder
 from handful.machine.threads import one_thread
 from handful.machine.untrusted import parse_json
-from handful.reading.contents import Source, Unreadable
+from handful.reading.contents import Contents, Unreadable
 from handful.reading.table import Skipped
 from handful.runs import Executor, Progress, in_process
 from handful.runs.executors import Shared
@@ -52,7 +52,7 @@ class Shard:
     """Consecutive items: the number of the shard, and their contents, not yet read."""
 
     number: int
-    source: Source
+    source: Contents
 
 
 @dataclass(frozen=True, eq=False)

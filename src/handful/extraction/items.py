@@ -21,14 +21,14 @@ from handful.errors import BankError
 from handful.machine.untrusted import writable
 from handful.reading import Skipped, Table, read
 from handful.reading.class_names import plain_label
-from handful.reading.contents import Content, FolderFiles, Source, Unreadable, pick
+from handful.reading.contents import Content, Contents, FolderFiles, Unreadable, pick
 from handful.reading.header import find_column
 from handful.reading.labels import label_column, missing_labels
 
 # The class of items whose class is unknown.
 UNLABELLED = "unlabelled"
 
-Kind: TypeAlias = Literal["image", "text"]
+ItemKind: TypeAlias = Literal["image", "text"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,11 +59,11 @@ class Items:
         SHA-256 of the content of each item alone.
     """
 
-    kind: Kind
+    kind: ItemKind
     names: tuple[str, ...]
     labels: npt.NDArray[np.int64]
     class_names: tuple[str, ...]
-    source: Source
+    source: Contents
     data_hash: str
     rows: Sequence[int] = ()
     skipped: tuple[Skipped, ...] = ()
@@ -229,7 +229,7 @@ def _sorted_classes(classes: Collection[str]) -> tuple[str, ...]:
 
 
 def _hashes_of(
-    names: Sequence[str], codes: npt.NDArray[np.int64], classes: tuple[str, ...], source: Source
+    names: Sequence[str], codes: npt.NDArray[np.int64], classes: tuple[str, ...], source: Contents
 ) -> tuple[str, tuple[str, ...]]:
     """Return the hash of all items with their names and labels, and that of the content of each."""
     digest = hashlib.sha256(json.dumps(classes).encode() + b"\n")

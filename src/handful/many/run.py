@@ -35,7 +35,7 @@ from handful.machine.folders import LocalFolder
 from handful.machine.outputs import explain_refusal, refuse_overwriting
 from handful.machine.threads import available_cores, one_thread
 from handful.many.portions import GROUP, ITEM, MOST_PARTS, Portion, in_order, label, most_rows, portions
-from handful.many.source import BATCH_NUMBERS, Source, spread
+from handful.many.source import BATCH_NUMBERS, TableFiles, spread
 from handful.many.write import GROUPS, ITEMS, InOrder, Layout, Written, columns_of, write_file
 from handful.runs import Executor, Progress, in_process
 from handful.runs.executors import Shared
@@ -157,7 +157,7 @@ def label_groups(
     """
     catalogue, named = _fitted(classifier)
     refuse_overwriting({"data set": source}, {"folder of answers": out})
-    data = Source.of(source, group_by, features if features is not None else named, catalogue.dim)
+    data = TableFiles.of(source, group_by, features if features is not None else named, catalogue.dim)
     layout = Layout.of(data, catalogue.classes, keep_features, prefix)
     weights = weights_of(prior, candidates, catalogue.classes, None)
     known = Known() if weights is None else Known(prior=weights[0])
@@ -215,7 +215,7 @@ class _Run:
     """One data set being labelled; `name` is a hash of what the run was started with."""
 
     name: str
-    source: Source
+    source: TableFiles
     layout: Layout
     catalogue: Catalogue
     known: Known

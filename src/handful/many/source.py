@@ -33,7 +33,7 @@ MIXING = np.array([0xBF58476D1CE4E5B9, 0x94D049BB133111EB], np.uint64)
 
 
 @dataclass(frozen=True)
-class Source:
+class TableFiles:
     """Files in the order of their names (relative to `root`), and which of their columns is what.
 
     `starts` has the row of the whole table at which each file starts, and the number of rows. The column of vectors is
@@ -50,7 +50,7 @@ class Source:
     @classmethod
     def of(
         cls, path: str | os.PathLike[str], group_by: str | Sequence[str], features: str | Sequence[str] | None, dim: int
-    ) -> Source:
+    ) -> TableFiles:
         """Look at the columns of every file; no rows are read yet."""
         pa, parquet = import_pyarrow()
         root, files = _files(Path(path))
@@ -177,7 +177,7 @@ def key_of(column: Any, where: str) -> Any:
 
 
 def spread(keys: Sequence[Any], n_parts: int) -> Int[np.ndarray, "row"]:
-    """Spread rows over parts, evenly and all rows of a group to the same; keys are those of `Source.keys`."""
+    """Spread rows over parts, evenly and all rows of a group to the same; keys are those of `TableFiles.keys`."""
     mixed = np.zeros(len(keys[0]), np.uint64)
     for column in keys:
         if column.type == "int64":

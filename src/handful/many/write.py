@@ -18,7 +18,7 @@ from handful.machine.extras import import_pyarrow
 from handful.machine.outputs import explain_refusal, written_whole
 from handful.machine.untrusted import read_bytes
 from handful.many.portions import GROUP, ITEM
-from handful.many.source import Source
+from handful.many.source import TableFiles
 from handful.reading.parquet import without_views
 
 ITEMS = "items"
@@ -90,13 +90,13 @@ def _files(name: str) -> list[str]:
 class Layout:
     """What the output looks like; `classes` are their labels as an Arrow array."""
 
-    source: Source
+    source: TableFiles
     classes: Any
     keep_features: bool
     prefix: str
 
     @classmethod
-    def of(cls, source: Source, classes: npt.NDArray[Any], keep_features: bool, prefix: str) -> Layout:
+    def of(cls, source: TableFiles, classes: npt.NDArray[Any], keep_features: bool, prefix: str) -> Layout:
         """Make one; names of new columns that the data set has already are refused."""
         pa, _ = import_pyarrow()
         try:

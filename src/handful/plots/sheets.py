@@ -15,7 +15,7 @@ from handful.plots.protocols import AnswerLike
 LINE = 90
 
 
-class Row(NamedTuple):
+class SheetRow(NamedTuple):
     """The items of one class that are shown, the least certain first, and how many it has."""
 
     name: str
@@ -23,7 +23,7 @@ class Row(NamedTuple):
     n_items: int
 
 
-def rows_of_items(answer: AnswerLike, most_classes: int, most_items: int) -> list[Row]:
+def rows_of_items(answer: AnswerLike, most_classes: int, most_items: int) -> list[SheetRow]:
     """Return the items of the classes with most labels, the least certain first; then those of no class."""
     known = np.flatnonzero(~answer.rejected)
     codes = answer.codes[known, 0]
@@ -33,11 +33,11 @@ def rows_of_items(answer: AnswerLike, most_classes: int, most_items: int) -> lis
         items = known[codes == k]
         if len(items):
             items = items[np.argsort(answer.certainty[items], kind="stable")]
-            rows.append(Row(str(answer.classes[k]), items[:most_items].tolist(), len(items)))
+            rows.append(SheetRow(str(answer.classes[k]), items[:most_items].tolist(), len(items)))
     rejected = np.flatnonzero(answer.rejected)
     if len(rejected):
         rejected = rejected[np.argsort(-answer.unknown[rejected], kind="stable")]
-        rows.append(Row("none of the classes", rejected[:most_items].tolist(), len(rejected)))
+        rows.append(SheetRow("none of the classes", rejected[:most_items].tolist(), len(rejected)))
     return rows
 
 

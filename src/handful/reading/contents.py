@@ -123,10 +123,10 @@ class KeptPictures:
         return iter(self.contents)
 
 
-Source: TypeAlias = FolderFiles | ZipFiles | KeptPictures | tuple[str, ...]
+Contents: TypeAlias = FolderFiles | ZipFiles | KeptPictures | tuple[str, ...]
 
 
-def pick(source: Source, positions: Sequence[int]) -> Source:
+def pick(source: Contents, positions: Sequence[int]) -> Contents:
     """Return the contents at these positions, in this order, not yet read."""
     if isinstance(source, tuple):
         return tuple(source[position] for position in positions)

@@ -28,7 +28,7 @@ from handful.reading.spreadsheet import book_above, read_spreadsheet
 from handful.reading.table import Table
 
 
-class Kind(NamedTuple):
+class FileKind(NamedTuple):
     """A kind of file or folder, or what is in hand: its reader, and what it can have.
 
     `columns` says whether vectors are columns with a name: not in a bank, arrays alone, spectra, or images. `rows` says
@@ -43,25 +43,25 @@ class Kind(NamedTuple):
     pickles: bool = False
 
 
-DELIMITED = Kind(read_delimited, rows=True, header=True)
-PARQUET = Kind(read_parquet, rows=True)
+DELIMITED = FileKind(read_delimited, rows=True, header=True)
+PARQUET = FileKind(read_parquet, rows=True)
 # Kinds of files by the ending of their names; text can also be packed, `.csv.gz`.
-KINDS: Mapping[str, Kind] = MappingProxyType(
+KINDS: Mapping[str, FileKind] = MappingProxyType(
     {
         ".csv": DELIMITED,
         ".tsv": DELIMITED,
-        ".txt": Kind(read_text, rows=True, header=True),
-        ".jsonl": Kind(read_json_lines, rows=True),
-        ".xlsx": Kind(read_spreadsheet, rows=True, header=True),
+        ".txt": FileKind(read_text, rows=True, header=True),
+        ".jsonl": FileKind(read_json_lines, rows=True),
+        ".xlsx": FileKind(read_spreadsheet, rows=True, header=True),
         ".parquet": PARQUET,
         ".pq": PARQUET,
-        ".npz": Kind(read_npz, pickles=True),
-        ".npy": Kind(read_npy, columns=False, pickles=True),
-        ".h5ad": Kind(read_cells),
-        ".mgf": Kind(read_mgf, columns=False, rows=True),
-        ".msp": Kind(read_msp, columns=False, rows=True),
-        ".mzml": Kind(read_mzml, columns=False, rows=True),
-        **dict.fromkeys((".pt", ".pth", ".pkl", ".pickle", ".plk"), Kind(read_pickle, pickles=True)),
+        ".npz": FileKind(read_npz, pickles=True),
+        ".npy": FileKind(read_npy, columns=False, pickles=True),
+        ".h5ad": FileKind(read_cells),
+        ".mgf": FileKind(read_mgf, columns=False, rows=True),
+        ".msp": FileKind(read_msp, columns=False, rows=True),
+        ".mzml": FileKind(read_mzml, columns=False, rows=True),
+        **dict.fromkeys((".pt", ".pth", ".pkl", ".pickle", ".plk"), FileKind(read_pickle, pickles=True)),
     }
 )
 # What to do with files that people often have.
@@ -168,26 +168,26 @@ def in_hand(value: Any) -> bool:
     return not isinstance(value, (str, os.PathLike))
 
 
-def kind_of(path: Any) -> Kind:
+def kind_of(path: Any) -> FileKind:
     """Tell the kind of a file by its ending, and that of a folder by the files in it."""
     if in_hand(path):
-        return Kind(table_in_hand, columns=has_names(path))
+        return FileKind(table_in_hand, columns=has_names(path))
     path = Path(path)
     ending = path.suffix.lower()
     if archive_above(path) is not None:
-        return Kind(read_image_archive, columns=False)
+        return FileKind(read_image_archive, columns=False)
     if ending == ".gz":
         packed = Path(path.stem).suffix.lower()
-        return KINDS[packed] if packed in PACKED else Kind(_refuse, columns=False)
+        return KINDS[packed] if packed in PACKED else FileKind(_refuse, columns=False)
     if book_above(path) is not None:
         return KINDS[".xlsx"]
     if not os.path.isdir(path):
-        return KINDS.get(ending) or Kind(_refuse, columns=False)
+        return KINDS.get(ending) or FileKind(_refuse, columns=False)
     if store.is_bank(path):
-        return Kind(_read_bank, columns=False)
+        return FileKind(_read_bank, columns=False)
     if (path / "features.npy").exists():
-        return Kind(read_array_folder, columns=False, pickles=True)
-    return PARQUET if parquet_files(path) else Kind(_read_images, columns=False)
+        return FileKind(read_array_folder, columns=False, pickles=True)
+    return PARQUET if parquet_files(path) else FileKind(_read_images, columns=False)
 
 
 def refuse_useless(inputs: Sequence[Any], asked: Asked) -> None:

@@ -23,10 +23,10 @@ from handful.classification.labelled import Classified
 from handful.classification.page_data import items_on_page
 from handful.errors import HandfulError, OptionError
 from handful.estimators import Answer
-from handful.reading.contents import Source
+from handful.reading.contents import Contents
 from handful.review.depends import calibration_of, noted
-from handful.review.journal import Event, Journal
-from handful.review.steps import KINDS, Decision, Kind, Step, corrections_file, replayed
+from handful.review.journal import Event, ReviewJournal
+from handful.review.steps import KINDS, ReviewDecision, ReviewKind, ReviewStep, corrections_file, replayed
 from handful.session import Calibration, Said, Session
 from handful.session.requests import SHEET_SIZE
 from handful.session.stopping import SURE_TO_STOP
@@ -40,7 +40,7 @@ TEXTS_ON_SHEET = 18
 MOST_LETTERS = 200
 
 
-class Labeller(Protocol):
+class ReviewLabeller(Protocol):
     """What labels the batch."""
 
     def __call__(self, said: Said) -> Classified:
@@ -56,9 +56,9 @@ class BatchReview:
 
     Parameters
     ----------
-    journal : Journal
+    journal : ReviewJournal
         Where decisions are kept.
-    label : Labeller
+    label : ReviewLabeller
         What labels the batch.
     depends : mapping, optional
         What the labels depend on beside the answers, see `handful.review.depends`.
@@ -73,7 +73,7 @@ class BatchReview:
     ----------
     session : Session
         What asks, labels and says when a person may stop.
-    state : State
+    state : ReviewState
         What was said, as the journal has it.
     first : Classified
         The labels before anything was said.
@@ -83,8 +83,8 @@ class BatchReview:
 
     def __init__(
         self,
-        journal: Journal,
-        label: Labeller,
+        journal: ReviewJournal,
+        label: ReviewLabeller,
         *,
         depends: Event | None = None,
         person: str = "",
@@ -160,7 +160,7 @@ class BatchReview:
         with self.lock:
             self.refuse_behind(number)
             self._check(items, kind, label)
-            self._keep(items, [cast(Kind, kind)] * len(items), [label] * len(items))
+            self._keep(items, [cast(ReviewKind, kind)] * len(items), [label] * len(items))
 
     def merge(self, number: int, label: str, into: str) -> None:
         """Say that two names are one class; a second name that nobody has said renames the first."""
@@ -183,7 +183,7 @@ class BatchReview:
             event = {"step": "split", "names": [label], "items": items, "at": _now(), "by": self.person}
             self._keep_step(event)
 
-    def take_over(self, said: Mapping[int, tuple[Kind, str | None]]) -> None:
+    def take_over(self, said: Mapping[int, tuple[ReviewKind, str | None]]) -> None:
         """Take over the answers of an earlier review: all of them as one step, or none.
 
         They replace what was said about the same items in this review, which is said. The same answers are taken over
@@ -223,7 +223,7 @@ class BatchReview:
         return first
 
     def _keep(
-        self, items: Sequence[int], kinds: Sequence[Kind], labels: Sequence[str | None], source: str | None = None
+        self, items: Sequence[int], kinds: Sequence[ReviewKind], labels: Sequence[str | None], source: str | None = None
     ) -> None:
         """Label the batch with one more step, and journal it if that can be done."""
         was = self.said_by_model()
@@ -242,7 +242,7 @@ class BatchReview:
 
     def _keep_step(self, event: Event) -> None:
         """Tell the session a step, and journal it if that can be done."""
-        step = Step.of(event)
+        step = ReviewStep.of(event)
         self._take(step)
         try:
             self._append(event)
@@ -250,7 +250,7 @@ class BatchReview:
             self._take_back(step)
             raise
 
-    def _take(self, step: Step) -> None:
+    def _take(self, step: ReviewStep) -> None:
         """Tell the session a step, whole or not at all."""
         taken = 0
         try:
@@ -262,7 +262,7 @@ class BatchReview:
                 self.session.undo()
             raise
 
-    def _take_back(self, step: Step) -> None:
+    def _take_back(self, step: ReviewStep) -> None:
         for _ in step.for_session():
             self.session.undo()
 
@@ -357,7 +357,7 @@ class BatchReview:
         items = {item: (batch.rows[item], batch.names[item], batch.content(item)) for item in decisions}
         return corrections_file(decisions, items, self.first.class_names)
 
-    def confirmed(self) -> dict[int, Decision]:
+    def confirmed(self) -> dict[int, ReviewDecision]:
         """Return the items whose class a person said or confirmed."""
         return dict(self.state.of_kind("class", "new"))
 
@@ -369,7 +369,7 @@ def _labels_of(classified: Classified) -> list[str | None]:
     return [None if rejected else classified.class_names[code] for code, rejected in pairs]
 
 
-def sheet_size_of(contents: Source | None) -> int:
+def sheet_size_of(contents: Contents | None) -> int:
     """Return how many items a sheet shows: fewer texts than pictures can be taken in at a glance."""
     return TEXTS_ON_SHEET if isinstance(contents, tuple) else SHEET_SIZE
 

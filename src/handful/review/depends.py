@@ -17,7 +17,7 @@ import numpy as np
 from handful.arguments import counted
 from handful.catalogue import Catalogue
 from handful.errors import FileFormatError, OptionError
-from handful.review.journal import Event, Journal
+from handful.review.journal import Event, ReviewJournal
 from handful.session import Calibration
 
 STEP = "depends"
@@ -63,7 +63,7 @@ def depends_on(
     }
 
 
-def noted(journal: Journal, now: Event, calibration: Calibration) -> list[str]:
+def noted(journal: ReviewJournal, now: Event, calibration: Calibration) -> list[str]:
     """Write into a journal what its labels depend on, if it does not say so; return what a person should know.
 
     Other options than those that the journal has are refused. The calibration stays the one that the review was begun
@@ -89,7 +89,7 @@ def noted(journal: Journal, now: Event, calibration: Calibration) -> list[str]:
     ]
 
 
-def calibration_of(journal: Journal) -> Calibration:
+def calibration_of(journal: ReviewJournal) -> Calibration:
     """Return the calibration that a review was begun with."""
     first = next((event for event in journal.events if event["step"] == STEP), None)
     rows = [] if first is None else first.get("calibration", [])

@@ -29,7 +29,7 @@ from handful.review.depends import depends_on
 from handful.review.journal import PRIVATE_FILE, Event, opened, write_private
 from handful.review.serve import Address, serve
 from handful.review.server import Finished, Page
-from handful.review.steps import Kind
+from handful.review.steps import ReviewKind
 from handful.session import Calibration, Said
 from handful.session.stopping import SURE_TO_STOP, Look
 
@@ -150,10 +150,10 @@ def review_files(
         return serve(page, end, where)
 
 
-def _given_before(fitted: Fitted) -> dict[int, tuple[Kind, str | None]]:
+def _given_before(fitted: Fitted) -> dict[int, tuple[ReviewKind, str | None]]:
     """Return what a person said before, in `given`: the kind of each answer, and the class."""
     labels, _ = fitted.task.given_to(fitted.rows)
-    found: dict[int, tuple[Kind, str | None]] = {
+    found: dict[int, tuple[ReviewKind, str | None]] = {
         item: ("none" if name is None else "class" if name in fitted.classes else "new", name)
         for item, name in labels.items()
     }

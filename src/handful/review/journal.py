@@ -36,7 +36,7 @@ DIGITS = 16
 Event = dict[str, Any]
 
 
-class Journal:
+class ReviewJournal:
     """Events of one review, in the order they were written; made by `opened`.
 
     Attributes
@@ -87,7 +87,7 @@ class Journal:
 
 
 @contextmanager
-def opened(folder: Path, about: Event) -> Iterator[Journal]:
+def opened(folder: Path, about: Event) -> Iterator[ReviewJournal]:
     """Hold the journal in a folder for one writer; it is made if missing, and goes on where it ended.
 
     Parameters
@@ -132,7 +132,7 @@ def opened(folder: Path, about: Event) -> Iterator[Journal]:
                 flush_to_disk(path)
         if first != about:
             raise FileFormatError(f"{path} is the review of another batch; begin another review with another --out")
-        yield Journal(path, first, events, digest, size, n_lost=max(_noted_length(folder) - 1 - len(events), 0))
+        yield ReviewJournal(path, first, events, digest, size, n_lost=max(_noted_length(folder) - 1 - len(events), 0))
 
 
 def write_private(path: Path, text: str) -> None:

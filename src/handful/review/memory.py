@@ -26,13 +26,13 @@ from handful.estimators.given import with_given
 from handful.estimators.items import CatalogueItems
 from handful.machine.extras import import_extra
 from handful.reading.class_names import is_missing
-from handful.reading.contents import FolderFiles, Source
+from handful.reading.contents import Contents, FolderFiles
 from handful.review.batch_review import BatchReview, sheet_size_of
 from handful.review.depends import ANSWERS, depends_on
 from handful.review.journal import Event, opened
 from handful.review.serve import Address, serve
 from handful.review.server import Finished, Page
-from handful.review.steps import Kind
+from handful.review.steps import ReviewKind
 from handful.review.unlabelled import UnlabelledLabeller
 from handful.session import FromNothing, Said, Session, Step
 from handful.session.labelling import MemoryLabeller
@@ -58,7 +58,7 @@ class PageLabeller:
         self,
         classifier: BatchClassifier,
         X: Any,
-        contents: Source | None = None,
+        contents: Contents | None = None,
         known: Mapping[str, Any] | None = None,
     ) -> None:
         self.known = {name: value for name, value in (known or {}).items() if name not in ANSWERS}
@@ -194,7 +194,7 @@ def review(
 class UnlabelledInMemory(UnlabelledLabeller):
     """Labels rows in memory by the names that a person gave."""
 
-    def __init__(self, session: Session, contents: Source | None) -> None:
+    def __init__(self, session: Session, contents: Contents | None) -> None:
         assert isinstance(session.labeller, FromNothing)
         self.from_nothing = session.labeller
         self.unlabelled = Unlabelled(_batch(session.labeller.features, contents), "")
@@ -204,7 +204,7 @@ class UnlabelledInMemory(UnlabelledLabeller):
         return step
 
 
-def _labeller(session: Session, contents: Source | None) -> PageLabeller | UnlabelledInMemory:
+def _labeller(session: Session, contents: Contents | None) -> PageLabeller | UnlabelledInMemory:
     labeller = session.labeller
     if session.from_nothing:
         wrong = next((name for name in session.names if not isinstance(name, str)), None)
@@ -218,12 +218,12 @@ def _labeller(session: Session, contents: Source | None) -> PageLabeller | Unlab
     return PageLabeller(labeller.classifier, labeller.X, contents, labeller.known)
 
 
-def _said_before(session: Session) -> dict[int, tuple[Kind, str | None]]:
+def _said_before(session: Session) -> dict[int, tuple[ReviewKind, str | None]]:
     """Return what was said in the session: the kind of each answer, and the name of the class."""
     labeller = session.labeller
     known = set(map(str, labeller.catalogue.classes.tolist())) if isinstance(labeller, MemoryLabeller) else set[str]()
     said = session.said
-    found: dict[int, tuple[Kind, str | None]] = dict.fromkeys(said.skipped, ("skip", None))
+    found: dict[int, tuple[ReviewKind, str | None]] = dict.fromkeys(said.skipped, ("skip", None))
     found |= dict.fromkeys(said.discarded, ("bad", None))
     for item, label in said.given.items():
         name = None if label is None else str(label)
@@ -259,7 +259,7 @@ def _contents(
     return FolderFiles(work, tuple(names))
 
 
-def _batch(features: Float[np.ndarray, "item dim"], contents: Source | None) -> Batch:
+def _batch(features: Float[np.ndarray, "item dim"], contents: Contents | None) -> Batch:
     names = tuple(f"item {row}" for row in range(len(features)))
     return Batch(range(len(names)), names, contents, (), content=_hash_of(features), points=features)
 

@@ -36,7 +36,7 @@ from handful.classification.page_frame import review_frame
 from handful.classification.page_program import REVIEW, page_program, page_style
 from handful.errors import HandfulError, StorageError
 from handful.machine.untrusted import parse_json
-from handful.reading.contents import FolderFiles, Source, pick
+from handful.reading.contents import Contents, FolderFiles, pick
 from handful.review.batch_review import BatchReview, BehindError
 from handful.review.guard import Guard
 from handful.session import similar_names
@@ -81,10 +81,10 @@ class Media:
 
     def __init__(self) -> None:
         self._key = secrets.token_bytes(32)
-        self._sources = dict[str, tuple[Source, int, int]]()
+        self._sources = dict[str, tuple[Contents, int, int]]()
         self._drawn: OrderedDict[str, bytes | None] = OrderedDict()
 
-    def ids(self, source: Source, positions: Sequence[int], size: int) -> list[str | None]:
+    def ids(self, source: Contents, positions: Sequence[int], size: int) -> list[str | None]:
         """Return ids of pictures; items and examples differ by their size."""
         found = list[str | None]()
         for position in positions:
@@ -108,7 +108,7 @@ class Media:
         return self._drawn[name]
 
 
-def _drawn(source: Source, position: int, size: int) -> bytes | None:
+def _drawn(source: Contents, position: int, size: int) -> bytes | None:
     """Return a JPEG of an image; None if the file is gone, or is no longer a file with an image."""
     chosen = pick(source, [position])
     if isinstance(chosen, FolderFiles) and not (chosen.root / chosen.names[0]).is_file():

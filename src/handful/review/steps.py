@@ -13,16 +13,16 @@ from functools import cached_property
 from typing import Any, Literal, NamedTuple, get_args
 
 from handful.errors import FileFormatError
-from handful.session import Step as SessionStep
+from handful.session import Step
 from handful.session.steps import StepKind
 
 # A class; a class that the catalogue does not have; none of the classes; an item that is unfit to be labelled; seen and
 # left open; and an answer that is taken back.
-Kind = Literal["class", "new", "none", "bad", "skip", "clear"]
-KINDS = frozenset(get_args(Kind))
+ReviewKind = Literal["class", "new", "none", "bad", "skip", "clear"]
+KINDS = frozenset(get_args(ReviewKind))
 TEXT = (str, type(None))
 # What each kind is to a session.
-SESSION_KINDS: dict[Kind, StepKind] = {
+SESSION_KINDS: dict[ReviewKind, StepKind] = {
     "class": "answer",
     "new": "answer",
     "none": "answer",
@@ -36,20 +36,20 @@ SESSION_KINDS: dict[Kind, StepKind] = {
 ABOUT_NAMES = {"merge": 2, "split": 1}
 
 
-class Decision(NamedTuple):
+class ReviewDecision(NamedTuple):
     """What a person said about an item.
 
     Attributes
     ----------
     kind : str
-        One of `Kind` but "clear".
+        One of `ReviewKind` but "clear".
     label : str or None
         The class; None if the person named none.
     was : str or None
         What the model said then; None for none of the classes.
     """
 
-    kind: Kind
+    kind: ReviewKind
     label: str | None
     was: str | None
 
@@ -59,7 +59,7 @@ class Decision(NamedTuple):
         return self.kind in ("class", "new")
 
 
-class Step(NamedTuple):
+class ReviewStep(NamedTuple):
     """One step of a person, about one item or several; it is undone as one.
 
     Attributes
@@ -72,18 +72,18 @@ class Step(NamedTuple):
     """
 
     items: tuple[int, ...]
-    kinds: tuple[Kind, ...] = ()
+    kinds: tuple[ReviewKind, ...] = ()
     labels: tuple[str | None, ...] = ()
     was: tuple[str | None, ...] = ()
     names: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, event: Mapping[str, Any]) -> Step:
+    def of(cls, event: Mapping[str, Any]) -> ReviewStep:
         """Read an event of the journal."""
         return cls._about_names(event) if event["step"] in ABOUT_NAMES else cls._about_items(event)
 
     @classmethod
-    def _about_names(cls, event: Mapping[str, Any]) -> Step:
+    def _about_names(cls, event: Mapping[str, Any]) -> ReviewStep:
         step = cls(tuple(event.get("items", ())), names=tuple(event["names"]))
         if len(step.names) != ABOUT_NAMES[event["step"]] or not all(type(name) is str for name in step.names):
             raise ValueError(f"a {event['step']} needs {ABOUT_NAMES[event['step']]} names, got {step.names}")
@@ -91,7 +91,7 @@ class Step(NamedTuple):
         return step
 
     @classmethod
-    def _about_items(cls, event: Mapping[str, Any]) -> Step:
+    def _about_items(cls, event: Mapping[str, Any]) -> ReviewStep:
         """Read what was said: one `kind` for all items, as older versions wrote it, or one for each."""
         items = tuple(item for item, _, _ in event["items"])
         kinds = tuple(event["kinds"]) if "kinds" in event else (event["kind"],) * len(items)
@@ -105,27 +105,24 @@ class Step(NamedTuple):
             raise ValueError(f"labels are texts or null, got {step.labels}")
         return step
 
-    def said(self) -> Iterator[tuple[int, Kind, str | None, str | None]]:
+    def said(self) -> Iterator[tuple[int, ReviewKind, str | None, str | None]]:
         """Yield each item with what was said about it, the class, and what the model said then."""
         return zip(self.items, self.kinds, self.labels, self.was, strict=bool(not self.names))
 
-    def for_session(self) -> list[SessionStep]:
+    def for_session(self) -> list[Step]:
         """Return the step as a session takes it: one for each answer, which may be about several items."""
         if len(self.names) == ABOUT_NAMES["merge"]:
-            return [SessionStep("merge", (), self.names, new=True)]
+            return [Step("merge", (), self.names, new=True)]
         if self.names:
-            return [SessionStep("split", self.items, self.names[0])]
-        said = dict[tuple[Kind, str | None], list[int]]()
+            return [Step("split", self.items, self.names[0])]
+        said = dict[tuple[ReviewKind, str | None], list[int]]()
         for item, kind, label in zip(self.items, self.kinds, self.labels, strict=True):
             said.setdefault((kind, label), []).append(item)
-        return [
-            SessionStep(SESSION_KINDS[kind], tuple(items), label, kind == "new")
-            for (kind, label), items in said.items()
-        ]
+        return [Step(SESSION_KINDS[kind], tuple(items), label, kind == "new") for (kind, label), items in said.items()]
 
 
 @dataclass(frozen=True)
-class State:
+class ReviewState:
     """What a person has said so far.
 
     Attributes
@@ -133,7 +130,7 @@ class State:
     number : int
         Events of the journal that changed the steps, undone ones and undoing included: a page that shows another number
         is behind.
-    steps : tuple of Step
+    steps : tuple of ReviewStep
         The steps in force.
 
     Examples
@@ -141,15 +138,15 @@ class State:
     >>> answer = {"step": "answer", "items": [[3, "a.jpg", "5d41"]], "kind": "class"}
     >>> state = replayed([{**answer, "labels": ["fox"], "was": ["dog"]}, {**answer, "labels": ["cat"], "was": ["fox"]}])
     >>> state.decisions
-    {3: Decision(kind='class', label='cat', was='fox')}
+    {3: ReviewDecision(kind='class', label='cat', was='fox')}
     >>> replayed([{**answer, "labels": ["fox"], "was": ["dog"]}, {"step": "undo"}]).decisions
     {}
     """
 
     number: int = 0
-    steps: tuple[Step, ...] = ()
+    steps: tuple[ReviewStep, ...] = ()
 
-    def after(self, event: Mapping[str, Any]) -> State:
+    def after(self, event: Mapping[str, Any]) -> ReviewState:
         """Return the state after one more event.
 
         "answer", "merge" and "split" add a step, "undo" takes the last one back, "drop" the one at a place: labelling
@@ -164,18 +161,18 @@ class State:
                 raise ValueError("what labels depend on are a catalogue and options")
             return self
         if what == "answer" or what in ABOUT_NAMES:
-            return State(self.number + 1, (*self.steps, Step.of(event)))
+            return ReviewState(self.number + 1, (*self.steps, ReviewStep.of(event)))
         if what == "undo":
-            return State(self.number + 1, self.steps[:-1])
+            return ReviewState(self.number + 1, self.steps[:-1])
         if what == "drop" and type(event["at"]) is int and 0 <= event["at"] < len(self.steps):
             at = event["at"]
-            return State(self.number + 1, (*self.steps[:at], *self.steps[at + 1 :]))
+            return ReviewState(self.number + 1, (*self.steps[:at], *self.steps[at + 1 :]))
         raise ValueError(f"there is no event {what!r}")
 
     @cached_property
-    def decisions(self) -> dict[int, Decision]:
+    def decisions(self) -> dict[int, ReviewDecision]:
         """What was said last about each item, in the order of the items; the names are those that stand now."""
-        found = dict[int, Decision]()
+        found = dict[int, ReviewDecision]()
         for step in self.steps:
             if len(step.names) == ABOUT_NAMES["merge"]:
                 before, into = step.names
@@ -185,10 +182,10 @@ class State:
             for item, kind, label, was in step.said():
                 found.pop(item, None)
                 if kind != "clear":
-                    found[item] = Decision(kind, label, was)
+                    found[item] = ReviewDecision(kind, label, was)
         return dict(sorted(found.items()))
 
-    def of_kind(self, *kinds: Kind) -> Iterator[tuple[int, Decision]]:
+    def of_kind(self, *kinds: ReviewKind) -> Iterator[tuple[int, ReviewDecision]]:
         """Yield the items with such a decision."""
         return ((item, one) for item, one in self.decisions.items() if one.kind in kinds)
 
@@ -198,9 +195,9 @@ def _check_positions(items: Sequence[Any]) -> None:
         raise ValueError(f"items are positions in the batch, got {items}")
 
 
-def replayed(events: Iterable[Mapping[str, Any]], n_items: int | None = None) -> State:
+def replayed(events: Iterable[Mapping[str, Any]], n_items: int | None = None) -> ReviewState:
     """Return the state after all events of a journal; `n_items` is the number of items that it may be about."""
-    state = State()
+    state = ReviewState()
     for number, event in enumerate(events):
         try:
             state = state.after(event)
@@ -216,7 +213,7 @@ def replayed(events: Iterable[Mapping[str, Any]], n_items: int | None = None) ->
 
 
 def corrections_file(
-    decisions: Mapping[int, Decision], items: Mapping[int, Sequence[Any]], known: Iterable[str]
+    decisions: Mapping[int, ReviewDecision], items: Mapping[int, Sequence[Any]], known: Iterable[str]
 ) -> dict[str, Any]:
     """Return what a person said as `handful.classification.corrections` reads it.
 

@@ -14,7 +14,7 @@ from handful.errors import OptionError
 from handful.review.batch_review import BatchReview, sheet_size_of
 from handful.review.depends import depends_on
 from handful.review.files import Outputs, write_results
-from handful.review.journal import Event, Journal, opened
+from handful.review.journal import Event, ReviewJournal, opened
 from handful.review.serve import Address, serve
 from handful.review.server import Finished, Page
 from handful.session import FromNothing, Said
@@ -87,7 +87,7 @@ def review_unlabelled(
         return serve(page, lambda found, _: finish_unlabelled(found, unlabelled, outputs, title), where)
 
 
-def _refuse_replacing(catalogue: Path, journal: Journal) -> None:
+def _refuse_replacing(catalogue: Path, journal: ReviewJournal) -> None:
     """Refuse a catalogue that this review did not write, before anything is said."""
     if catalogue.exists() and not any(event["step"] == "finished" for event in journal.events):
         raise OptionError(

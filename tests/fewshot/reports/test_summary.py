@@ -6,7 +6,7 @@ import pytest
 from handful.fewshot.benchmark.plan import Cell
 from handful.fewshot.benchmark.run import versions_text
 from handful.fewshot.reports.summary import (
-    Estimate,
+    MeanEstimate,
     columns_of,
     made_with,
     paired_difference,
@@ -22,7 +22,7 @@ PADDLE, KMEANS, ALPHA = (Cell("toy", SPEC, method) for method in ("paddle", "sof
 
 def test_the_interval_is_that_of_the_mean():
     values = np.array([1.0, 2.0, 3.0, 6.0])
-    estimate = Estimate.of(values)
+    estimate = MeanEstimate.of(values)
     assert estimate.mean == 3.0
     # The standard error of the mean, and the 97.5 % point of Student's t with three degrees of freedom, from a table.
     assert estimate.half_width == pytest.approx(3.182446 * np.sqrt(14 / 3) / 2)
@@ -30,16 +30,16 @@ def test_the_interval_is_that_of_the_mean():
 
 
 def test_nothing_is_said_of_no_task():
-    nothing = Estimate.of(np.array([]))
+    nothing = MeanEstimate.of(np.array([]))
     assert nothing.text() == nothing.percent.text(2, "+") == ""
     assert not nothing.has_interval
     assert verdict(nothing, "a", "b") == "no task in common"
-    assert [verdict(Estimate(mean, 1.0, 30), "a", "b") for mean in (2.0, -2.0, 0.5)] == ["a", "b", "tie"]
+    assert [verdict(MeanEstimate(mean, 1.0, 30), "a", "b") for mean in (2.0, -2.0, 0.5)] == ["a", "b", "tie"]
 
 
 @pytest.mark.parametrize("n", [1, 2, 29])
 def test_few_tasks_that_agree_are_no_win(n):
-    difference = Estimate.of(np.full(n, 0.067))
+    difference = MeanEstimate.of(np.full(n, 0.067))
     assert verdict(difference, "a", "b") == "too few tasks to tell"
     assert not difference.decides
 
@@ -48,12 +48,12 @@ def test_few_tasks_that_agree_are_no_win(n):
     ("estimate", "text"), [((0.012345, 0.000678, 9), "0.0123 ± 0.0007"), ((71.25, 3.4, 9), "71.2 ± 3.4")]
 )
 def test_numbers_have_as_many_digits_as_they_are_sure_of(estimate, text):
-    assert Estimate(*estimate).rounded() == text
+    assert MeanEstimate(*estimate).rounded() == text
 
 
 def test_the_unit_stands_beside_the_number():
-    assert Estimate.of(np.array([90.7])).text(unit=" %") == "90.7 % on one task"
-    assert Estimate.of(np.array([90.0, 92.0])).text(unit=" %") == "91.0 ± 12.7 %"
+    assert MeanEstimate.of(np.array([90.7])).text(unit=" %") == "90.7 % on one task"
+    assert MeanEstimate.of(np.array([90.0, 92.0])).text(unit=" %") == "91.0 ± 12.7 %"
 
 
 def test_differences_are_taken_task_by_task_on_the_tasks_both_have(tmp_path):

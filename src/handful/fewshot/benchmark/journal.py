@@ -26,7 +26,7 @@ import numpy as np
 from handful.errors import PlanError
 from handful.fewshot.benchmark.plan import Cell, Plan
 from handful.fewshot.benchmark.run import Row, versions_text
-from handful.fewshot.benchmark.score import Scores
+from handful.fewshot.benchmark.score import TaskScores
 from handful.machine.extras import import_pyarrow
 from handful.machine.outputs import refuse_overwriting, written_whole
 from handful.machine.untrusted import read_bytes, read_json
@@ -37,7 +37,7 @@ from handful.shapes import Int
 # Columns of the journal and their Arrow types; a task that the method failed on has an error and no scores.
 COLUMNS = {
     **{"cell": "string", "task": "int64", "method": "string", "transform": "string"},
-    **{name: "int64" if name == "n_predicted" else "float64" for name in Scores._fields},
+    **{name: "int64" if name == "n_predicted" else "float64" for name in TaskScores._fields},
     **{"n_iter": "int64", "converged": "bool", "seconds": "float64", "cpu_seconds": "float64"},
     **{"error": "string", "versions": "string"},
 }

@@ -27,7 +27,7 @@ import torch
 
 from handful.banks import FeatureBank
 from handful.fewshot.benchmark.plan import Banks, Cell, named_bank, refuse_another_file
-from handful.fewshot.benchmark.score import Scores, score
+from handful.fewshot.benchmark.score import TaskScores, score
 from handful.fewshot.dispatch import solve
 from handful.fewshot.gathering import gather
 from handful.fewshot.numerics.fixed_point import Trace
@@ -135,7 +135,7 @@ def _rows(cell: Cell, material: Material, indices: Sequence[int]) -> list[Row]:
     solution = solve(cell.method, task, **cell.options)
     seconds = (time.perf_counter() - start) / len(indices)
     scores = score(solution, truth)
-    columns: dict[str, list[Any]] = {field: _values(getattr(scores, field)) for field in Scores._fields}
+    columns: dict[str, list[Any]] = {field: _values(getattr(scores, field)) for field in TaskScores._fields}
     columns |= {"n_iter": solution.n_iter.tolist(), "converged": solution.converged.tolist()}
     shared = {
         **_identity(cell, name),
@@ -157,7 +157,7 @@ def _values(scores: torch.Tensor) -> list[float | None]:
 
 def failure(cell: Cell, material: Material, index: int, error: Exception) -> Row:
     """Return the row of a task that ended with an error."""
-    nothing = dict.fromkeys((*Scores._fields, "n_iter", "converged", "seconds", "cpu_seconds"))
+    nothing = dict.fromkeys((*TaskScores._fields, "n_iter", "converged", "seconds", "cpu_seconds"))
     name, _ = applied_transform(cell, material)
     found = {"error": f"{type(error).__name__}: {error}", "lost": of_the_machine(error)}
     return {"task": int(index), **_identity(cell, name), **nothing, **found}

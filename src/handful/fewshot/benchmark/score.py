@@ -24,7 +24,7 @@ REJECTED = 0.5
 RECALL = 0.9
 
 
-class Scores(NamedTuple):
+class TaskScores(NamedTuple):
     """How well the queries of each task were labelled."""
 
     accuracy: Float[Tensor, "task"]  # share of known queries with the right label
@@ -46,7 +46,7 @@ class Scores(NamedTuple):
     known_rejected: Float[Tensor, "task"]
 
 
-def score(solution: Solution, truth: Int[Tensor, "task query"]) -> Scores:
+def score(solution: Solution, truth: Int[Tensor, "task query"]) -> TaskScores:
     """Compare the answer with the labels of the queries, -1 for unknown; drawn tasks have no padded queries."""
     predictions = solution.predictions
     n_classes = solution.log_assignments.shape[-1]
@@ -67,7 +67,7 @@ def score(solution: Solution, truth: Int[Tensor, "task query"]) -> Scores:
     rejected = stated.nan_to_num(0.0)
     of_classes = ((1 - rejected).unsqueeze(-1) * solution.proportions - counts / truth.shape[-1]).abs().sum(-1)
     auroc, aupr, precision = _detection(_unlikeness(solution), ~known)
-    return Scores(
+    return TaskScores(
         right.sum(-1) / n_known,
         recalls.sum(-1) / present.sum(-1),
         predicted.sum(-1),

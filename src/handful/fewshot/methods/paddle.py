@@ -63,7 +63,7 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class State:
+class PaddleState:
     """What one iteration passes to the next."""
 
     prototypes: Any  # in the coordinates of the space
@@ -93,19 +93,19 @@ def update_prototypes(support: Any, query: Any) -> Any:
     return (support + query).mean()
 
 
-def step(problem: Problem, state: State, floor: float) -> tuple[State, SoftLabels]:
+def step(problem: Problem, state: PaddleState, floor: float) -> tuple[PaddleState, SoftLabels]:
     """Update U, then V, then W from the new U."""
     u = assign(problem.space.scores(state.prototypes), state.dual, problem.tilt)
     query = problem.space.moments(u.weights)
     dual = update_dual(query.mass, problem.n_query, floor)
     prototypes = update_prototypes(problem.space.support, query)
-    return State(prototypes, dual), u
+    return PaddleState(prototypes, dual), u
 
 
-def init(problem: Problem) -> State:
+def init(problem: Problem) -> PaddleState:
     """W = support means, V = 1 - ln K: equal shares. The paper's V = 0 differs by a constant that does not affect U."""
     support = problem.space.support
-    return State(support.mean(), torch.full_like(support.mass, 1 - math.log(support.mass.shape[-1])))
+    return PaddleState(support.mean(), torch.full_like(support.mass, 1 - math.log(support.mass.shape[-1])))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -126,7 +126,7 @@ def description_length(
     )
 
 
-def mean_move(problem: Problem, new: State, old: State) -> Float[Tensor, "task"]:
+def mean_move(problem: Problem, new: PaddleState, old: PaddleState) -> Float[Tensor, "task"]:
     """`mean_k ‖w_k - w_k'‖`; a class without mass does not move."""
     moves: Tensor = problem.space.moves(new.prototypes, old.prototypes)
     return moves.where(new.dual > -torch.inf, 0).mean(-1)

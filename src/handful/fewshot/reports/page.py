@@ -14,7 +14,7 @@ from handful.fewshot.benchmark.paper import source_of_numbers
 from handful.fewshot.benchmark.run import Material, trace_of
 from handful.fewshot.numerics.fixed_point import Trace
 from handful.fewshot.reports import plots, summary, tables
-from handful.fewshot.reports.summary import LEAST_TASKS, Column, Estimate, Result
+from handful.fewshot.reports.summary import LEAST_TASKS, Column, MeanEstimate, Result
 from handful.machine.outputs import refuse_overwriting, written_whole
 
 FindBank: TypeAlias = Callable[[str], FeatureBank | None]
@@ -260,7 +260,7 @@ def _measures(outcomes: Sequence[Result]) -> str:
     return _table(head, body)
 
 
-def _measure(estimate: Estimate, n_tasks: int) -> str:
+def _measure(estimate: MeanEstimate, n_tasks: int) -> str:
     """Mean and interval; the number of tasks if some rows lack the measure."""
     return estimate.rounded() + (f" (n = {estimate.n:,})" if 0 < estimate.n < n_tasks else "")
 

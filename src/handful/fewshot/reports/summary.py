@@ -33,17 +33,17 @@ LEAST_TASKS = 30
 
 
 @dataclass(frozen=True)
-class Estimate:
+class MeanEstimate:
     """`mean ± t s/√n` over n tasks, where `s² = Σ (x - mean)² / (n-1)` and t is Student's, 97.5 %, n-1 degrees.
 
     The half width is infinite for a single task, and the mean of no task is not a number; `text` puts both in words.
 
     Examples
     --------
-    >>> estimate = Estimate.of(np.array([0.5, 0.7, 0.9]))
+    >>> estimate = MeanEstimate.of(np.array([0.5, 0.7, 0.9]))
     >>> round(estimate.mean, 3), round(estimate.half_width, 3), estimate.holds_zero
     (0.7, 0.497, False)
-    >>> estimate.text(), Estimate.of(np.array([0.5])).text(unit=" %"), Estimate.of(np.array([])).text()
+    >>> estimate.text(), MeanEstimate.of(np.array([0.5])).text(unit=" %"), MeanEstimate.of(np.array([])).text()
     ('0.7 ± 0.5', '0.5 % on one task', '')
     """
 
@@ -52,7 +52,7 @@ class Estimate:
     n: int
 
     @classmethod
-    def of(cls, values: Float[np.ndarray, "task"]) -> Estimate:
+    def of(cls, values: Float[np.ndarray, "task"]) -> MeanEstimate:
         """Estimate from one number per task."""
         n = len(values)
         if n == 0:
@@ -62,9 +62,9 @@ class Estimate:
         return cls(float(values.mean()), student_t(n - 1) * float(values.std(ddof=1)) / n**0.5, n)
 
     @property
-    def percent(self) -> Estimate:
+    def percent(self) -> MeanEstimate:
         """The same in percent, or in percentage points."""
-        return Estimate(100 * self.mean, 100 * self.half_width, self.n)
+        return MeanEstimate(100 * self.mean, 100 * self.half_width, self.n)
 
     @property
     def has_interval(self) -> bool:
@@ -140,10 +140,10 @@ class Result:
         asked = self.cell.transform
         return used if used == asked else f"{used} instead of {asked}"
 
-    def estimate(self, metric: str = "accuracy") -> Estimate:
+    def estimate(self, metric: str = "accuracy") -> MeanEstimate:
         """Mean and interval of a metric, over the tasks whose rows have it; rows of earlier versions may not."""
         values = self.columns[metric].astype(np.float64)
-        return Estimate.of(values[~np.isnan(values)])
+        return MeanEstimate.of(values[~np.isnan(values)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,7 +260,7 @@ def columns_of(outcomes: Sequence[Result]) -> list[Column]:
     return [Column(*key, tuple(members)) for key, members in groups.items()]
 
 
-def paired_difference(a: Result, b: Result, metric: str = "accuracy") -> Estimate:
+def paired_difference(a: Result, b: Result, metric: str = "accuracy") -> MeanEstimate:
     """Mean over the tasks both have of `metric(a) - metric(b)`, with its interval.
 
     Parameters
@@ -272,15 +272,15 @@ def paired_difference(a: Result, b: Result, metric: str = "accuracy") -> Estimat
 
     Returns
     -------
-    Estimate
+    MeanEstimate
         Mean and interval of 95 %.
     """
     shared = _shared_tasks((a, b))
     differences = _on(a, shared, metric) - _on(b, shared, metric)
-    return Estimate.of(differences[~np.isnan(differences)])
+    return MeanEstimate.of(differences[~np.isnan(differences)])
 
 
-def verdict(difference: Estimate, above: str, below: str) -> str:
+def verdict(difference: MeanEstimate, above: str, below: str) -> str:
     """Return which is ahead, `above` if the difference is positive, or that it cannot be decided."""
     if not difference.decides:
         return "too few tasks to tell" if difference.n else "no task in common"

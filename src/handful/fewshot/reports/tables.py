@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from handful.fewshot.benchmark.paper import published_accuracy, why_unpublished
-from handful.fewshot.reports.summary import Column, Estimate, Result, paired_difference
+from handful.fewshot.reports.summary import Column, MeanEstimate, Result, paired_difference
 
 # Columns of the table of unknown items and where their numbers are; all are shares, shown in percent.
 UNKNOWN_MEASURES = {
@@ -185,7 +185,7 @@ def convergence_rows(column: Column) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for result in (result for result in column.results if len(result.tasks)):
         met = result.columns["converged"].astype(bool)
-        seconds = Estimate.of(result.columns["seconds"][met].astype(np.float64)).rounded() or "not reached"
+        seconds = MeanEstimate.of(result.columns["seconds"][met].astype(np.float64)).rounded() or "not reached"
         share = f"{met.sum():,} of {len(met):,} tasks"
         iterations = result.estimate("n_iter").rounded()
         accuracy = result.estimate().percent.text()
@@ -202,7 +202,7 @@ def tables_markdown(
     )
 
 
-def differences_table(column: Column) -> list[tuple[str, Estimate]]:
+def differences_table(column: Column) -> list[tuple[str, MeanEstimate]]:
     """Accuracy of the best method minus that of each other on the same tasks, in percent; ties contain zero.
 
     If several are best, it is the one that is most accurate on the tasks they share. If none is best there are no rows.
