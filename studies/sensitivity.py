@@ -8,12 +8,17 @@ first command prints a table and keeps it in `studies/results/sensitivity.json`,
 was kept. A run of some of the cells is printed, and not kept.
 
 Batches are those of the tuning group of `open_batches.py`, of 75 items: *closed* and *open*, with 30 % unknown items,
-of `clinc150-3`, `clinc150-oos` and `esc50-3`, and closed ones of `clinc150` with one example per class;
+of `clinc150-3`, `clinc150-oos` and `esc50-3`; *one example*: closed, of `clinc150` with one example per class;
 *shifted*, closed and open, of `clinc150-typos`, `curekart`, `powerplay11` and `lung-10`. *answers*: open batches, of
 which a person labels four items and calls three none of these. *told*: open batches, and the share of unknown items is
 told. *prior*: closed batches, and the classes present weigh ten times as much as others. *groups*: closed batches in
-sibling groups of 15 items. *scores*: closed batches by the scores of the head, as if they came from another model.
-*names*: by one example per class as if it were the vector of a name. All are the same for every row.
+sibling groups of 15 items. *scores*: closed batches by the scores of the head, as if they came from another model;
+*several*: by chances of each class by itself. *names*: by one example per class as if it were the vector of a name.
+
+Closed batches of `clinc150-3` are also labelled in ways that other catalogues and batches are: *named*: one example of
+each class is the vector of its name, beside the two others; *near classes*: in training, examples are compared with
+near classes only; *class means*: the head is made of class means; *large*: one batch of 1,500 items of 30 classes and 300
+unknown ones. All are the same for every row.
 
 Of a chance the odds are changed, of a list of values to try every second one is left out or the middles are added.
 Numbers that belong to the fit of a catalogue are changed before it is fitted.
@@ -40,8 +45,9 @@ from handful.catalogue import Catalogue
 from handful.engine.labelling import label_scores
 from handful.engine.scores import in_nats, unit_of
 from handful.engine.settings import DEFAULT, Settings
+from handful.engine.several import label_several
 from handful.estimators import BatchClassifier
-from open_batches_data import GROUPS, Cell, Floats, Ints, bank, drawn
+from open_batches_data import GROUPS, Cell, Floats, Ints, Pool, bank, drawn
 from pages import Page, dots, keep
 
 RESULTS = Path(__file__).parent / "results" / "sensitivity.json"
@@ -53,10 +59,22 @@ ONE = "clinc150-1"
 SHARE, WEIGHT, FACTORS = 0.3, 10.0, (0.5, 2.0)
 # Answers of a person about an open batch, and items of a group.
 NONE, CLASSES, GROUP = 3, 4, 15
+# Other ways to label batches of one cell, with numbers that bring them about.
+WAYS: dict[str, dict[str, Any]] = {
+    "named": {},
+    "near classes": {"full_work": 0},
+    "class means": {"trained_numbers": 0},
+    "large": {},
+}
+WAYS_OF = "clinc150-3"
+# Known classes of a large batch, and items of each class.
+LARGE_CLASSES, LARGE_ITEMS, LARGE_UNKNOWN = 30, 50, 30
 MAIN = {
     "closed": "right, closed",
     "open": "right, open",
     "shifted": "right, shifted",
+    "one example": "right, one example",
+    "named": "right, named",
     "known rejected": "known rejected, closed",
     "unknown rejected": "unknown rejected, open",
 }
@@ -66,12 +84,21 @@ FIGURES = MAIN | {
     "prior": "right, prior",
     "groups": "right, sibling groups",
     "scores": "right, scores",
+    "several": "right, several",
     "names": "right, names alone",
+    "near classes": "right, near classes",
+    "class means": "right, class means",
+    "large": "right, large batch",
 }
+MAIN_LABELS = tuple(name for name, title in MAIN.items() if title.startswith("right"))
+OF_LABELS = tuple(name for name, title in FIGURES.items() if title.startswith("right"))
 MOVED = "largest change of a probability"
+BATCHES = "batches of each kind"
 Numbers = npt.NDArray[np.floating]
 # A number that changes no figure by more than this many points is flat.
 FLAT = 2.0
+# A smaller change of a probability is rounding.
+NOTHING = 1e-6
 
 
 NUMBERS = {field.name: field for field in fields(Settings)}
@@ -81,31 +108,56 @@ CELLS = {name: GROUPS["tuning"][name] for name in (*HOME, *ELSEWHERE)} | {
 
 
 class World(NamedTuple):
-    """A catalogue's examples, and batches with their true classes, -1 for none."""
+    """A catalogue's examples, and batches with their true classes, -1 for none; and one of `WAYS` to label them."""
 
     cell: str
     examples: Floats
     labels: Ints
     batches: list[tuple[Floats, Ints]]
+    way: str = ""
 
 
-def worlds(data: Path, n_batches: int) -> Iterator[World]:
+def worlds(data: Path, n_batches: int, cells: Sequence[str]) -> Iterator[World]:
     """Draw catalogues and batches."""
-    for name, cell in CELLS.items():
-        material, rng = cell.make(data, name, 0), rng_of("sensitivity", name)
+    for name in cells:
+        material, rng = CELLS[name].make(data, name, 0), rng_of("sensitivity", name)
         classes, batches = np.unique(material.labels), []
         for share in (0.0, SHARE) if name != ONE else (0.0,):
             for number in range(n_batches):
                 pool = material.pools[number % len(material.pools)]
-                rows = drawn(pool, share, rng)
-                codes = np.searchsorted(classes, pool.truth[rows]).clip(max=len(classes) - 1)
-                batches.append((pool.points[rows], np.where(classes[codes] == pool.truth[rows], codes, -1)))
-        yield World(name, material.examples, material.labels, batches)
+                batches.append(batch_of(pool, drawn(pool, share, rng), classes))
+        world = World(name, material.examples, material.labels, batches)
+        yield world
+        if name == WAYS_OF:
+            (pool,) = material.pools
+            large = batch_of(pool, rows_of_large(pool), classes)
+            for way in WAYS:
+                yield world._replace(way=way, batches=[large] if way == "large" else batches[:n_batches])
+
+
+def batch_of(pool: Pool, rows: Ints, classes: Ints) -> tuple[Floats, Ints]:
+    """Return items and the codes of their classes, -1 for none."""
+    codes = np.searchsorted(classes, pool.truth[rows]).clip(max=len(classes) - 1)
+    return pool.points[rows], np.where(classes[codes] == pool.truth[rows], codes, -1)
+
+
+def rows_of_large(pool: Pool) -> Ints:
+    """Return the rows of a large batch: every fourth class, so that they are of all kinds, and all unknown ones."""
+    known = [rows[:LARGE_ITEMS] for rows in pool.known[:: len(pool.known) // LARGE_CLASSES][:LARGE_CLASSES]]
+    rows = np.concatenate([*known, *(rows[:LARGE_UNKNOWN] for rows in pool.unknown)])
+    return np.asarray(rng_of("sensitivity", "large").permutation(rows))
 
 
 def fitted(world: World, settings: Settings = DEFAULT) -> Catalogue:
     """Fit the catalogue of a world."""
-    catalogue = replace(Catalogue.of(world.examples, world.labels), settings=settings)
+    examples, labels = world.examples, world.labels
+    if world.way == "named":
+        _, first = np.unique(labels, return_index=True)
+        others = np.setdiff1d(np.arange(len(labels)), first)
+        made = Catalogue.of(examples[others], labels[others]).with_names(examples[first], labels[first])
+    else:
+        made = Catalogue.of(examples, labels)
+    catalogue = replace(made, settings=replace(settings, **WAYS.get(world.way, {})))
     _ = catalogue.reference
     return catalogue
 
@@ -125,10 +177,16 @@ def figures(world: World, catalogue: Catalogue) -> Iterator[tuple[str, float, Nu
     classes = catalogue.classes.tolist()
     for rows, truth in world.batches:
         found = classifier.infer(rows)
+        if world.way:
+            yield world.way, right(found.probabilities, truth), found.probabilities
+            yield "", 0.0, found.unknown[:, None]
+            continue
         known = truth >= 0
         kind = "closed" if known.all() else "open"
-        yield "shifted" if elsewhere else kind, right(found.probabilities, truth), found.probabilities
-        if kind == "open":
+        kind = "shifted" if elsewhere else kind
+        kind = "one example" if world.cell == ONE else kind
+        yield kind, right(found.probabilities, truth), found.probabilities
+        if not known.all():
             yield "unknown rejected", 100 * float(found.rejected[~known].mean()), found.unknown[:, None]
             said = np.flatnonzero(~known)[:NONE].tolist()
             given = dict.fromkeys(said) | {int(row): classes[truth[row]] for row in np.flatnonzero(known)[:CLASSES]}
@@ -150,6 +208,9 @@ def figures(world: World, catalogue: Catalogue) -> Iterator[tuple[str, float, Nu
         nats = in_nats(scored, unit_of(scored, settings=settings), settings=settings)
         by_scores = label_scores(nats, settings=settings).probabilities
         yield "scores", right(by_scores, truth), by_scores
+        best = nats.max(1)
+        by_each = label_several(nats - best[:, None], best, settings=settings).probabilities
+        yield "several", right(by_each, truth), by_each
         if world.cell == ONE:
             names = Catalogue.of_names(world.examples, world.labels)
             of_names = BatchClassifier()._became(replace(names, settings=settings))
@@ -167,8 +228,14 @@ def measured(worlds: Sequence[World], catalogues: Sequence[Catalogue]) -> tuple[
 
 
 def moved(before: Sequence[Numbers], after: Sequence[Numbers]) -> float:
-    """Return the largest change of any probability."""
-    return max(float(np.nanmax(np.abs(a - b), initial=0)) for a, b in zip(before, after, strict=True))
+    """Return the largest change of any probability; those that cannot be told count as zero."""
+    pairs = zip(before, after, strict=True)
+    return max(float(np.abs(np.nan_to_num(a) - np.nan_to_num(b)).max(initial=0)) for a, b in pairs)
+
+
+def changes_nothing(changes: Mapping[str, Mapping[str, float]]) -> bool:
+    """Whether neither half nor twice a number changes any probability but for rounding."""
+    return max(row[MOVED] for row in changes.values()) < NOTHING
 
 
 def other_value(value: Any, factor: float, unit: str) -> Any:
@@ -223,13 +290,13 @@ def change(task: tuple[str, float]) -> tuple[str, float, dict[str, float], float
 
 def measure(data: Path, only: Sequence[str], n_batches: int, workers: int, cells: Sequence[str]) -> dict[str, Any]:
     """Return what each number changes, and the figures of the engine as it is."""
-    some = [world for world in worlds(data, n_batches) if world.cell in cells]
+    some = list(worlds(data, n_batches, cells))
     catalogues = [fitted(world) for world in some]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         usual, probabilities = measured(some, catalogues)
     _SHARED[:] = [_Shared(some, catalogues, probabilities)]
-    found: dict[str, Any] = {"as it is": usual}
+    found: dict[str, Any] = {"as it is": usual, BATCHES: n_batches}
     print(json.dumps(found), flush=True)
     tasks = [(number, factor) for number in only for factor in FACTORS]
     with get_context("fork").Pool(workers, partial(os.nice, 10)) as pool:
@@ -280,8 +347,10 @@ def page() -> Page:
         }
         for number in moving
     }
-    of_labels = max(measured, key=lambda number: largest(found[number], ("closed", "open", "shifted")))
-    most = largest(found[of_labels], ("closed", "open", "shifted"))
+    of_labels = max(measured, key=lambda number: largest(found[number], OF_LABELS))
+    of_main = max(measured, key=lambda number: largest(found[number], MAIN_LABELS))
+    unmoved = [number for number in measured if changes_nothing(found[number])]
+    n_batches = found[BATCHES]
     return Page(
         name="sensitivity",
         title="Sensitivity",
@@ -293,15 +362,19 @@ def page() -> Page:
         figure=lambda: dots(figure, "points", at=0),
         table=table(found, moving, ["value", "meaning"], list(MAIN)),
         shows=(
-            f"`Settings` has {len(NUMBERS)} numbers, limits of its work included. {len(measured)} of them were "
-            f"changed, and {len(moving)} change a figure by more than two points. Labels change most with "
-            f"`{of_labels}`, by {most:.1f} points."
+            f"`Settings` has {len(NUMBERS)} numbers, limits of its work included; {len(measured)} were changed. "
+            f"{len(moving)} change a figure of the table by more than two points. Labels of these batches change most "
+            f"with `{of_main}`, by {largest(found[of_main], MAIN_LABELS):.1f} points, and labels of any kind with "
+            f"`{of_labels}`, by {largest(found[of_labels], OF_LABELS):.1f}. {len(unmoved)} change no probability here: "
+            f"{', '.join(f'`{number}`' for number in unmoved)}. They limit work in larger catalogues and "
+            "batches, or in questions."
         ),
         limits=(
-            "Numbers of questions, and of very large catalogues and batches, change nothing here. One number is "
-            "changed at a time, on data that the method was tuned on, with two batches of each kind: a point is six "
-            "items of closed batches. The file has the unit and the origin of every number, and what changes with "
-            "answers of a person, with a prior, with scores and with names."
+            f"One number is changed at a time, on data that the method was tuned on, with {n_batches} "
+            f"{'batch' if n_batches == 1 else 'batches'} of each kind and catalogue: a point is about "
+            f"{round(0.75 * 3 * n_batches)} items of closed batches. The file has the unit and the origin of every "
+            "number, and what changes with answers of a person, with a prior, with scores, with names alone, in a "
+            "large batch, and with heads of very large catalogues."
         ),
         made="The docstring of `studies/sensitivity.py` lists data and batches.",
         commands=["python studies/sensitivity.py DATA", "python studies/sensitivity.py --render"],
@@ -336,7 +409,7 @@ def main() -> None:
         if len(asked.only) < len(NUMBERS):
             found = (json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {}) | found
         if len(asked.cells) == len(CELLS):
-            keep(RESULTS, {name: found[name] for name in ("as it is", *NUMBERS) if name in found})
+            keep(RESULTS, {name: found[name] for name in ("as it is", BATCHES, *NUMBERS) if name in found})
     if asked.render or not asked.data:
         page().write()
 
