@@ -17,8 +17,8 @@ sibling groups of 15 items. *scores*: closed batches by the scores of the head, 
 
 Closed batches of `clinc150-3` are also labelled in ways that other catalogues and batches are: *named*: one example of
 each class is the vector of its name, beside the two others; *near classes*: in training, examples are compared with
-near classes only; *class means*: the head is made of class means; *large*: one batch of 1,500 items of 30 classes and 300
-unknown ones. All are the same for every row.
+near classes only; *class means*: the head is made of class means; *large*: one batch of 1,500 items of 30 classes and
+300 unknown ones. All are the same for every row.
 
 Of a chance the odds are changed, of a list of values to try every second one is left out or the middles are added.
 Numbers that belong to the fit of a catalogue are changed before it is fitted.

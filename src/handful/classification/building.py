@@ -277,10 +277,10 @@ def add_to_catalogue(
 
 
 # Labels of items of a batch, by their positions.
-Said: TypeAlias = Callable[[Batch], Mapping[int, str]]
+SaidAbout: TypeAlias = Callable[[Batch], Mapping[int, str]]
 
 
-def _said_about(file: Path, by_model: float | None) -> Said:
+def _said_about(file: Path, by_model: float | None) -> SaidAbout:
     """Return what finds the items of a batch that a file gives labels to, by corrections or by a table."""
     if file.suffix.lower() == ".json":
         if by_model is not None:
@@ -289,7 +289,7 @@ def _said_about(file: Path, by_model: float | None) -> Said:
     return _in_table(file, by_model)
 
 
-def _corrected(file: Path) -> Said:
+def _corrected(file: Path) -> SaidAbout:
     corrections = read_corrections(file)
 
     def find(batch: Batch) -> dict[int, str]:
@@ -302,7 +302,7 @@ def _corrected(file: Path) -> Said:
     return find
 
 
-def _in_table(file: Path, by_model: float | None) -> Said:
+def _in_table(file: Path, by_model: float | None) -> SaidAbout:
     """Labels of a table with the columns item and label; of predictions, those of a person, or of the model."""
     table = read(file, text=ITEM)
     items = table.values(ITEM)
@@ -347,7 +347,7 @@ def _in_table(file: Path, by_model: float | None) -> Said:
     return find
 
 
-def _labelled_of(path: Path, said: Said, on_progress: Listener | None, reading: Reading) -> EmbeddedExamples:
+def _labelled_of(path: Path, said: SaidAbout, on_progress: Listener | None, reading: Reading) -> EmbeddedExamples:
     """Embed the items of a batch that were given a label, and these alone."""
     whole = Batch.of(read_examples(path, reading), id_column=reading.get("id_column"))
     labels = said(whole)

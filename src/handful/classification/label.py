@@ -41,7 +41,7 @@ from handful.classification.known import KnownFiles, new_labels
 from handful.classification.labelled import MOST_EXPLAINED, Classified, Shown
 from handful.classification.names import with_names
 from handful.classification.task import (
-    Examples,
+    GivenExamples,
     PathLike,
     Task,
     check,
@@ -362,7 +362,7 @@ def _classified(fitted: Fitted, task: Task, answer: Answer, **about: Any) -> Cla
     )
 
 
-def _fitted(examples: Examples, task: Task) -> tuple[Catalogue, tuple[str, ...]]:
+def _fitted(examples: GivenExamples, task: Task) -> tuple[Catalogue, tuple[str, ...]]:
     """Return the catalogue of examples and names, whose classes are positions, and the names of these."""
     classes = class_names_of(examples)
     fitted = Catalogue.of_bank(examples) if isinstance(examples, FeatureBank) else None

@@ -43,7 +43,7 @@ MOST_DENSE_BYTES = 2**28
 
 PathLike = str | os.PathLike[str]
 # Vectors or contents of the examples, or a fitted catalogue; None if there are only names.
-Examples = FeatureBank | Items | Catalogue | None
+GivenExamples = FeatureBank | Items | Catalogue | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +110,7 @@ class Task:
     """
 
     inputs: Inputs
-    examples: Examples
+    examples: GivenExamples
     batch: Batch
     classes: tuple[str, ...]
     known: KnownFiles
@@ -235,7 +235,7 @@ def _examples(table: Table | Catalogue | None, labels: str | None) -> tuple[Tabl
     return table, bank
 
 
-def class_names_of(examples: Examples) -> tuple[str, ...]:
+def class_names_of(examples: GivenExamples) -> tuple[str, ...]:
     """Return the names of the classes that have examples."""
     if isinstance(examples, Catalogue):
         return tuple(map(str, examples.classes.tolist()))
@@ -343,7 +343,7 @@ def _method(name: str, others: Mapping[str, Any]) -> Any:
     return classifier
 
 
-def recorded_backbones(inputs: Inputs, examples: Examples, batch: Batch) -> tuple[str, str]:
+def recorded_backbones(inputs: Inputs, examples: GivenExamples, batch: Batch) -> tuple[str, str]:
     """Return the backbones that made the vectors of catalogue and batch, as far as the files say."""
     first = "" if inputs.names is None else inputs.names.made_by
     if isinstance(examples, FeatureBank):
@@ -353,7 +353,7 @@ def recorded_backbones(inputs: Inputs, examples: Examples, batch: Batch) -> tupl
     return first, batch.backbone
 
 
-def _backbone(inputs: Inputs, examples: Examples, batch: Batch) -> Any:
+def _backbone(inputs: Inputs, examples: GivenExamples, batch: Batch) -> Any:
     """Return the backbone for the items, or None if there are none; refuse two sides that do not fit together."""
     asked = inputs.reading.get("backbone")
     device = inputs.reading.get("device", "cpu")

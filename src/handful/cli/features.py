@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from handful.cli.options import HERE, HeaderRow, On, Sheet, SkipBad, Trust, executor_at
+from handful.cli.options import HERE, HeaderRow, On, SheetName, SkipBad, Trust, executor_at
 from handful.cli.terminal import data
 from handful.runs.progress import bars
 
@@ -37,7 +37,7 @@ def extract_command(
     labels: Annotated[str | None, typer.Option(help="Column of labels, if it cannot be detected.")] = None,
     id_column: Annotated[str | None, typer.Option(help="Column that identifies an item.")] = None,
     split: Annotated[str | None, typer.Option(help="Only rows of a table whose column 'split' has this value.")] = None,
-    sheet: Sheet = None,
+    sheet: SheetName = None,
     header_row: HeaderRow = None,
     skip_bad: SkipBad = False,
     on: On = HERE,
@@ -111,7 +111,7 @@ SourcePath = Annotated[
         help="A bank, a folder of arrays, a table of vectors (.parquet, .csv, .xlsx, .jsonl), .npz, .h5ad or .pt."
     ),
 ]
-Column = Annotated[str | None, typer.Option(help="Name of that column or key, if it cannot be detected.")]
+ColumnName = Annotated[str | None, typer.Option(help="Name of that column or key, if it cannot be detected.")]
 About = Annotated[str | None, typer.Option(help="Recorded in the bank's provenance.")]
 
 
@@ -119,10 +119,10 @@ About = Annotated[str | None, typer.Option(help="Recorded in the bank's provenan
 def import_bank(
     source: SourcePath,
     bank: Annotated[Path, typer.Argument(help="Folder to write; it must not exist yet.")],
-    features: Column = None,
-    labels: Column = None,
+    features: ColumnName = None,
+    labels: ColumnName = None,
     trust_pickle: Trust = False,
-    sheet: Sheet = None,
+    sheet: SheetName = None,
     header_row: HeaderRow = None,
     skip_bad: SkipBad = False,
     dataset: About = None,
@@ -169,7 +169,7 @@ def export_bank(
     source: SourcePath,
     file: Annotated[Path, typer.Argument(help="Parquet file to write; it must not exist yet.")],
     trust_pickle: Trust = False,
-    sheet: Sheet = None,
+    sheet: SheetName = None,
     header_row: HeaderRow = None,
     skip_bad: SkipBad = False,
 ) -> None:
@@ -193,10 +193,10 @@ def export_bank(
 @app.command()
 def info(
     source: SourcePath,
-    features: Column = None,
-    labels: Column = None,
+    features: ColumnName = None,
+    labels: ColumnName = None,
     trust_pickle: Trust = False,
-    sheet: Sheet = None,
+    sheet: SheetName = None,
     header_row: HeaderRow = None,
     skip_bad: SkipBad = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,

@@ -41,7 +41,7 @@ Missing = Annotated[
 ]
 
 
-Sheet = Annotated[
+SheetName = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="Sheet of .xlsx files; by default the first with a table. Or: book.xlsx/NAME."),
 ]
@@ -321,7 +321,7 @@ class JobOptions:
     ] = None
     id_column: Annotated[str | None, typer.Option(help="Column that identifies an item, for example a ticket.")] = None
     missing: Missing = None
-    sheet: Sheet = None
+    sheet: SheetName = None
     header_row: HeaderRow = None
     given: Annotated[
         Path | None,

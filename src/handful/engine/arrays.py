@@ -15,10 +15,10 @@ Floats = npt.NDArray[np.floating]
 Doubles = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.integer]
 Bools = npt.NDArray[np.bool_]
-Columns = npt.NDArray[np.intp]
+ClassColumns = npt.NDArray[np.intp]
 
 
-def chosen_columns(chosen: Bools) -> Columns:
+def chosen_columns(chosen: Bools) -> ClassColumns:
     """Return the positions of the chosen classes [batch, class], in increasing order, and then of some others.
 
     Examples
@@ -29,14 +29,14 @@ def chosen_columns(chosen: Bools) -> Columns:
     return np.argsort(~chosen, axis=-1, kind="stable")[:, : int(chosen.sum(-1).max())]
 
 
-def take_columns(table: npt.NDArray[Any], columns: Columns) -> npt.NDArray[Any]:
+def take_columns(table: npt.NDArray[Any], columns: ClassColumns) -> npt.NDArray[Any]:
     """Return some columns [batch, column] of a table [batch, class] or [batch, item, class]."""
     if len(columns) == 1:
         return np.asarray(table[0].take(columns[0], -1)[None])  # in the order of memory, unlike an index
     return np.take_along_axis(table, _level(table, columns), -1)
 
 
-def put_columns(table: npt.NDArray[Any], columns: Columns, values: npt.NDArray[Any]) -> None:
+def put_columns(table: npt.NDArray[Any], columns: ClassColumns, values: npt.NDArray[Any]) -> None:
     """Replace some columns of a table, those of each batch."""
     if len(columns) == 1:
         table[0][..., columns[0]] = values[0]
@@ -44,7 +44,7 @@ def put_columns(table: npt.NDArray[Any], columns: Columns, values: npt.NDArray[A
         np.put_along_axis(table, _level(table, columns), values, -1)
 
 
-def _level(table: npt.NDArray[Any], columns: Columns) -> Columns:
+def _level(table: npt.NDArray[Any], columns: ClassColumns) -> ClassColumns:
     """Give positions the axis of the items, if the table has one."""
     return columns if columns.ndim == table.ndim else columns[:, None, :]
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from handful.engine.arrays import Columns, Doubles, Floats, Ints, put_columns, take_columns
+from handful.engine.arrays import ClassColumns, Doubles, Floats, Ints, put_columns, take_columns
 from handful.engine.evidence import Linked, find_places, gather_evidence
 from handful.engine.knowledge import FixedLabels
 from handful.engine.limits import LOWEST
@@ -24,7 +24,7 @@ class Move(NamedTuple):
     """Class means that moved with the items of each batch."""
 
     means: MovedMeans
-    columns: Columns  # [batch, column], classes that moved
+    columns: ClassColumns  # [batch, column], classes that moved
     weight: Floats  # [batch], how far they do
 
 

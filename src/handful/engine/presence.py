@@ -31,7 +31,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import entr, expit, gammaln
 
-from handful.engine.arrays import Bools, Columns, Doubles, Floats, Ints, chosen_columns, put_columns, take_columns
+from handful.engine.arrays import Bools, ClassColumns, Doubles, Floats, Ints, chosen_columns, put_columns, take_columns
 from handful.engine.limits import LEAST_COUNT, LINEAR, MOST_LOG_GAIN, SMALL_CHANCE
 from handful.engine.settings import DEFAULT, Settings
 
@@ -52,11 +52,11 @@ class AloneLabels(NamedTuple):
         each = (weights * self.scale).astype(self.likelihood.dtype)
         return np.asarray((each[:, None] @ self.likelihood)[:, 0], np.float64)
 
-    def of_columns(self, columns: Columns) -> Floats:
+    def of_columns(self, columns: ClassColumns) -> Floats:
         """Return the chances of some classes, [batch, item, column]."""
         return np.asarray(take_columns(self.likelihood, columns) * self.scale[..., None])
 
-    def with_columns(self, factors: Floats, columns: Columns, values: Floats) -> Floats:
+    def with_columns(self, factors: Floats, columns: ClassColumns, values: Floats) -> Floats:
         """Return the chances of all classes times a factor for each item, and `values` for some of the classes."""
         q = self.likelihood * (factors * self.scale).astype(self.likelihood.dtype)[..., None]
         put_columns(q, columns, values)
@@ -66,7 +66,7 @@ class AloneLabels(NamedTuple):
 class Presence(NamedTuple):
     """Samples of the classes present, of those that could be."""
 
-    columns: Columns  # [batch, column], candidate classes: those that could be present
+    columns: ClassColumns  # [batch, column], candidate classes: those that could be present
     states: Floats  # [batch, state, column], z/h
     presence: Floats  # [batch, column], chance that the class is present
     alone_weight: Floats  # [batch], chance that each item is better labelled alone

@@ -138,7 +138,7 @@ class Answer:
         Whether groups were labelled with the help of their siblings, and what it gained.
     coarse : Coarse or None
         With `coarse`, the most probable coarse class of each item; see `sure_labels`.
-    items : Items or None
+    items : AnsweredItems or None
         The items as they were compared, for pictures; None if they were not kept, for instance of a streamed batch.
 
     Examples

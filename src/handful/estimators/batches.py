@@ -23,7 +23,7 @@ from handful.estimators.coarse import Coarse
 from handful.estimators.containers import FrameOf, new_frame, rows_by_group
 from handful.estimators.context import BatchContexts, Known
 from handful.estimators.diagnostics import Diagnostic, diagnose
-from handful.estimators.items import Items
+from handful.estimators.items import ItemsToLabel
 from handful.estimators.pooling import Pooling
 from handful.estimators.proposals import Proposal
 from handful.estimators.sequences import averaged
@@ -33,7 +33,7 @@ from handful.shapes import Float, Int
 
 @bars("label")
 def predict_codes(
-    items: Items, groups: Any, known: Known
+    items: ItemsToLabel, groups: Any, known: Known
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     """Return the class of each item, which are rejected, and which of these a person called none of the classes.
 
@@ -62,13 +62,13 @@ class Batches:
 
     Parameters
     ----------
-    items : Items
+    items : ItemsToLabel
         All items.
     contexts : BatchContexts
         Their groups, and what is known about them.
     """
 
-    def __init__(self, items: Items, contexts: BatchContexts) -> None:
+    def __init__(self, items: ItemsToLabel, contexts: BatchContexts) -> None:
         self.items = items
         self.contexts = contexts
         self.pooling: Pooling | None = None
@@ -78,7 +78,7 @@ class Batches:
             self._pool()
 
     @classmethod
-    def of(cls, items: Items, groups: Any = None, known: Known | None = None) -> Batches:
+    def of(cls, items: ItemsToLabel, groups: Any = None, known: Known | None = None) -> Batches:
         """Check what is known about the items; `groups` is the group of each, None for a single batch."""
         known = Known() if known is None else known
         contexts = BatchContexts(

@@ -172,4 +172,4 @@ def _listed_and_allowed(listed: Bool[np.ndarray, "item class"], known: Knowledge
     return np.asarray(np.where(left.any(1, keepdims=True), left, known.allowed[0]))
 
 
-Items: TypeAlias = CatalogueItems | ScoredItems
+ItemsToLabel: TypeAlias = CatalogueItems | ScoredItems

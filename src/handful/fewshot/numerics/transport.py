@@ -20,7 +20,7 @@ SWEEPS_AT_ONCE = 5
 
 
 @dataclass(frozen=True)
-class Plan:
+class TransportPlan:
     """`ln P`: its columns have their mass up to rounding, its rows up to `row_error`.
 
     `column_potential` is the vector h in `P_nk = e_n exp(h_k - cost_nk)`, a good start for a similar problem.
@@ -47,7 +47,7 @@ def sinkhorn(
     start: Float[Tensor, "task class"] | None = None,
     max_iter: int = 1000,
     tol: float = 1e-6,
-) -> Plan:
+) -> TransportPlan:
     """`argmin_P Σ P_nk cost_nk + Σ P_nk ln P_nk` over plans with the given row and column sums.
 
     Both sums must have the same total. Rows and columns are rescaled in turn until every row has its mass up to `tol`;
@@ -58,17 +58,17 @@ def sinkhorn(
     log_plan = potential.unsqueeze(-2) - cost
     log_plan = (log_plan - log_plan.logsumexp(-1, keepdim=True)) + row_mass.log().unsqueeze(-1)
     missing = column_mass.log() - log_plan.logsumexp(-2)
-    start_plan = Plan(log_plan + missing.unsqueeze(-2), potential + missing, torch.zeros_like(missing[:, 0]))
+    start_plan = TransportPlan(log_plan + missing.unsqueeze(-2), potential + missing, torch.zeros_like(missing[:, 0]))
     most = -(-max_iter // SWEEPS_AT_ONCE)
     return fixed_point(sweeps, error, Marginals(row_mass, column_mass), start_plan, max_iter=most, tol=tol).answer
 
 
-def error(to: Marginals, new: Plan, old: Plan) -> Float[Tensor, "task"]:
+def error(to: Marginals, new: TransportPlan, old: TransportPlan) -> Float[Tensor, "task"]:
     """Largest error of a row sum."""
     return new.row_error
 
 
-def sweeps(to: Marginals, state: Plan) -> tuple[Plan, Plan]:
+def sweeps(to: Marginals, state: TransportPlan) -> tuple[TransportPlan, TransportPlan]:
     """Scale rows and columns to their mass in turn, a few times, and measure the error of the row sums at the end."""
     plan = state.log_plan.exp()
     scale = torch.ones_like(to.columns).unsqueeze(-1)
@@ -82,5 +82,5 @@ def sweeps(to: Marginals, state: Plan) -> tuple[Plan, Plan]:
     log_scale = scale.squeeze(-1).log()
     # A row of zero mass is -inf everywhere, and stays so.
     log_plan = state.log_plan + row_scale.log() + log_scale.unsqueeze(-2)
-    new = Plan(log_plan, state.column_potential + log_scale, row_error)
+    new = TransportPlan(log_plan, state.column_potential + log_scale, row_error)
     return new, new

@@ -38,7 +38,7 @@ SUPPORT = "support"
 QUERY = "query"
 
 
-class Row(NamedTuple):
+class ImageRow(NamedTuple):
     """One image of a benchmark: its file, its class, and the split it belongs to."""
 
     path: str
@@ -143,7 +143,7 @@ def read_benchmark(name: str, lists: Path, images: Path, table: Path) -> BaseSpl
     rows = benchmark_rows(name, lists, images)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(Row._fields)
+    writer.writerow(ImageRow._fields)
     writer.writerows((str((images / row.path).absolute()), row.label, row.split) for row in rows)
     with written_whole(table) as place:
         place.write_text(text.getvalue(), encoding="utf-8")
@@ -157,7 +157,7 @@ def _listed(table: Path, split: str) -> Items:
     return only_classes(items, sorted(set(items.labels.tolist())))
 
 
-def benchmark_rows(name: str, lists: Path, images: Path) -> list[Row]:
+def benchmark_rows(name: str, lists: Path, images: Path) -> list[ImageRow]:
     """Read and check the lists of a benchmark: files exist, counts are as published, no class is in two splits."""
     if name not in BENCHMARKS:
         raise TrainingError(f"no benchmark is called {name!r}; choose from {', '.join(BENCHMARKS)}")
@@ -166,7 +166,7 @@ def benchmark_rows(name: str, lists: Path, images: Path) -> list[Row]:
         raise TrainingError(
             f"the images of {name} are expected in a folder, but {images} is not a folder; {benchmark.source}"
         )
-    rows: list[Row] = []
+    rows: list[ImageRow] = []
     for file, split in benchmark.lists.items():
         rows += _read_list(lists / file, split, images, benchmark)
     for fault in _faults(rows, images, benchmark):
@@ -174,7 +174,7 @@ def benchmark_rows(name: str, lists: Path, images: Path) -> list[Row]:
     return rows
 
 
-def _read_list(path: Path, split: str, images: Path, benchmark: Benchmark) -> Iterator[Row]:
+def _read_list(path: Path, split: str, images: Path, benchmark: Benchmark) -> Iterator[ImageRow]:
     """Rows of one list, of images or of classes; a header is a first line whose first entry is neither."""
     if not path.exists():
         raise TrainingError(f"the list {path} is missing; {benchmark.source}")
@@ -192,20 +192,20 @@ def _read_list(path: Path, split: str, images: Path, benchmark: Benchmark) -> It
             )
         first, second = (part.strip() for part in entry)
         if Path(first).suffix.lower() in IMAGE_SUFFIXES:
-            yield Row(first, f"{split}/{second}" if benchmark.numbered and second.isdecimal() else second, split)
+            yield ImageRow(first, f"{split}/{second}" if benchmark.numbered and second.isdecimal() else second, split)
         else:
             yield from _folder_rows(images, first, split, benchmark)
 
 
-def _folder_rows(images: Path, label: str, split: str, benchmark: Benchmark) -> Iterator[Row]:
+def _folder_rows(images: Path, label: str, split: str, benchmark: Benchmark) -> Iterator[ImageRow]:
     folder = images / label
     if not folder.is_dir():
         raise TrainingError(f"class {label} has no folder {folder}; {benchmark.source}")
     files = sorted(file.name for file in folder.iterdir() if file.suffix.lower() in IMAGE_SUFFIXES)
-    return (Row(f"{label}/{file}", label, split) for file in files)
+    return (ImageRow(f"{label}/{file}", label, split) for file in files)
 
 
-def _faults(rows: Sequence[Row], images: Path, benchmark: Benchmark) -> Iterator[str]:
+def _faults(rows: Sequence[ImageRow], images: Path, benchmark: Benchmark) -> Iterator[str]:
     """Say what is wrong with the lists, the most important first."""
     splits = {split: {row.label for row in rows if row.split == split} for split in benchmark.classes}
     for split, expected in benchmark.classes.items():
