@@ -64,7 +64,7 @@ class Settings:
         10.0, "examples", "convention", "beyond one of each class, with fewer of which the spread is not known"
     )
     refit_share: float = _fitted(
-        0.25, "chance", "work", "part of examples or classes that are new, above which all of a head is fitted again"
+        0.25, "ratio", "work", "part of examples or classes that are new, above which all of a head is fitted again"
     )
     full_work: int = _fitted(
         2**33, "products", "work: 20 s on one core", "N·K·d beyond which an example is compared with near classes only"
