@@ -120,11 +120,10 @@ def rounding(data: Path) -> Iterator[str]:
         items = features[np.concatenate([order[k][1 : 1 + EACH] for k in classes[:PRESENT]])]
         again = rng.permutation(n_classes)
         labels = np.arange(n_classes)
-        first: Floats | None = None
+        first = _answer(examples, labels, items, DEFAULT)
         for tail in (DEFAULT.noise_tail, SHORT_TAIL):
             settings = replace(DEFAULT, noise_tail=tail)
             before = _answer(examples, labels, items, settings)
-            first = before if first is None else first
             moved = {
                 "order": _answer(examples[again], labels[again], items, settings),
                 "double precision": _answer(examples.astype(np.float64), labels, items.astype(np.float64), settings),

@@ -223,7 +223,7 @@ def check(
     return replace(task, streams=_streams(task, stream))
 
 
-def _examples(table: Table | Catalogue | None, labels: str | None) -> tuple[Table | Catalogue | None, Examples]:
+def _examples(table: Table | Catalogue | None, labels: str | None) -> tuple[Table | Catalogue | None, GivenExamples]:
     """Return the rows that have a label, and their vectors or contents; a fitted catalogue is both."""
     if not isinstance(table, Table):
         return table, table

@@ -128,7 +128,7 @@ class _Distinct(NamedTuple):
     """Examples whose label is likely right, one of each distinct row, ordered by class."""
 
     rows: Ints  # which of the examples given
-    copies: Ints  # of the row
+    copies: Floats  # of the row
     mass: Floats  # of its class
     place: Ints  # among those that were left out, -1 if it was not
 
@@ -151,7 +151,7 @@ class _Distinct(NamedTuple):
 
     def only(self, some: Ints) -> _Distinct:
         """Return some of them."""
-        return _Distinct(*(column[some] for column in self))
+        return _Distinct(self.rows[some], self.copies[some], self.mass[some], self.place[some])
 
 
 @dataclass(frozen=True, eq=False)
