@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import re
 import subprocess
 import sys
 import tomllib
@@ -11,6 +12,7 @@ import pytest
 
 import handful
 from handful import fewshot
+from handful.reading.registry import FIELDS
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "handful"
@@ -116,10 +118,40 @@ def test_circles_are_found():
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": set()}) == [("b", "c")]
 
 
-def test_no_two_files_import_one_another_also_not_for_types():
+@pytest.fixture(scope="module")
+def arrows():
+    """The modules that each module imports."""
     files = {}
     for path in SOURCE.rglob("*.py"):
         parts = path.relative_to(SOURCE.parent).with_suffix("").parts
         files[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
-    arrows = {module: {*imported(path, files)} - {module} for module, path in files.items()}
+    return {module: {*imported(path, files)} - {module} for module, path in files.items()}
+
+
+def test_no_two_files_import_one_another_also_not_for_types(arrows):
     assert not circles(arrows)
+
+
+def field_of(module):
+    """The field that a module belongs to; None for all other modules."""
+    parts = module.split(".")
+    return parts[2] if parts[:2] == ["handful", "fields"] and len(parts) > 2 else None
+
+
+def test_no_module_imports_a_field_but_those_of_the_field_itself(arrows):
+    found = [
+        (module, below)
+        for module, imported in arrows.items()
+        for below in imported
+        if field_of(below) not in (None, field_of(module))
+    ]
+    assert not found
+
+
+def test_every_field_registers_itself_and_names_its_page(arrows):
+    folders = {field_of(module) for module in arrows} - {None}
+    assert FIELDS.own == folders
+    for name in folders:
+        said = importlib.import_module(f"handful.fields.{name}").__doc__
+        (page,) = re.findall(r"docs/do/\w+\.md", said)
+        assert (ROOT / page).exists()

@@ -12,8 +12,8 @@ import handful
 from handful.classification import classify, task, write_label_studio, write_page, write_predictions
 from handful.estimators import BatchClassifier
 from handful.estimators.on_ray import GroupLabeller
-from handful.exchange.rttm import read_rttm
 from handful.fewshot import MethodClassifier
+from handful.fields.voices.rttm import read_rttm
 from handful.many import label_groups
 from tests.answers_at_hand import answer_of
 

@@ -16,10 +16,10 @@ import pytest
 from handful.classification.names import spoken
 from handful.errors import HandfulError
 from handful.exchange.json_files import JsonFile
-from handful.exchange.rttm import read_rttm
 from handful.exchange.scores import read_scores
 from handful.exchange.sites import read_sites, rows_of
 from handful.exchange.species import read_candidates
+from handful.fields.voices.rttm import read_rttm
 from handful.machine import untrusted
 from handful.reading import read
 from handful.reading.header import dimension_columns

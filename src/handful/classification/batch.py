@@ -22,6 +22,7 @@ from handful.machine.threads import available_cores
 from handful.reading.contents import Contents, pick
 from handful.reading.header import TEXT_NAMES, Asked, find_column
 from handful.reading.images import FOLDER, is_folder, with_folders
+from handful.reading.registry import is_copied
 from handful.reading.table import Columns, Skipped, Table
 from handful.runs import Progress, in_process
 from handful.shapes import Float, Int
@@ -33,10 +34,6 @@ HASH_DIGITS = 16
 
 # What missing numbers can be filled with.
 MEAN = "mean"
-# Kinds of files of which a copy can hold the answers.
-CELLS = ".h5ad"
-SPECTRA = ".mgf"
-COPIED = (CELLS, SPECTRA)
 # Default backbones, if neither the caller nor a bank names one: both come inside packages and download nothing.
 USUAL_BACKBONES: dict[ItemKind, str] = {"image": "efficientnet-lite0", "text": "minilm"}
 EXTRAS: dict[ItemKind, str] = {"image": "images", "text": "text"}
@@ -239,7 +236,7 @@ class Batch:
             texts,
             table.skipped,
             beside,
-            source=path if path.suffix.lower() in COPIED else None,
+            source=path if is_copied(path) else None,
             content=content,
             points=vectors,
             backbone=table.provenance.backbone,

@@ -18,25 +18,17 @@ from typing import Any
 import numpy as np
 
 from handful.arguments import column_names
-from handful.classification.batch import CELLS, COPIED
 from handful.classification.known import KnownFiles
 from handful.classification.labelled import COARSE_TYPES, GROUP_TYPES, PREDICTION_TYPES, Classified, in_front
-from handful.classification.voices import write_voices
 from handful.errors import OptionError
-from handful.exchange.cells import write_labelled_cells
-from handful.exchange.mgf import Compound, write_mgf
-from handful.exchange.rttm import ENDING
 from handful.exchange.sites import package_of, site_files
 from handful.extraction.extract import checkpoint_of
 from handful.machine.extras import import_extra, import_pyarrow
 from handful.machine.outputs import refuse_overwriting, written_whole
 from handful.machine.untrusted import writable
 from handful.reading.contents import FolderFiles
+from handful.reading.registry import TABLE_ENDINGS, is_copied, writer_of, writers
 from handful.reading.table import Columns
-from handful.version import __version__
-
-# What tables are written as.
-TABLE_ENDINGS = (".parquet", ".csv", ".xlsx")
 
 
 def paths_read(known: KnownFiles, *, sites: Any = None, backbone: str | None = None, **named: Any) -> dict[str, Path]:
@@ -88,7 +80,7 @@ def replaceable(
     copied = dict[str, str]()
     if predictions is not None and scores is not None and writes_back(scores, predictions):
         copied["predictions"] = "scores"
-    elif predictions is not None and scores is None and predictions.suffix.lower() in COPIED:
+    elif predictions is not None and scores is None and is_copied(predictions):
         copied["predictions"] = "batch"
     if sites is not None and (sites.is_dir() or sites.suffix.lower() == ".json"):
         copied["annotations"] = "sites" if package_of(sites) is None else "observations"
@@ -143,15 +135,18 @@ def asked_columns(group_by: str | Sequence[str]) -> tuple[str, ...]:
 def check_ending(path: Path, source: Path | None = None) -> None:
     """Refuse a path that `write_predictions` would refuse for a batch from `source`, before any work is done."""
     ending = path.suffix.lower()
-    if ending in COPIED:
+    if is_copied(path):
         if source is None or source.suffix.lower() != ending:
             raise OptionError(
                 f"{path} would be a copy of the batch, which is not an {ending} file; use .parquet or .csv"
             )
-    elif ending not in (*TABLE_ENDINGS, ENDING):
+    elif ending not in (*TABLE_ENDINGS, *writers()):
+        copies, others = (
+            ", ".join(name for name, one in writers().items() if one.into_copy == copied) for copied in (True, False)
+        )
         raise OptionError(
-            "predictions are written as .parquet, .csv, .xlsx or, of voices, .rttm, and into copies of .h5ad and .mgf "
-            f"files; got {path}; change the ending"
+            f"predictions are written as {', '.join(TABLE_ENDINGS)} or {others}, and into copies of {copies} files; "
+            f"got {path}; change the ending"
         )
     elif ending == ".parquet":
         import_pyarrow()
@@ -184,13 +179,9 @@ def write_predictions(classified: Classified, path: str | os.PathLike[str]) -> N
     final = Path(path)
     batch = classified.batch
     refuse_outputs(classified, predictions=final)
-    if final.suffix.lower() in COPIED:
+    if (writer := writer_of(final)) is not None:
         check_ending(final, batch.source)
-        assert batch.source is not None
-        write = _write_cells if final.suffix.lower() == CELLS else _write_spectra
-        write(classified, batch.source, final)
-    elif final.suffix.lower() == ENDING:
-        write_voices(classified, final)
+        writer.write(classified, final)
     else:
         keys, others = (
             _types(columns, final) for columns in (classified.key_columns(), batch.columns.beside(classified.types))
@@ -200,28 +191,6 @@ def write_predictions(classified: Classified, path: str | os.PathLike[str]) -> N
         runs = (range(start, min(start + ROWS_AT_ONCE, n_items)) for start in range(0, max(1, n_items), ROWS_AT_ONCE))
         write_table(final, types, map(classified.predictions, runs))
     write_group_table(classified, final)
-
-
-def _write_cells(classified: Classified, source: Path, path: Path) -> None:
-    """Write the predictions into a copy of the `.h5ad` file that the items came from."""
-    found = classified.predictions()
-    ours = {name: found[name] for name in classified.types if name not in in_front(PREDICTION_TYPES)}
-    about = {
-        "version": __version__,
-        "vectors": classified.backbone,
-        "examples": classified.n_examples,
-        "group_by": np.array(classified.group_by, dtype=object),
-    }
-    write_labelled_cells(
-        source, path, classified.batch.rows, ours, classified.class_names, classified.answer.table, about
-    )
-
-
-def _write_spectra(classified: Classified, source: Path, path: Path) -> None:
-    """Write the compounds into a copy of the `.mgf` file that the batch came from."""
-    table = classified.predictions()
-    rows = zip(table["row"], table["label"], table["certainty"], table["unknown"], strict=True)
-    write_mgf(source, {row: Compound(*rest) for row, *rest in rows}, path)
 
 
 def write_group_table(classified: Classified, path: str | os.PathLike[str]) -> None:

@@ -36,7 +36,7 @@ from handful.arguments import takes
 from handful.banks import FeatureBank
 from handful.catalogue import Catalogue, Source
 from handful.catalogue.changes import other_length
-from handful.classification.batch import CELLS, Batch, Reading, extracted
+from handful.classification.batch import Batch, Reading, extracted
 from handful.classification.known import KnownFiles, new_labels
 from handful.classification.labelled import MOST_EXPLAINED, Classified, Shown
 from handful.classification.names import with_names
@@ -59,6 +59,7 @@ from handful.extraction.items import Items
 from handful.machine.outputs import refuse_overwriting
 from handful.reading.class_names import similar_names
 from handful.reading.contents import Contents, KeptPictures
+from handful.reading.registry import writer_of
 from handful.reading.table import Skipped, Table, warn_of_skipped
 from handful.runs import Executor, Progress
 from handful.runs.progress import bars
@@ -337,9 +338,10 @@ def label(
         )
         return _classified(fitted, task, run.answer(contexts.classes), streamed=True, **about)
     batches = Batches(CatalogueItems(catalogue, points, contexts.given, contexts.classes), contexts)
-    # Without groups the table is small; a file of cells has room for it in any case.
+    # Without groups the table is small; a copy of the batch may have room for it in any case.
     grouped = task.batch.groups is not None
-    keep = keep or not grouped or (task.batch.source is not None and task.batch.source.suffix.lower() == CELLS)
+    writer = writer_of(task.batch.source)
+    keep = keep or not grouped or (writer is not None and writer.probabilities)
     answer = batches.answer(keep=keep, most_in_doubt=MOST_EXPLAINED if grouped else 0)
     return _classified(fitted, task, answer, batches=batches, **about)
 

@@ -14,12 +14,11 @@ from handful.arguments import some_of
 from handful.banks import FeatureBank
 from handful.catalogue import Catalogue, load_catalogue
 from handful.catalogue.files import is_catalogue
-from handful.classification.batch import CELLS, Batch, Reading, asked_of, load_network
+from handful.classification.batch import Batch, Reading, asked_of, load_network
 from handful.classification.files import asked_columns, paths_read
 from handful.classification.known import (
     KnownFiles,
     bad_items,
-    by_precursor,
     coarse_column,
     columns_named,
     new_labels,
@@ -28,7 +27,6 @@ from handful.classification.known import (
 )
 from handful.classification.measured import scaled
 from handful.classification.names import NamedClasses, read_names
-from handful.classification.voices import with_segments
 from handful.errors import BankError, OptionError
 from handful.estimators.containers import FrameOf, frame_of, new_frame
 from handful.estimators.context import BatchContexts
@@ -36,6 +34,7 @@ from handful.extraction.items import Items, list_items
 from handful.machine.extras import import_extra
 from handful.reading.labels import labelled, with_labels, without_labels
 from handful.reading.read import kind_of, read_input, refuse_useless
+from handful.reading.registry import candidate_rule, with_segments
 from handful.reading.table import Skipped, Table
 
 # A batch is streamed when `dense_bytes` is larger. Labelling in memory holds several such copies at once.
@@ -243,9 +242,9 @@ def class_names_of(examples: GivenExamples) -> tuple[str, ...]:
 
 
 def _rows_to_label(inputs: Inputs) -> Table:
-    """Return the table of the batch; in one file with the catalogue, it is the cells without a label."""
+    """Return the table of the batch; in one file with the catalogue, it is the rows without a label."""
     first, second = (inputs.paths.get(name) for name in ("catalogue", "batch"))
-    if first is None or second is None or second.suffix.lower() != CELLS or first.resolve() != second.resolve():
+    if first is None or second is None or not kind_of(second).holds_both or first.resolve() != second.resolve():
         return inputs.batch
     return without_labels(inputs.batch, inputs.labels)
 
@@ -261,7 +260,7 @@ def _by_catalogue(known: KnownFiles, inputs: Inputs, batch: Batch) -> KnownFiles
             raise OptionError(
                 "candidates by precursor need a catalogue and a batch of vectors, and no other candidates"
             )
-        known["candidates"] = by_precursor(table, inputs.labels, batch.columns.by_name, tolerance)
+        known["candidates"] = candidate_rule("precursor")(table, inputs.labels, batch.columns.by_name, tolerance)
     if isinstance(table, Table) and known.get("coarse") in list(table.columns):
         known["coarse"] = coarse_column(table, inputs.labels, known["coarse"])
     return known

@@ -17,13 +17,13 @@ from handful.classification.files import paths_read
 from handful.classification.labelled import Classified
 from handful.classification.measured import filled, scaled
 from handful.classification.task import MOST_DENSE_BYTES, PathLike, dense_bytes
-from handful.classification.voices import with_segments
 from handful.errors import OptionError
 from handful.estimators.answer import Answer
 from handful.estimators.containers import FrameOf, frame_of, new_frame
 from handful.extraction.extract import skipped_items
 from handful.machine.outputs import written_whole
 from handful.reading.read import kind_of, read_input, refuse_useless
+from handful.reading.registry import with_segments
 from handful.reading.table import Table, warn_of_skipped
 from handful.runs.progress import Listener
 

@@ -88,8 +88,8 @@ def classify_command(
     from handful.classification.label_studio import write_label_studio
     from handful.classification.page import write_page
     from handful.cli.printed import print_batch
-    from handful.exchange.rttm import ENDING as RTTM
     from handful.machine.outputs import refuse_overwriting
+    from handful.reading.registry import writer_of
     from handful.runs.progress import bars
 
     catalogue, batch = _inputs(paths, options["names"])
@@ -126,8 +126,8 @@ def classify_command(
             shutil.rmtree(run)
         if report is not None:
             write_page(classified, report, title=batch.stem)
-    is_rttm = out.suffix.lower() == RTTM
-    written = [(out, "segments with the names of their voices" if is_rttm else "predictions, one row per item")]
+    writer = writer_of(out)
+    written = [(out, "predictions, one row per item" if writer is None else writer.written)]
     if group_by:
         written.append((group_table_path(out), "groups and their classes"))
     if report is not None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from importlib.metadata import entry_points
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib.metadata import EntryPoint, entry_points
+from threading import RLock
 from typing import Generic, TypeVar
 
 from handful.errors import HandfulWarning, OptionError
@@ -26,6 +27,8 @@ class Registry(Mapping[str, T], Generic[T]):
         What the package has itself; nothing may take these names, which the attribute `own` keeps.
     check : callable
         Takes a name and a value, and raises `OptionError` if the value is not of the right kind.
+    own_points : sequence of EntryPoint
+        More of what the package has itself, loaded when a name is first looked up, before those of other packages.
 
     Examples
     --------
@@ -35,12 +38,21 @@ class Registry(Mapping[str, T], Generic[T]):
     {'one': 1, 'two': 2}
     """
 
-    def __init__(self, group: str, own: Mapping[str, T], check: Callable[[str, T], None]) -> None:
+    def __init__(
+        self,
+        group: str,
+        own: Mapping[str, T],
+        check: Callable[[str, T], None],
+        *,
+        own_points: Sequence[EntryPoint] = (),
+    ) -> None:
         self._group = group
         self._values = dict(own)
         self._check = check
-        self.own = frozenset(own)
+        self._own_points = own_points
+        self.own = frozenset({*own, *(point.name for point in own_points)})
         self._loaded = False
+        self._loading = RLock()
 
     def register(self, name: str, value: T) -> None:
         """Add a value, in place of an earlier one that was also added; a name of the package itself is refused."""
@@ -50,23 +62,29 @@ class Registry(Mapping[str, T], Generic[T]):
         self._values[name] = value
 
     def _load(self) -> None:
-        if self._loaded:
-            return
-        self._loaded = True  # first, as what is loaded may look up names
-        for point in entry_points(group=self._group):
-            if point.name in self._values and point.name not in self.own:
-                continue  # a program that registered it by hand means its own
-            try:
-                self.register(point.name, point.load())
-            except (Exception, SystemExit) as error:  # another package's fault must not stop this one
-                warnings.warn(
-                    f"the entry point {point.name!r} of {self._group} ({point.value}) was skipped: {error}",
-                    HandfulWarning,
-                    stacklevel=4,
-                )
+        with self._loading:  # another thread waits until all are there
+            if self._loaded:
+                return
+            self._loaded = True  # first, as what is loaded may look up names
+            self._values = {**{point.name: point.load() for point in self._own_points}, **self._values}
+            for point in entry_points(group=self._group):
+                self._add(point)
+
+    def _add(self, point: EntryPoint) -> None:
+        """Add what another package offers."""
+        if point.name in self._values and point.name not in self.own:
+            return  # a program that registered it by hand means its own
+        try:
+            self.register(point.name, point.load())
+        except (Exception, SystemExit) as error:  # another package's fault must not stop this one
+            warnings.warn(
+                f"the entry point {point.name!r} of {self._group} ({point.value}) was skipped: {error}",
+                HandfulWarning,
+                stacklevel=5,
+            )
 
     def __getitem__(self, name: str) -> T:
-        if name not in self.own:
+        if name not in self._values:
             self._load()
         return self._values[name]
 

@@ -3,67 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from handful.banks import store
 from handful.banks.bank import FeatureBank
 from handful.errors import BankError, OptionError
 from handful.machine.untrusted import absent
-from handful.reading.cells import read_cells
 from handful.reading.contents import IMAGE_SUFFIXES, NOT_READ, FolderFiles
-from handful.reading.delimited import read_delimited
+from handful.reading.field import Reader
 from handful.reading.header import PATH_NAME, TEXT_NAMES, Asked, find_column, is_blank, no_columns, no_items
 from handful.reading.images import archive_above, image_names, read_image_archive, read_image_folder
 from handful.reading.in_hand import has_names, table_in_hand
-from handful.reading.json_lines import read_json_lines
-from handful.reading.lines import read_text
-from handful.reading.numpy_files import read_array_folder, read_npy, read_npz, read_pickle
-from handful.reading.parquet import parquet_files, read_parquet
-from handful.reading.spectra import read_mgf, read_msp, read_mzml
-from handful.reading.spreadsheet import book_above, read_spreadsheet
+from handful.reading.numpy_files import read_array_folder
+from handful.reading.parquet import parquet_files
+from handful.reading.registry import PARQUET, READERS, reader_of, readers
+from handful.reading.spreadsheet import book_above
 from handful.reading.table import Table
 
-
-class FileKind(NamedTuple):
-    """A kind of file or folder, or what is in hand: its reader, and what it can have.
-
-    `columns` says whether vectors are columns with a name: not in a bank, arrays alone, spectra, or images. `rows` says
-    whether single rows can be unreadable, `header` whether the names of columns are in one of its lines, and `pickles`
-    whether it may contain pickled objects.
-    """
-
-    read: Callable[[Any, Asked], Table]
-    columns: bool = True
-    rows: bool = False
-    header: bool = False
-    pickles: bool = False
-
-
-DELIMITED = FileKind(read_delimited, rows=True, header=True)
-PARQUET = FileKind(read_parquet, rows=True)
-# Kinds of files by the ending of their names; text can also be packed, `.csv.gz`.
-KINDS: Mapping[str, FileKind] = MappingProxyType(
-    {
-        ".csv": DELIMITED,
-        ".tsv": DELIMITED,
-        ".txt": FileKind(read_text, rows=True, header=True),
-        ".jsonl": FileKind(read_json_lines, rows=True),
-        ".xlsx": FileKind(read_spreadsheet, rows=True, header=True),
-        ".parquet": PARQUET,
-        ".pq": PARQUET,
-        ".npz": FileKind(read_npz, pickles=True),
-        ".npy": FileKind(read_npy, columns=False, pickles=True),
-        ".h5ad": FileKind(read_cells),
-        ".mgf": FileKind(read_mgf, columns=False, rows=True),
-        ".msp": FileKind(read_msp, columns=False, rows=True),
-        ".mzml": FileKind(read_mzml, columns=False, rows=True),
-        **dict.fromkeys((".pt", ".pth", ".pkl", ".pickle", ".plk"), FileKind(read_pickle, pickles=True)),
-    }
-)
 # What to do with files that people often have.
 HINTS = {
     **dict.fromkeys((".xls", ".xlsb", ".xlsm", ".ods", ".numbers"), "a spreadsheet; save it as .xlsx or .csv"),
@@ -168,26 +127,26 @@ def in_hand(value: Any) -> bool:
     return not isinstance(value, (str, os.PathLike))
 
 
-def kind_of(path: Any) -> FileKind:
+def kind_of(path: Any) -> Reader:
     """Tell the kind of a file by its ending, and that of a folder by the files in it."""
     if in_hand(path):
-        return FileKind(table_in_hand, columns=has_names(path))
+        return Reader(table_in_hand, columns=has_names(path))
     path = Path(path)
     ending = path.suffix.lower()
     if archive_above(path) is not None:
-        return FileKind(read_image_archive, columns=False)
+        return Reader(read_image_archive, columns=False)
     if ending == ".gz":
         packed = Path(path.stem).suffix.lower()
-        return KINDS[packed] if packed in PACKED else FileKind(_refuse, columns=False)
+        return READERS[packed] if packed in PACKED else Reader(_refuse, columns=False)
     if book_above(path) is not None:
-        return KINDS[".xlsx"]
+        return READERS[".xlsx"]
     if not os.path.isdir(path):
-        return KINDS.get(ending) or FileKind(_refuse, columns=False)
+        return reader_of(ending) or Reader(_refuse, columns=False)
     if store.is_bank(path):
-        return FileKind(_read_bank, columns=False)
+        return Reader(_read_bank, columns=False)
     if (path / "features.npy").exists():
-        return FileKind(read_array_folder, columns=False, pickles=True)
-    return PARQUET if parquet_files(path) else FileKind(_read_images, columns=False)
+        return Reader(read_array_folder, columns=False, pickles=True)
+    return PARQUET if parquet_files(path) else Reader(_read_images, columns=False)
 
 
 def refuse_useless(inputs: Sequence[Any], asked: Asked) -> None:
@@ -198,7 +157,7 @@ def refuse_useless(inputs: Sequence[Any], asked: Asked) -> None:
     if asked.sheet is not None and not any(map(takes_sheet, inputs)):
         raise OptionError(f"a sheet is for an .xlsx file whose path names none; got {called}: leave sheet out")
     if asked.header_row is not None and not any(kind_of(one).header for one in inputs):
-        endings = ", ".join(ending for ending, kind in KINDS.items() if kind.header)
+        endings = ", ".join(ending for ending, kind in readers().items() if kind.header)
         raise OptionError(f"header_row is for {endings} files; got {called}: leave it out")
     if asked.header_row is not None and asked.header_row < 1:
         raise OptionError(
@@ -218,7 +177,7 @@ def _refuse(path: Path, asked: Asked) -> Table:
     if ending in IMAGE_SUFFIXES or ending in NOT_READ:
         hint = ": a single image; give the folder that it is in"
     raise BankError(
-        f"{path} is of an unknown kind{hint}; known are folders, .zip, {', '.join(KINDS)}; for anything else, load the "
+        f"{path} is of an unknown kind{hint}; known are folders, .zip, {', '.join(readers())}; for anything else, load the "
         "arrays and use FeatureBank.from_arrays"
     )
 

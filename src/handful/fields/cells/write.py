@@ -9,18 +9,40 @@ from __future__ import annotations
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from handful.fields.cells.read import OURS, opened_cells
 from handful.machine.extras import import_extra
 from handful.machine.outputs import written_whole
 from handful.machine.untrusted import writable
-from handful.reading.cells import OURS, opened_cells
 from handful.shapes import Float
+from handful.version import __version__
+
+if TYPE_CHECKING:
+    from handful.classification.labelled import Classified
 
 # Columns of classes; a rejected cell may have the label of unknown ones.
 TEXTS = ("label", "runner_up", "coarse", "sure_label")
+
+
+# Columns of the predictions that a file of cells has already: the position and name of a cell.
+IN_FRONT = ("row", "item")
+
+
+def write_cells(found: Classified, out: Path) -> None:
+    """Write the labels of `found` into a copy of the `.h5ad` file that the cells came from."""
+    predictions = found.predictions()
+    columns = {name: predictions[name] for name in found.types if name not in IN_FRONT}
+    about = {
+        "version": __version__,
+        "vectors": found.backbone,
+        "examples": found.n_examples,
+        "group_by": np.array(found.group_by, dtype=object),
+    }
+    batch = found.batch
+    write_labelled_cells(batch.source, out, batch.rows, columns, found.class_names, found.answer.table, about)
 
 
 def write_labelled_cells(

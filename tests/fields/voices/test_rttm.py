@@ -5,7 +5,7 @@ import math
 import pytest
 
 from handful.errors import FileFormatError, OptionError
-from handful.exchange.rttm import Segment, read_rttm, segments_of, write_rttm
+from handful.fields.voices.rttm import Segment, read_rttm, segments_of, write_rttm
 
 LINE = "SPEAKER meeting 1 0.250 2.500 <NA> <NA> SPEAKER_00 <NA> <NA>\n"
 

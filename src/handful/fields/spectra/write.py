@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from handful.errors import FileFormatError
+from handful.fields.spectra.read import BEGIN
 from handful.machine.outputs import written_whole
 from handful.machine.untrusted import printable, read_bytes, writable
 from handful.reading.delimited import encoding_of
-from handful.reading.spectra import BEGIN
+
+if TYPE_CHECKING:
+    from handful.classification.labelled import Classified
 
 OURS = "HANDFUL_"
 
@@ -22,6 +25,13 @@ class Compound(NamedTuple):
     label: str
     certainty: float
     unknown: float | None
+
+
+def write_spectra(found: Classified, out: Path) -> None:
+    """Write the compounds of `found` into a copy of the `.mgf` file that the spectra came from."""
+    table = found.predictions()
+    rows = zip(table["row"], table["label"], table["certainty"], table["unknown"], strict=True)
+    write_mgf(found.batch.source, {row: Compound(*rest) for row, *rest in rows}, out)
 
 
 def write_mgf(source: Path, answers: Mapping[int, Compound], out: Path) -> None:

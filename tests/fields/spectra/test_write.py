@@ -2,7 +2,7 @@
 
 import pytest
 
-from handful.exchange.mgf import Compound, write_mgf
+from handful.fields.spectra.write import Compound, write_mgf
 from handful.reading import read
 from tests.spectra_at_hand import mgf
 

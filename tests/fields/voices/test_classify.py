@@ -6,7 +6,7 @@ import pytest
 from handful.classification import classify, write_predictions
 from handful.cli.main import main
 from handful.errors import FileFormatError, OptionError
-from handful.exchange.rttm import read_rttm
+from handful.fields.voices.rttm import read_rttm
 
 SPEAKERS = {"monday": (3, 7, 30), "friday": (4, 5, 6, 9, 12, 31, 32)}  # from 30 on they are not enrolled
 CLIPS, DIM = 12, 64

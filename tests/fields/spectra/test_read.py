@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from handful.errors import BankError
+from handful.fields.spectra.read import binned
 from handful.reading import read
-from handful.reading.spectra import binned
 from tests.hostile_at_hand import outcomes
 from tests.spectra_at_hand import mgf, msp, mzml
 

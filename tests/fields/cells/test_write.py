@@ -12,7 +12,7 @@ from handful.errors import OptionError, SkippedRowsWarning, StorageError
 from tests.cells_at_hand import anndata, pd, text_that_anndata_can_write, write_files
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*infer_string")
-LUNG = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "lung-two-atlases"
+LUNG = Path(__file__).resolve().parents[3] / ".." / "shared" / "data" / "lung-two-atlases"
 
 
 @pytest.fixture

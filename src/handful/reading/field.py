@@ -1,0 +1,76 @@
+"""Field: what a field of work adds to handful, the formats of its files and its rules; each part is optional."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from handful.reading.header import Asked
+from handful.reading.table import Table
+
+
+class Reader(NamedTuple):
+    """Items of one kind of file or folder, or what is in hand: `read(path, asked)`, and what such a file can have.
+
+    `columns` says whether vectors are columns with a name: not in a bank, arrays alone, spectra, or images. `rows` says
+    whether single rows can be unreadable, `header` whether the names of columns are in one of its lines, `pickles`
+    whether it may contain pickled objects, and `holds_both` whether one file can be catalogue and batch, the rows with
+    a label and those without.
+    """
+
+    read: Callable[[Any, Asked], Table]
+    columns: bool = True
+    rows: bool = False
+    header: bool = False
+    pickles: bool = False
+    holds_both: bool = False
+
+
+class Writer(NamedTuple):
+    """Labels of a batch in one format: `write(found, path)`, where `found` is what `handful.classify` returned.
+
+    With `into_copy`, the file is a copy of the batch, `found.batch.source`, with labels in it. `probabilities` says
+    whether the probabilities of all classes are written too. `written` says on the terminal what is in the file, and
+    `beside` are endings of files that are written beside it.
+    """
+
+    write: Callable[[Any, Path], None]
+    into_copy: bool = False
+    probabilities: bool = False
+    written: str = "predictions, one row per item"
+    beside: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Field:
+    """What a field of work adds, by the ending of its files, in lower case and with the dot.
+
+    Attributes
+    ----------
+    readers : mapping of str to Reader
+        Files of catalogues and batches.
+    writers : mapping of str to Writer
+        Files of labels.
+    segments : mapping of str to callable
+        Files beside a batch of vectors that say what each vector is about: `with_segments(table, path)` returns the
+        table with their columns.
+    candidates : mapping of str to callable
+        Rules that choose the classes that an item can have, by the name of their option: `rule(catalogue, labels,
+        columns, value)` returns a list of classes for each item, or None for all.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> def read_weights(path, asked):
+    ...     vectors = [[float(line)] for line in path.read_text().split()]
+    ...     return Table(str(path), len(vectors), vectors=np.array(vectors))
+    >>> Field(readers={".weights": Reader(read_weights, columns=False)}).readers[".weights"].holds_both
+    False
+    """
+
+    readers: Mapping[str, Reader] = field(default_factory=dict)
+    writers: Mapping[str, Writer] = field(default_factory=dict)
+    segments: Mapping[str, Callable[[Table, Path], Table]] = field(default_factory=dict)
+    candidates: Mapping[str, Callable[..., list[list[str] | None]]] = field(default_factory=dict)
