@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import handful
-from handful.classification import classify, task, write_label_studio, write_page, write_predictions
+from handful.classification import classify, task, write_page, write_predictions, write_tasks
 from handful.estimators import BatchClassifier
 from handful.estimators.on_ray import GroupLabeller
 from handful.fewshot import MethodClassifier
@@ -134,7 +134,7 @@ def test_label_studio_and_the_page(world, expected, tmp_path):
     found, certainty = expected
     told = classify(folder / "c.npz", folder / "b.npz")
     shown = np.where(found.rejected, found.unknown, certainty)
-    write_label_studio(told, tmp_path / "tasks.json")
+    write_tasks(told, tmp_path / "tasks.json")
     predictions = [task["predictions"][0] for task in json.loads((tmp_path / "tasks.json").read_text())]
     np.testing.assert_allclose([one["score"] for one in predictions], shown, atol=1e-5)
     choices = [one["result"][0]["value"]["choices"][0] for one in predictions]

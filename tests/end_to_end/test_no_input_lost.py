@@ -14,7 +14,7 @@ import pytest
 
 pytest.importorskip("typer")
 from handful import classify
-from handful.classification import rescore, write_label_studio, write_page, write_predictions, write_scores
+from handful.classification import rescore, write_page, write_predictions, write_scores, write_tasks
 from handful.classification.scores import write_annotations
 from handful.cli.main import main, make_app
 from handful.errors import OptionError
@@ -314,7 +314,7 @@ def test_no_writer_in_python_overwrites_what_was_read(tmp_path, monkeypatch, lab
                 with pytest.raises(OptionError, match=r"the page .* would overwrite the"):
                     write_page(found, spelling, title="x")
                 with pytest.raises(OptionError, match=r"the tasks .* would overwrite the"):
-                    write_label_studio(found, spelling)
+                    write_tasks(found, spelling)
     assert contents(tmp_path) == before
 
 
@@ -326,7 +326,7 @@ def test_files_beside_an_output_do_not_overwrite_either(tmp_path, labelled):
     with pytest.raises(OptionError, match=r"the table of groups .* would overwrite the candidates"):
         write_predictions(found, tmp_path / "o.csv")
     with pytest.raises(OptionError, match=r"the interface of the tasks .* would overwrite the prior"):
-        write_label_studio(found, tmp_path / "t.json")
+        write_tasks(found, tmp_path / "t.json")
     assert not (tmp_path / "o.csv").exists()
     assert not (tmp_path / "t.json").exists()
 

@@ -3,10 +3,9 @@
 from handful.classification.batch import Batch, Reading
 from handful.classification.comparing import compare_encoders
 from handful.classification.corrections import Corrections, GivenLabel, read_corrections
-from handful.classification.files import check_ending, write_predictions
+from handful.classification.files import check_ending, write_predictions, write_tasks
 from handful.classification.known import KnownFiles
 from handful.classification.label import classify
-from handful.classification.label_studio import write_label_studio
 from handful.classification.labelled import Classified, Shown
 from handful.classification.page import write_page
 from handful.classification.scores import rescore, write_scores
@@ -26,8 +25,8 @@ __all__ = [
     "dense_bytes",
     "read_corrections",
     "rescore",
-    "write_label_studio",
     "write_page",
     "write_predictions",
     "write_scores",
+    "write_tasks",
 ]

@@ -296,7 +296,7 @@ def _corrected(file: Path) -> SaidAbout:
         found, lost = corrections.found_in(batch)
         warn_of_skipped(str(file), lost, len(corrections.labels))
         labels = {place: one.label for place, one in found.items()}
-        # An export of Label Studio has it as a choice like any other.
+        # An export of another tool has it as a choice like any other.
         return {place: label for place, label in labels.items() if label is not None and label != NONE}
 
     return find

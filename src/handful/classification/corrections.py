@@ -21,9 +21,9 @@ from handful.classification.batch import Batch
 from handful.classification.labelled import NONE
 from handful.errors import FileFormatError, LabelError
 from handful.estimators.given import no_such_class, refuse_missing
-from handful.exchange.label_studio import annotated
 from handful.machine.untrusted import read_json
 from handful.reading.class_names import plain_label
+from handful.reading.registry import given_formats
 from handful.reading.table import Skipped
 
 FORMAT = "handful_corrections"
@@ -121,7 +121,7 @@ def labels_of(
     labels = dict[int, str | None]()
     for position, one in found.items():
         if one.label is None or (one.new is None and one.label == NONE not in known):
-            labels[position] = None  # an export of Label Studio has it as a choice like any other
+            labels[position] = None  # an export of another tool has it as a choice like any other
         elif one.new or one.label in known:
             labels[position] = one.label
         else:
@@ -130,7 +130,7 @@ def labels_of(
 
 
 def read_corrections(path: str | os.PathLike[str]) -> Corrections:
-    """Read a file of corrections, or an export of Label Studio; anything else is refused.
+    """Read a file of corrections, or labels that another tool exported; anything else is refused.
 
     Examples
     --------
@@ -143,12 +143,14 @@ def read_corrections(path: str | os.PathLike[str]) -> Corrections:
     (GivenLabel(row=12, item='a.jpg', content='5d41402abc4b2a76', label='crab', new=True, bad=False),)
     """
     file = Path(path)
-    content = read_json(file, FileFormatError, "a file of corrections, or an export of Label Studio,")
+    others = given_formats()
+    content = read_json(file, FileFormatError, " or ".join(["a file of corrections,", *(one.title for one in others)]))
+    format_of_tool = next((one for one in others if one.holds(content)), None)
     try:
-        if isinstance(content, list):
+        if format_of_tool is not None:
             labels = tuple(
                 GivenLabel(_whole(one.row), one.item, one.content, one.label, None)
-                for one in annotated(content, str(file))
+                for one in format_of_tool.read(content, str(file))
             )
         else:
             if content[FORMAT] != VERSION:

@@ -11,6 +11,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ import numpy as np
 
 from handful.arguments import column_names
 from handful.classification.known import KnownFiles
-from handful.classification.labelled import COARSE_TYPES, GROUP_TYPES, PREDICTION_TYPES, Classified, in_front
+from handful.classification.labelled import COARSE_TYPES, GROUP_TYPES, NONE, PREDICTION_TYPES, Classified, in_front
 from handful.errors import OptionError
 from handful.exchange.sites import package_of, site_files
 from handful.extraction.extract import checkpoint_of
@@ -27,7 +28,8 @@ from handful.machine.extras import import_extra, import_pyarrow
 from handful.machine.outputs import refuse_overwriting, written_whole
 from handful.machine.untrusted import writable
 from handful.reading.contents import FolderFiles
-from handful.reading.registry import TABLE_ENDINGS, is_copied, writer_of, writers
+from handful.reading.field import Writer
+from handful.reading.registry import TABLE_ENDINGS, is_copied, task_writers, writer_of, writers
 from handful.reading.table import Columns
 
 
@@ -62,6 +64,7 @@ def paths_written(
     tasks: Path | None = None,
 ) -> dict[str, Path | None]:
     """Return the paths of all outputs by name, with those that are written beside them."""
+    writer = None if tasks is None else task_writers().get(tasks.suffix.lower())
     return {
         "predictions": predictions,
         "table of groups": group_table_path(predictions) if grouped and predictions is not None else None,
@@ -69,7 +72,11 @@ def paths_written(
         "annotations": annotations,
         "page": page,
         "tasks": tasks,
-        "interface of the tasks": None if tasks is None else tasks.parent / f"{tasks.stem}.xml",
+        **{
+            what: tasks.parent / f"{tasks.stem}{ending}"
+            for ending, what in ({} if writer is None else writer.beside).items()
+            if tasks is not None
+        },
     }
 
 
@@ -191,6 +198,44 @@ def write_predictions(classified: Classified, path: str | os.PathLike[str]) -> N
         runs = (range(start, min(start + ROWS_AT_ONCE, n_items)) for start in range(0, max(1, n_items), ROWS_AT_ONCE))
         write_table(final, types, map(classified.predictions, runs))
     write_group_table(classified, final)
+
+
+def write_tasks(classified: Classified, path: str | os.PathLike[str]) -> None:
+    """Write one task per item for people who label in another tool: `.json` for Label Studio.
+
+    The choices are the classes and "none of these", which is predicted for unknown items. `classify(..., given=...)`
+    reads what the tool exports.
+
+    Parameters
+    ----------
+    classified : Classified
+        The labelled batch.
+    path : path
+        Where the tasks go. The labelling interface of Label Studio is written beside it, with the ending `.xml`.
+
+    Examples
+    --------
+    >>> import json, tempfile
+    >>> from handful.classification import classify
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> np.savez(folder / "catalogue.npz", features=np.eye(3), labels=["cat", "dog", "fox"])
+    >>> np.savez(folder / "batch.npz", features=np.eye(3)[[1, 1, 0]], text=["woof", "bark", "meow"])
+    >>> write_tasks(classify(folder / "catalogue.npz", folder / "batch.npz"), folder / "tasks.json")
+    >>> first = json.loads((folder / "tasks.json").read_text())[0]
+    >>> first["data"]["text"], first["predictions"][0]["result"][0]["value"]
+    ('woof', {'choices': ['dog']})
+    """
+    final = Path(path)
+    refuse_outputs(classified, tasks=final)
+    task_writer(final).write(replace(classified, unknown_label=NONE), final)
+
+
+def task_writer(path: Path) -> Writer:
+    """Return the writer of tasks, by the ending of the path."""
+    known = task_writers()
+    if path.suffix.lower() not in known:
+        raise OptionError(f"tasks are written as {', '.join(known)}, got {path}; change the ending")
+    return known[path.suffix.lower()]
 
 
 def write_group_table(classified: Classified, path: str | os.PathLike[str]) -> None:

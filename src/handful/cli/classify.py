@@ -82,10 +82,11 @@ def classify_command(
         paths_read,
         paths_written,
         replaceable,
+        task_writer,
         write_predictions,
+        write_tasks,
     )
     from handful.classification.label import classify
-    from handful.classification.label_studio import write_label_studio
     from handful.classification.page import write_page
     from handful.cli.printed import print_batch
     from handful.machine.outputs import refuse_overwriting
@@ -101,6 +102,8 @@ def classify_command(
     if group_by:
         refuse(context, NOT_IN_GROUPS, IN_GROUPS)
     check_ending(out, batch)
+    if tasks is not None:
+        task_writer(tasks)
     read = {name: options[name] for name in ("names", "segments", "backbone")}
     refuse_overwriting(
         paths_read(known, catalogue=catalogue, batch=batch, **read),
@@ -121,7 +124,7 @@ def classify_command(
         )
         write_predictions(classified, out)
         if tasks is not None:
-            write_label_studio(classified, tasks)
+            write_tasks(classified, tasks)
         if classified.streamed:
             shutil.rmtree(run)
         if report is not None:
@@ -133,7 +136,7 @@ def classify_command(
     if report is not None:
         written.append((report, "a page about them"))
     if tasks is not None:
-        written.append((tasks, f"tasks for Label Studio; its interface is in {tasks.with_suffix('.xml').name}"))
+        written.append((tasks, task_writer(tasks).written))
     print_batch(classified, written)
 
 

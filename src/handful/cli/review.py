@@ -94,7 +94,7 @@ def review_command(
       handful review photos.bank cameras/ --group-by folder --sure 0.95
       handful review birds.handful days/ --next
     """
-    from handful.classification.files import check_ending
+    from handful.classification.files import check_ending, task_writer
     from handful.errors import OptionError
     from handful.machine.extras import import_extra
 
@@ -120,6 +120,8 @@ def review_command(
     files, serving = (import_extra(f"handful.review.{name}", "review") for name in ("files", "serve"))
     final = out if out is not None else _labels_of(batch)
     check_ending(final, batch)
+    if options["tasks"] is not None:
+        task_writer(options["tasks"])
     outputs = files.Outputs(final, options["report"], options["tasks"])
     address = serving.Address(host, port, opens, _announce)
     if alone:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from handful.reading.header import Asked
@@ -33,14 +34,34 @@ class Writer(NamedTuple):
 
     With `into_copy`, the file is a copy of the batch, `found.batch.source`, with labels in it. `probabilities` says
     whether the probabilities of all classes are written too. `written` says on the terminal what is in the file, and
-    `beside` are endings of files that are written beside it.
+    `beside` are the endings of files that are written beside it, with what each of them is.
     """
 
     write: Callable[[Any, Path], None]
     into_copy: bool = False
     probabilities: bool = False
     written: str = "predictions, one row per item"
-    beside: tuple[str, ...] = ()
+    beside: Mapping[str, str] = MappingProxyType({})
+
+
+class GivenItem(NamedTuple):
+    """The label that a person gave to an item: its row and name in the batch, a hash of its content, and the label."""
+
+    row: int
+    item: str
+    content: str
+    label: str
+
+
+class GivenFormat(NamedTuple):
+    """Labels that people gave in another tool, as JSON: what it is called, whether a content is that, and its labels.
+
+    `read(content, where)` gets the content and what to call the file in a message.
+    """
+
+    title: str
+    holds: Callable[[Any], bool]
+    read: Callable[[Any, str], list[GivenItem]]
 
 
 @dataclass(frozen=True)
@@ -53,6 +74,11 @@ class Field:
         Files of catalogues and batches.
     writers : mapping of str to Writer
         Files of labels.
+    tasks : mapping of str to Writer
+        Files of labels as tasks for people who label in another tool. Unknown items have the label
+        `found.unknown_label`.
+    given : GivenFormat, optional
+        Labels that people gave there.
     segments : mapping of str to callable
         Files beside a batch of vectors that say what each vector is about: `with_segments(table, path)` returns the
         table with their columns.
@@ -72,5 +98,7 @@ class Field:
 
     readers: Mapping[str, Reader] = field(default_factory=dict)
     writers: Mapping[str, Writer] = field(default_factory=dict)
+    tasks: Mapping[str, Writer] = field(default_factory=dict)
+    given: GivenFormat | None = None
     segments: Mapping[str, Callable[[Table, Path], Table]] = field(default_factory=dict)
     candidates: Mapping[str, Callable[..., list[list[str] | None]]] = field(default_factory=dict)

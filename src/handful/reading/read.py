@@ -177,8 +177,8 @@ def _refuse(path: Path, asked: Asked) -> Table:
     if ending in IMAGE_SUFFIXES or ending in NOT_READ:
         hint = ": a single image; give the folder that it is in"
     raise BankError(
-        f"{path} is of an unknown kind{hint}; known are folders, .zip, {', '.join(readers())}; for anything else, load the "
-        "arrays and use FeatureBank.from_arrays"
+        f"{path} is of an unknown kind{hint}; known are folders, .zip, {', '.join(readers())}; for anything else, load "
+        "the arrays and use FeatureBank.from_arrays"
     )
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from handful.errors import OptionError
 from handful.machine.registry import Registry
 from handful.reading.delimited import read_delimited
-from handful.reading.field import Field, Reader, Writer
+from handful.reading.field import Field, GivenFormat, Reader, Writer
 from handful.reading.json_lines import read_json_lines
 from handful.reading.lines import read_text
 from handful.reading.numpy_files import read_npy, read_npz, read_pickle
@@ -50,7 +50,7 @@ FOLDER = Path(__file__).parents[1] / "fields"
 def _checked(name: str, value: Field) -> None:
     if not isinstance(value, Field):
         raise OptionError(f"field {name!r} must be a handful.reading.Field, got {type(value).__name__}")
-    for part, taken in (("readers", READERS), ("writers", TABLE_ENDINGS), ("segments", ())):
+    for part, taken in (("readers", READERS), ("writers", TABLE_ENDINGS), ("tasks", ()), ("segments", ())):
         for ending in getattr(value, part):
             if not ending.startswith(".") or ending != ending.lower():
                 raise OptionError(
@@ -102,6 +102,16 @@ def writers() -> dict[str, Writer]:
 def writer_of(path: Path | None) -> Writer | None:
     """Return the writer of labels into a file of a field, by the ending of the path; None if there is none."""
     return None if path is None else writers().get(path.suffix.lower())
+
+
+def task_writers() -> dict[str, Writer]:
+    """Return the writers of tasks for people who label in another tool, by the endings of their files."""
+    return _of_fields("tasks")
+
+
+def given_formats() -> tuple[GivenFormat, ...]:
+    """Return the formats of labels that people gave in other tools."""
+    return tuple(field.given for field in FIELDS.values() if field.given is not None)
 
 
 def is_copied(path: Path | None) -> bool:

@@ -15,10 +15,9 @@ from handful.catalogue import Catalogue
 from handful.catalogue.changes import change
 from handful.catalogue.files import is_catalogue, load_catalogue
 from handful.classification.building import add_to_catalogue
-from handful.classification.files import write_predictions
+from handful.classification.files import write_predictions, write_tasks
 from handful.classification.known import bad_items
 from handful.classification.label import Fitted, label
-from handful.classification.label_studio import write_label_studio
 from handful.classification.labelled import NONE, Classified
 from handful.classification.page import write_page
 from handful.errors import HandfulError, OptionError
@@ -49,7 +48,7 @@ class Outputs:
     labels : Path
         The labels, in any format of `write_predictions`.
     page, tasks : Path or None
-        A page about the batch, and tasks for Label Studio.
+        A page about the batch, and tasks for people who label in another tool.
     """
 
     labels: Path
@@ -211,7 +210,7 @@ def write_results(review: BatchReview, outputs: Outputs, title: str) -> list[Pat
     with written_whole(outputs.corrections) as place:
         write_private(place, json.dumps(review.corrections(), indent=1))
     if outputs.tasks is not None:
-        write_label_studio(found, outputs.tasks)
+        write_tasks(found, outputs.tasks)
         written.append(outputs.tasks)
     if outputs.page is not None:
         write_page(found, outputs.page, title=title)

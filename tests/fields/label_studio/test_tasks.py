@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import pytest
 
 from handful.errors import FileFormatError
-from handful.exchange.label_studio import annotated, interface, local_file, task, write_tasks
+from handful.fields.label_studio.tasks import annotated, interface, local_file, task, write_tasks
 
 
 def exported(one, choice, **more):

@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
 from handful.errors import FileFormatError
 from handful.exchange.json_files import JsonFile
 from handful.reading.class_names import plain_label
+from handful.reading.field import GivenItem
 
 KIND = "an export of Label Studio"
 # Names in the labelling interface: the control that people use, and the object they look at.
@@ -33,15 +34,6 @@ ELEMENTS = {"text": "Text", "image": "Image", "item": "Text"}
 
 # Characters that XML 1.0 cannot hold, not even escaped.
 NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-
-
-class Annotated(NamedTuple):
-    """The label that a person gave: row and name of the item, a hash of its content, and the label."""
-
-    row: int
-    item: str
-    content: str
-    label: str
 
 
 def task(
@@ -106,7 +98,7 @@ def write_tasks(tasks: Sequence[Mapping[str, Any]], path: Path) -> None:
     JsonFile([], 1, False, False, True).write(list(tasks), path)
 
 
-def annotated(tasks: Any, where: str) -> list[Annotated]:
+def annotated(tasks: Any, where: str) -> list[GivenItem]:
     """Return what people said in the tasks of an export, in annotations that were not cancelled."""
     if not isinstance(tasks, list) or not all(
         isinstance(one, dict) and isinstance(one.get("data"), dict) for one in tasks
@@ -114,7 +106,7 @@ def annotated(tasks: Any, where: str) -> list[Annotated]:
         raise FileFormatError(
             f"{where} must be {KIND}: a list of tasks with 'data' and 'annotations'; export as JSON, not as JSON-MIN"
         )
-    labels = list[Annotated]()
+    labels = list[GivenItem]()
     for number, one in enumerate(tasks):
         chosen = list(_labels(one.get("annotations"), f"task {number} of {where}"))
         if not chosen:
@@ -132,7 +124,7 @@ def annotated(tasks: Any, where: str) -> list[Annotated]:
                 f"task {number} of {where} has no {ROW!r}, {ITEM!r} and {CONTENT!r} in its data, so handful did "
                 "not write it; export a project that was made from --tasks"
             )
-        labels += [Annotated(row, item, content, label) for label in chosen]
+        labels += [GivenItem(row, item, content, label) for label in chosen]
     if not labels:
         raise FileFormatError(f"{where} has no task with an annotation; label some in Label Studio, then export again")
     return labels

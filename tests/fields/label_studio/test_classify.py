@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from handful.classification import classify
-from handful.classification.label_studio import write_label_studio
+from handful.classification.files import write_tasks
 from handful.cli.main import main
 from handful.datasets import load_clinc150
 from handful.errors import LabelError
@@ -56,7 +56,7 @@ def test_an_unknown_item_is_none_of_these_there_too(files):
     rejected = np.arange(24) == 5
     chances = np.where(rejected, 0.9, 0.1)
     told = replace(found, answer=replace(found.answer, unknown=chances, rejected=rejected))
-    write_label_studio(told, files / "tasks.json")
+    write_tasks(told, files / "tasks.json")
     tasks = json.loads((files / "tasks.json").read_text())
     results = [one["predictions"][0]["result"][0] for one in tasks]
     assert [place for place, one in enumerate(results) if one["value"]["choices"] == ["none of these"]] == [5]
@@ -70,12 +70,12 @@ def test_an_unknown_item_is_none_of_these_there_too(files):
 
 def test_groups_images_and_bare_vectors(files):
     grouped = classify(files / "c.npz", files / "b.npz", group_by="shop")
-    write_label_studio(grouped, files / "g.json")
+    write_tasks(grouped, files / "g.json")
     assert len(json.loads((files / "g.json").read_text())) == 24
     np.save(files / "b.npy", np.load(files / "b.npz")["features"])
     bare = classify(files / "c.npz", files / "b.npy")
-    write_label_studio(bare, files / "v.json")
+    write_tasks(bare, files / "v.json")
     assert 'value="$item"' in (files / "v.xml").read_text()
     object.__setattr__(bare.batch, "contents", FolderFiles(files, bare.batch.names))
-    write_label_studio(bare, files / "i.json")
+    write_tasks(bare, files / "i.json")
     assert json.loads((files / "i.json").read_text())[0]["data"]["image"] == "/data/local-files/?d=row%200"

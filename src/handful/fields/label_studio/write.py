@@ -3,48 +3,26 @@
 from __future__ import annotations
 
 import math
-import os
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from handful.classification.files import refuse_outputs
-from handful.classification.labelled import NONE, Classified
-from handful.exchange.label_studio import interface, local_file, task, write_tasks
+from handful.fields.label_studio.tasks import interface, local_file, task, write_tasks
 from handful.machine.outputs import written_whole
 from handful.version import __version__
 
+if TYPE_CHECKING:
+    from handful.classification.labelled import Classified
 
-def write_label_studio(classified: Classified, path: str | os.PathLike[str]) -> None:
+
+def write_label_studio(found: Classified, path: Path) -> None:
     """Write one task per item to `path`, and the labelling interface beside it, with the ending `.xml`.
 
     A sentence is shown as text, an image as a file below the folder that Label Studio serves, anything else by its
-    name. The choices are the classes and "none of these", which is predicted for unknown items. Columns of the batch
+    name. The choices are the classes and the label of unknown items, which is predicted for these. Columns of the batch
     are in the data of the tasks. `classify(..., given=...)` reads what Label Studio exports.
-
-    Parameters
-    ----------
-    classified : Classified
-        The labelled batch.
-    path : path
-        Where the tasks go, `.json`.
-
-    Examples
-    --------
-    >>> import json, tempfile
-    >>> import numpy as np
-    >>> from handful.classification import classify
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> np.savez(folder / "catalogue.npz", features=np.eye(3), labels=["cat", "dog", "fox"])
-    >>> np.savez(folder / "batch.npz", features=np.eye(3)[[1, 1, 0]], text=["woof", "bark", "meow"])
-    >>> write_label_studio(classify(folder / "catalogue.npz", folder / "batch.npz"), folder / "tasks.json")
-    >>> first = json.loads((folder / "tasks.json").read_text())[0]
-    >>> first["data"]["text"], first["predictions"][0]["result"][0]["value"]
-    ('woof', {'choices': ['dog']})
     """
-    refuse_outputs(classified, tasks=Path(path))
-    batch = classified.batch
-    found = replace(classified, unknown_label=NONE).predictions()
+    batch = found.batch
+    predictions = found.predictions()
     texts = batch.contents if isinstance(batch.contents, tuple) else None
     shown = "item" if batch.contents is None else "image" if texts is None else "text"
     columns = {name: values for name, values in batch.columns.values().items() if name not in (shown, "row", "item")}
@@ -58,18 +36,18 @@ def write_label_studio(classified: Classified, path: str | os.PathLike[str]) -> 
         tasks.append(
             task(
                 data,
-                found["label"][number],
-                found["certainty"][number],
+                predictions["label"][number],
+                predictions["certainty"][number],
                 row=row,
                 item=item,
                 content=batch.content(number),
                 version=f"handful {__version__}",
             )
         )
-    final = Path(path)
-    shown_as = interface(shown, tuple(dict.fromkeys((*classified.class_names, NONE))))
-    write_tasks(tasks, final)
-    with written_whole(final.with_suffix(".xml")) as place_of_interface:
+    choices = dict.fromkeys((*found.class_names, *([found.unknown_label] if found.unknown_label else [])))
+    shown_as = interface(shown, tuple(choices))
+    write_tasks(tasks, path)
+    with written_whole(path.with_suffix(".xml")) as place_of_interface:
         place_of_interface.write_text(shown_as + "\n", encoding="utf-8")
 
 
