@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from handful.cli.main import main
-from handful.exchange.species import common_names
+from handful.reading.class_lists import common_names
 from tests.classification.test_scores import made
-from tests.exchange.tool_files import BIRDNET, DEER, MEGADETECTOR, MOOSE
+from tests.fields.tool_files import BIRDNET, DEER, MEGADETECTOR, MOOSE
 from tests.items_at_hand import image_bytes
 
 

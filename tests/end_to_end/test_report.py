@@ -10,7 +10,7 @@ from handful.classification import classify as classify_files
 from handful.classification.page import write_page
 from handful.cli.main import main
 from tests.classification.test_review_page import faults
-from tests.exchange.tool_files import DEER, MOOSE
+from tests.fields.tool_files import DEER, MOOSE
 
 SHOTS, EACH, KNOWN, PRESENT, GONE = 4, 24, 40, 8, 2
 

@@ -6,9 +6,6 @@ import pytest
 from handful.classification.corrections import read_corrections
 from handful.classification.names import read_names
 from handful.errors import BankError, HandfulError
-from handful.exchange.scores import read_scores
-from handful.exchange.sites import read_sites
-from handful.exchange.species import read_candidates, read_weights
 from handful.extraction.items import list_items
 from handful.fewshot.benchmark.journal import Journal
 from handful.fewshot.benchmark.plan import read_plan
@@ -24,6 +21,9 @@ from handful.machine.untrusted import (
     refuse_irregular,
 )
 from handful.reading import read_bank
+from handful.reading.class_lists import read_candidates, read_weights
+from handful.reading.scores import read_scores
+from handful.reading.sites import read_sites
 
 
 def test_pipes_devices_and_folders_are_refused_and_files_are_not(tmp_path):

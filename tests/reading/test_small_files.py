@@ -15,15 +15,15 @@ import pytest
 
 from handful.classification.names import spoken
 from handful.errors import HandfulError
-from handful.exchange.json_files import JsonFile
-from handful.exchange.scores import read_scores
-from handful.exchange.sites import read_sites, rows_of
-from handful.exchange.species import read_candidates
 from handful.fields.voices.rttm import read_rttm
 from handful.machine import untrusted
+from handful.machine.json_files import JsonFile
 from handful.reading import read
+from handful.reading.class_lists import read_candidates
 from handful.reading.header import dimension_columns
 from handful.reading.images import is_folder
+from handful.reading.scores import read_scores
+from handful.reading.sites import read_sites, rows_of
 from tests.hostile_at_hand import grown
 from tests.spectra_at_hand import mzml
 

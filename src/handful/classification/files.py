@@ -22,14 +22,14 @@ from handful.arguments import column_names
 from handful.classification.known import KnownFiles
 from handful.classification.labelled import COARSE_TYPES, GROUP_TYPES, NONE, PREDICTION_TYPES, Classified, in_front
 from handful.errors import OptionError
-from handful.exchange.sites import package_of, site_files
 from handful.extraction.extract import checkpoint_of
 from handful.machine.extras import import_extra, import_pyarrow
 from handful.machine.outputs import refuse_overwriting, written_whole
 from handful.machine.untrusted import writable
 from handful.reading.contents import FolderFiles
 from handful.reading.field import Writer
-from handful.reading.registry import TABLE_ENDINGS, is_copied, task_writers, writer_of, writers
+from handful.reading.registry import TABLE_ENDINGS, is_copied, site_format, task_writers, writer_of, writers
+from handful.reading.sites import site_files
 from handful.reading.table import Columns
 
 
@@ -89,8 +89,8 @@ def replaceable(
         copied["predictions"] = "scores"
     elif predictions is not None and scores is None and is_copied(predictions):
         copied["predictions"] = "batch"
-    if sites is not None and (sites.is_dir() or sites.suffix.lower() == ".json"):
-        copied["annotations"] = "sites" if package_of(sites) is None else "observations"
+    if sites is not None and (known := site_format(sites)) is not None:
+        copied["annotations"] = known.replaces
     return copied
 
 

@@ -17,9 +17,10 @@ from handful.errors import FileFormatError, OptionError
 from handful.estimators.context import Known, no_argument
 from handful.estimators.given import new_class_names
 from handful.estimators.unknown_share import UnknownShare
-from handful.exchange.species import TAXONOMY, read_candidates, read_coarse, read_weights, taxa
 from handful.machine.untrusted import finite
+from handful.reading.class_lists import read_candidates, read_coarse, read_weights, taxa
 from handful.reading.class_names import is_missing, plain_label
+from handful.reading.field import TAXA
 from handful.reading.labels import label_column
 from handful.reading.read import read
 from handful.reading.table import Columns, Skipped, Table
@@ -34,8 +35,8 @@ class KnownFiles(TypedDict, total=False):
     Attributes
     ----------
     prior : path, array, mapping or table
-        A table of classes and weights, see `handful.exchange.species`: how likely classes are before the batch is seen.
-        With the column that groups have, each group has its own. Or what `Known` takes.
+        A table of classes and weights, see `handful.reading.class_lists`: how likely classes are before the batch is
+        seen. With the column that groups have, each group has its own. Or what `Known` takes.
     candidates : path, list, mapping or list of lists
         A list of the classes that can occur, one per line; or a table with the columns `class` and a column of the
         batch, such as the site or the item: the only classes of the items with this value. Or what `Known` takes.
@@ -172,7 +173,7 @@ def coarse_column(catalogue: Table, labels: str | None, column: str) -> dict[str
 
 
 def _coarse(level: Any, classes: Sequence[str]) -> dict[str, str]:
-    if not isinstance(level, str) or level not in TAXONOMY:
+    if not isinstance(level, str) or level not in TAXA:
         if not isinstance(level, (str, os.PathLike)) or not os.path.isfile(level):
             raise OptionError(
                 f"coarse is {level!r:.60}: neither a column of the catalogue, nor a table, nor a level of taxa"

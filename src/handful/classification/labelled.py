@@ -18,8 +18,8 @@ from handful.estimators.batches import Batches
 from handful.estimators.containers import FrameOf, new_frame
 from handful.estimators.diagnostics import Diagnostic
 from handful.estimators.summary import undecided
-from handful.exchange.species import common_names
 from handful.plots import html
+from handful.reading.class_lists import common_names
 from handful.reading.class_names import SimilarNames, similar_summary
 from handful.reading.contents import Contents
 from handful.reading.table import Columns, Skipped

@@ -25,13 +25,13 @@ from handful.classification.known import KnownFiles, columns_named, new_labels, 
 from handful.classification.labelled import BY_SCORES, Classified
 from handful.errors import FileFormatError, LabelError, OptionError, OverturnedScoresWarning
 from handful.estimators import TopScores, infer_scores
-from handful.exchange.scored import ItemLabel
-from handful.exchange.scores import read_scores
-from handful.exchange.sites import columns_of, read_sites, write_sites
 from handful.reading.class_names import similar_names
 from handful.reading.contents import IMAGE_SUFFIXES, FolderFiles
 from handful.reading.images import FOLDER, folder_columns
+from handful.reading.scores import read_scores
+from handful.reading.sites import columns_of, read_sites, write_sites
 from handful.reading.table import Columns
+from handful.reading.tool_scores import ItemLabel
 
 
 def rescore(

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from handful.reading.header import Asked
 from handful.reading.table import Table
+from handful.reading.tool_scores import ItemLabel, ToolScores
 
 
 class Reader(NamedTuple):
@@ -64,6 +65,44 @@ class GivenFormat(NamedTuple):
     read: Callable[[Any, str], list[GivenItem]]
 
 
+class ScoreFormat(NamedTuple):
+    """Scores that another tool wrote: what the file is called, whether a content is that, and its reader.
+
+    `holds` gets the content of a `.json` file, or the first line of any other.
+    """
+
+    title: str
+    holds: Callable[[Any], bool]
+    read: Callable[[Path], ToolScores]
+
+
+class SiteFormat(NamedTuple):
+    """Where and when files were made: whether a path is such a file, its columns, and labels written into a copy.
+
+    `read` returns columns, among them `file`; `write(source, answers, out)` gets the answers by their rows. `files`
+    returns all files that are read, by name, and `replaces` is the name of the one that the copy may replace.
+    """
+
+    title: str
+    holds: Callable[[Path], bool]
+    read: Callable[[Path], dict[str, list[Any]]]
+    write: Callable[[Path, Mapping[int, ItemLabel], Path], None]
+    files: Callable[[Path], dict[str, Path]]
+    replaces: str
+
+
+class ClassName(NamedTuple):
+    """What people call a class: its scientific name, empty if it has none, its common name, and its taxa by level."""
+
+    scientific: str
+    common: str
+    taxa: Mapping[str, str] = MappingProxyType({})
+
+
+# Levels of a taxonomy above the species, from the highest.
+TAXA = ("class", "order", "family", "genus")
+
+
 @dataclass(frozen=True)
 class Field:
     """What a field of work adds, by the ending of its files, in lower case and with the dot.
@@ -79,6 +118,12 @@ class Field:
         `found.unknown_label`.
     given : GivenFormat, optional
         Labels that people gave there.
+    scores : tuple of ScoreFormat
+        Files of scores that other tools wrote.
+    sites : tuple of SiteFormat
+        Files that say where and when pictures or recordings were made.
+    name_of : callable, optional
+        Returns a `ClassName` for the label of a class, or None if it is not written as in this field.
     segments : mapping of str to callable
         Files beside a batch of vectors that say what each vector is about: `with_segments(table, path)` returns the
         table with their columns.
@@ -100,5 +145,8 @@ class Field:
     writers: Mapping[str, Writer] = field(default_factory=dict)
     tasks: Mapping[str, Writer] = field(default_factory=dict)
     given: GivenFormat | None = None
+    scores: tuple[ScoreFormat, ...] = ()
+    sites: tuple[SiteFormat, ...] = ()
+    name_of: Callable[[str], ClassName | None] | None = None
     segments: Mapping[str, Callable[[Table, Path], Table]] = field(default_factory=dict)
     candidates: Mapping[str, Callable[..., list[list[str] | None]]] = field(default_factory=dict)

@@ -16,7 +16,7 @@ from typing import Any
 from handful.errors import OptionError
 from handful.machine.registry import Registry
 from handful.reading.delimited import read_delimited
-from handful.reading.field import Field, GivenFormat, Reader, Writer
+from handful.reading.field import ClassName, Field, GivenFormat, Reader, ScoreFormat, SiteFormat, Writer
 from handful.reading.json_lines import read_json_lines
 from handful.reading.lines import read_text
 from handful.reading.numpy_files import read_npy, read_npz, read_pickle
@@ -112,6 +112,27 @@ def task_writers() -> dict[str, Writer]:
 def given_formats() -> tuple[GivenFormat, ...]:
     """Return the formats of labels that people gave in other tools."""
     return tuple(field.given for field in FIELDS.values() if field.given is not None)
+
+
+def score_formats() -> tuple[ScoreFormat, ...]:
+    """Return the formats of scores that other tools wrote."""
+    return tuple(one for field in FIELDS.values() for one in field.scores)
+
+
+def site_formats() -> tuple[SiteFormat, ...]:
+    """Return the formats of files that say where and when pictures or recordings were made."""
+    return tuple(one for field in FIELDS.values() for one in field.sites)
+
+
+def site_format(path: Path) -> SiteFormat | None:
+    """Return the format of a file that says where and when files were made; None for a plain table."""
+    return next((one for one in site_formats() if one.holds(path)), None)
+
+
+def class_name(label: str) -> ClassName:
+    """Return what people call a class: as its field writes names, or its label."""
+    rules = (field.name_of for field in FIELDS.values() if field.name_of is not None)
+    return next((found for rule in rules if (found := rule(label)) is not None), ClassName("", label))
 
 
 def is_copied(path: Path | None) -> bool:

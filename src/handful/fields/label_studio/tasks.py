@@ -14,7 +14,7 @@ from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
 from handful.errors import FileFormatError
-from handful.exchange.json_files import JsonFile
+from handful.machine.json_files import JsonFile
 from handful.reading.class_names import plain_label
 from handful.reading.field import GivenItem
 

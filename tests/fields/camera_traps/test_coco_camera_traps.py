@@ -6,9 +6,9 @@ import json
 import pytest
 
 from handful.errors import FileFormatError
-from handful.exchange.coco_camera_traps import read_coco, write_coco
-from handful.exchange.scored import ItemLabel
-from tests.exchange.test_sites import COCO
+from handful.fields.camera_traps.coco_camera_traps import read_coco, write_coco
+from handful.reading.tool_scores import ItemLabel
+from tests.reading.test_sites import COCO
 
 
 def test_there_and_back(tmp_path):

@@ -19,11 +19,10 @@ from handful.arguments import some_of
 from handful.errors import FileFormatError
 from handful.machine.untrusted import finite, lines_of, read_text
 from handful.reading.class_names import plain_label
+from handful.reading.registry import class_name
 from handful.shapes import Float
 
 SPECIES_NAMES = ("species", "scientific name", "scientific_name", "class", "label", "name")
-# Levels of a taxonomy as SpeciesNet writes it, after the identifier.
-TAXONOMY = ("class", "order", "family", "genus")
 WEIGHT_NAMES = ("weight", "probability", "score", "confidence", "frequency", "count")
 
 
@@ -122,14 +121,7 @@ def taxa(classes: Sequence[str], level: str) -> dict[str, str]:
     >>> taxa(["b1352069;mammalia;cetartiodactyla;cervidae;alces;alces;moose", "Turdus merula_Blackbird"], "genus")
     {'b1352069;mammalia;cetartiodactyla;cervidae;alces;alces;moose': 'alces', 'Turdus merula_Blackbird': 'turdus'}
     """
-    found = {}
-    for name in classes:
-        parts = name.split(";")
-        scientific = _both_names(name)[0]
-        if len(parts) == 7:
-            found[name] = parts[1 + TAXONOMY.index(level)].strip().lower()
-        elif level == "genus" and " " in scientific:
-            found[name] = scientific.split()[0].lower()
+    found = {name: class_name(plain_label(name)).taxa.get(level, "") for name in classes}
     return {name: taxon for name, taxon in found.items() if taxon}
 
 
@@ -187,7 +179,8 @@ def names_of(species: str) -> frozenset[str]:
     >>> sorted(names_of("book_flight"))
     ['book_flight']
     """
-    return frozenset(name.lower() for name in _both_names(species) if name)
+    found = class_name(plain_label(species))
+    return frozenset(name.lower() for name in (found.scientific, found.common) if name)
 
 
 def common_names(classes: Sequence[str]) -> tuple[str, ...]:
@@ -202,26 +195,13 @@ def common_names(classes: Sequence[str]) -> tuple[str, ...]:
     >>> common_names(["1;aves;;;turdus;merula;blackbird", "2;aves;;;turdus;maximus;blackbird"])
     ('blackbird (turdus merula)', 'blackbird (turdus maximus)')
     """
-    names = [_both_names(one) for one in classes]
-    found = [common or scientific or own for (scientific, common), own in zip(names, classes, strict=True)]
-    longer = [f"{common} ({scientific})" for scientific, common in names]
+    names = [class_name(plain_label(one)) for one in classes]
+    found = [one.common or one.scientific or own for one, own in zip(names, classes, strict=True)]
+    longer = [f"{one.common} ({one.scientific})" for one in names]
     for instead in (longer, classes):
         uses = Counter(found)
         found = [name if uses[name] == 1 else other for name, other in zip(found, instead, strict=True)]
     return tuple(found)
-
-
-def _both_names(species: str) -> tuple[str, str]:
-    """Return the scientific name of a class, empty if it has none, and the common one."""
-    species = plain_label(species)
-    parts = [part.strip() for part in species.split(";")]
-    if len(parts) == 7:  # SpeciesNet: identifier, class, order, family, genus, species, common name
-        return f"{parts[4]} {parts[5]}".strip(), parts[6]
-    first, _, second = (part.strip() for part in species.partition("_"))
-    # A scientific name has two words; what is no animal has the same name twice, such as Engine_Engine.
-    if second and (" " in first or first.lower() == second.lower()):
-        return first, second
-    return "", species
 
 
 def _text(path: Path) -> str:

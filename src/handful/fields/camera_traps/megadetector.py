@@ -12,13 +12,18 @@ from pathlib import Path
 from typing import Any
 
 from handful.errors import FileFormatError
-from handful.exchange.json_files import JsonFile, entries
-from handful.exchange.scored import ItemLabel, ToolScores, checked_scores
+from handful.machine.json_files import JsonFile, entries
 from handful.reading.class_names import plain_label
 from handful.reading.table import Skipped
+from handful.reading.tool_scores import ItemLabel, ToolScores, checked_scores
 
 KIND = "results of MegaDetector with classifications"
 OURS = "handful"
+
+
+def holds(content: Any) -> bool:
+    """Whether the content of a file is that of MegaDetector."""
+    return isinstance(content, dict) and "images" in content and "predictions" not in content
 
 
 def read_megadetector(path: Path) -> ToolScores:

@@ -6,9 +6,9 @@ import json
 import pytest
 
 from handful.errors import FileFormatError
-from handful.exchange.scored import ItemLabel
-from handful.exchange.speciesnet import read_speciesnet
-from tests.exchange.tool_files import BLANK, DEER, MOOSE, SPECIESNET
+from handful.fields.camera_traps.speciesnet import read_speciesnet
+from handful.reading.tool_scores import ItemLabel
+from tests.fields.tool_files import BLANK, DEER, MOOSE, SPECIESNET
 
 
 def test_there_and_back(tmp_path):

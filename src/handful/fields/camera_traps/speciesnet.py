@@ -13,14 +13,19 @@ from pathlib import Path
 from typing import Any
 
 from handful.errors import FileFormatError
-from handful.exchange.json_files import JsonFile, entries
-from handful.exchange.scored import ItemLabel, ToolScores, checked_scores
+from handful.machine.json_files import JsonFile, entries
 from handful.reading.table import Skipped
+from handful.reading.tool_scores import ItemLabel, ToolScores, checked_scores
 
 KIND = "predictions of SpeciesNet"
 OURS = "handful"
 # Keys of the ensemble's answer, in the order in which SpeciesNet writes them.
 REPLACED = ("prediction", "prediction_score", "prediction_source")
+
+
+def holds(content: Any) -> bool:
+    """Whether the content of a file is that of SpeciesNet."""
+    return isinstance(content, dict) and "predictions" in content
 
 
 def read_speciesnet(path: Path) -> ToolScores:

@@ -1,19 +1,20 @@
-"""Where and when an image or recording was made: COCO Camera Traps, Camtrap DP, or a CSV table with a column of files.
+"""Where and when an image or recording was made: a format of a field, or a CSV table with a column of files.
 
 Rows are found by the path of the file: the whole path, or as many of its last parts as both sides have.
 """
 
 from __future__ import annotations
 
-import os
+import csv
+import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from handful.errors import FileFormatError, OptionError
-from handful.exchange.camtrap_dp import read_camtrap, read_rows, tables_of, write_camtrap
-from handful.exchange.coco_camera_traps import read_coco, write_coco
-from handful.exchange.scored import ItemLabel
+from handful.machine.untrusted import read_text
+from handful.reading.registry import site_format, site_formats
+from handful.reading.tool_scores import ItemLabel
 
 # Last parts of a path that are compared at most.
 DEEPEST = 256
@@ -22,38 +23,28 @@ FILE_NAMES = ("file", "filepath", "file_name", "filename", "path", "filePath", "
 
 def read_sites(path: Path) -> dict[str, list[Any]]:
     """Return columns, among them `file`, with one row per file."""
-    package = package_of(path)
-    if package is not None:
-        return read_camtrap(package)
-    return read_coco(path) if path.suffix.lower() == ".json" else _table(path)
-
-
-def package_of(path: Path) -> Path | None:
-    """Return the `datapackage.json` that a path is, or that its folder has; None if it is another file."""
-    package = path / "datapackage.json" if os.path.isdir(path) else path
-    return package if package.name.lower() == "datapackage.json" else None
+    known = site_format(path)
+    return _table(path) if known is None else known.read(path)
 
 
 def site_files(path: Path) -> dict[str, Path]:
-    """Return the files that are read as sites, by name: `sites`, and the tables that a data package names."""
-    package = package_of(path)
-    return {"sites": path} if package is None else {**tables_of(package), "sites": package}
+    """Return the files that are read as sites, by name: `sites`, and the tables that it names."""
+    known = site_format(path)
+    return {"sites": path} if known is None else known.files(path)
 
 
 def write_sites(source: Path, files: Sequence[str], answers: Sequence[ItemLabel], out: Path) -> None:
-    """Write labels into a copy of the file of sites, or as its table of observations; of a file, the surest counts."""
-    package = package_of(source)
-    if package is None and source.suffix.lower() != ".json":
-        raise OptionError(f"{source} is a plain table; labels go into COCO Camera Traps or Camtrap DP")
-    rows = rows_of(files, read_sites(source)["file"], str(source))
+    """Write labels into a copy of the file of sites, or of a table that it names; of a file, the surest counts."""
+    known = site_format(source)
+    if known is None:
+        titles = " or ".join(one.title for one in site_formats())
+        raise OptionError(f"{source} is a plain table; labels go into {titles}")
+    rows = rows_of(files, known.read(source)["file"], str(source))
     surest: dict[int, ItemLabel] = {}
     for row, answer in zip(rows, answers, strict=True):
         if row not in surest or answer.certainty > surest[row].certainty:
             surest[row] = answer
-    if package is None:
-        write_coco(source, surest, out)
-    else:
-        write_camtrap(package, surest, out)
+    known.write(source, surest, out)
 
 
 def columns_of(files: Sequence[str], sites: Mapping[str, list[Any]], where: str) -> dict[str, list[Any]]:
@@ -105,3 +96,17 @@ def _table(path: Path) -> dict[str, list[Any]]:
     if name is None:
         raise FileFormatError(f"{path} must be a CSV table with a column 'file' and one row per file")
     return {"file": [row[name] for row in rows], **{key: [row[key] for row in rows] for key in rows[0] if key != name}}
+
+
+def read_rows(path: Path) -> list[dict[str, str]]:
+    """Read a CSV table as text; rows that are longer or shorter than the header are refused."""
+    rows = list[dict[str, str]]()
+    try:
+        rows_of_file = [row for row in csv.reader(io.StringIO(read_text(path, FileFormatError), newline="")) if row]
+    except csv.Error as error:
+        raise FileFormatError(f"{path} cannot be read as a CSV table ({error}); write it again") from error
+    for number, row in enumerate(rows_of_file[1:]):
+        if len(row) != len(rows_of_file[0]):
+            raise FileFormatError(f"row {number} of {path} has another number of values than its header")
+        rows.append(dict(zip(rows_of_file[0], row, strict=True)))
+    return rows

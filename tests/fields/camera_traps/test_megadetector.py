@@ -6,9 +6,9 @@ import json
 import pytest
 
 from handful.errors import FileFormatError
-from handful.exchange.megadetector import read_megadetector
-from handful.exchange.scored import ItemLabel
-from tests.exchange.tool_files import MEGADETECTOR
+from handful.fields.camera_traps.megadetector import read_megadetector
+from handful.reading.tool_scores import ItemLabel
+from tests.fields.tool_files import MEGADETECTOR
 
 
 def test_there_and_back(tmp_path):

@@ -3,9 +3,9 @@
 import pytest
 
 from handful.errors import FileFormatError
-from handful.exchange.birdnet import read_birdnet
-from handful.exchange.scored import ItemLabel
-from tests.exchange.tool_files import BIRDNET, RAVEN
+from handful.fields.birds.birdnet import read_birdnet
+from handful.reading.tool_scores import ItemLabel
+from tests.fields.tool_files import BIRDNET, RAVEN
 
 ANSWER = ItemLabel("Parus major_Great Tit", 0.98765, None, None)
 

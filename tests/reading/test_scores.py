@@ -5,8 +5,8 @@ import json
 import pytest
 
 from handful.errors import FileFormatError
-from handful.exchange.scores import read_scores
-from tests.exchange.tool_files import BIRDNET, MEGADETECTOR, RAVEN, SPECIESNET
+from handful.reading.scores import read_scores
+from tests.fields.tool_files import BIRDNET, MEGADETECTOR, RAVEN, SPECIESNET
 
 
 def test_every_format_is_known(tmp_path):

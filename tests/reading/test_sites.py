@@ -5,7 +5,7 @@ import json
 import pytest
 
 from handful.errors import FileFormatError
-from handful.exchange.sites import columns_of, read_sites
+from handful.reading.sites import columns_of, read_sites
 
 COCO = {
     "info": {"version": "1"},

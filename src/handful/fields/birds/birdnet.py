@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from handful.errors import FileFormatError
-from handful.exchange.scored import ItemLabel, ToolScores, checked_scores
 from handful.machine.outputs import written_whole
 from handful.machine.untrusted import finite, read_bytes, read_text
 from handful.reading.class_names import plain_label
+from handful.reading.tool_scores import ItemLabel, ToolScores, checked_scores
 
 # Columns of an answer.
 LABEL = "handful label"

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from handful.errors import FileFormatError
-from handful.exchange.species import common_names, names_of, read_candidates, read_weights
-from tests.exchange.tool_files import BLANK, DEER, MOOSE
+from handful.reading.class_lists import common_names, names_of, read_candidates, read_weights
+from tests.fields.tool_files import BLANK, DEER, MOOSE
 
 BIRDS = ["Turdus merula_Eurasian Blackbird", "Parus major_Great Tit", "Pica pica_Eurasian Magpie"]
 

@@ -6,10 +6,10 @@ import json
 import pytest
 
 from handful.errors import FileFormatError
-from handful.exchange.camtrap_dp import OBSERVATION, observed, read_camtrap, read_rows, write_camtrap
-from handful.exchange.scored import ItemLabel
-from tests.exchange.test_sites import camtrap
-from tests.exchange.tool_files import BLANK, DEER
+from handful.fields.camera_traps.camtrap_dp import OBSERVATION, observed, read_camtrap, read_rows, write_camtrap
+from handful.reading.tool_scores import ItemLabel
+from tests.fields.tool_files import BLANK, DEER
+from tests.reading.test_sites import camtrap
 
 
 def test_observations_are_added(tmp_path):

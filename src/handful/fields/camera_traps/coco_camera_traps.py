@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from handful.errors import FileFormatError
-from handful.exchange.json_files import JsonFile, entries
-from handful.exchange.scored import ItemLabel
+from handful.machine.json_files import JsonFile, entries
 from handful.machine.untrusted import Budget
+from handful.reading.tool_scores import ItemLabel
 
 KIND = "COCO Camera Traps"
 # What entries must have beside images.

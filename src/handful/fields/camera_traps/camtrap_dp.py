@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from handful.errors import FileFormatError
-from handful.exchange.json_files import JsonFile, entries
-from handful.exchange.scored import ItemLabel
-from handful.exchange.species import names_of
+from handful.machine.json_files import JsonFile, entries
 from handful.machine.outputs import written_whole
 from handful.machine.untrusted import read_text
+from handful.reading.class_lists import names_of
+from handful.reading.sites import read_rows
+from handful.reading.tool_scores import ItemLabel
 from handful.version import __version__
 
 KIND = "a data package of Camtrap DP"
@@ -30,6 +31,17 @@ OBSERVATION = (
 )  # fmt: skip
 # Labels that are kinds of observation rather than species.
 OTHER_TYPES = {"blank": "blank", "empty": "blank", "human": "human", "person": "human", "vehicle": "vehicle"}
+
+
+def package_of(path: Path) -> Path | None:
+    """Return the `datapackage.json` that a path is, or that its folder has; None if it is another file."""
+    package = path / "datapackage.json" if os.path.isdir(path) else path
+    return package if package.name.lower() == "datapackage.json" else None
+
+
+def camtrap_files(path: Path) -> dict[str, Path]:
+    """Return the package as `sites`, and the tables that it names."""
+    return {**tables_of(path), "sites": package_of(path) or path}
 
 
 def read_camtrap(path: Path) -> dict[str, list[Any]]:
@@ -99,26 +111,13 @@ def observed(label: str) -> tuple[str, str]:
     return "animal", label.split("_")[0]
 
 
-def read_rows(path: Path) -> list[dict[str, str]]:
-    """Read a CSV table as text; rows that are longer or shorter than the header are refused."""
-    rows = list[dict[str, str]]()
-    try:
-        rows_of_file = [row for row in csv.reader(io.StringIO(read_text(path, FileFormatError), newline="")) if row]
-    except csv.Error as error:
-        raise FileFormatError(f"{path} cannot be read as a CSV table ({error}); write it again") from error
-    for number, row in enumerate(rows_of_file[1:]):
-        if len(row) != len(rows_of_file[0]):
-            raise FileFormatError(f"row {number} of {path} has another number of values than its header")
-        rows.append(dict(zip(rows_of_file[0], row, strict=True)))
-    return rows
-
-
 def _header(path: Path) -> list[str]:
     return next(csv.reader(io.StringIO(read_text(path, FileFormatError), newline="")), [])
 
 
 def tables_of(path: Path) -> dict[str, Path]:
     """Return the tables that the package names, if they are in its folder."""
+    path = package_of(path) or path
     tables = dict[str, Path]()
     for entry in entries(JsonFile.read(path, KIND).content, "resources", path, KIND):
         inside = entry.get("path")
