@@ -1,4 +1,4 @@
-"""Camera traps: SpeciesNet, MegaDetector, COCO Camera Traps and Camtrap DP; see `docs/do/scores.md`."""
+"""Camera traps: SpeciesNet, MegaDetector, COCO Camera Traps and Camtrap DP; see `docs/do/files.md`."""
 
 from handful.fields.camera_traps import camtrap_dp, coco_camera_traps, megadetector, speciesnet
 from handful.fields.camera_traps.names import taxonomy_name
