@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from handful.classification import Classified
 from handful.reading import Asked, Field, Reader, Table, Writer
 
 LENGTH = 4
@@ -28,7 +28,7 @@ def vector(letters: str) -> np.ndarray:
         word = letters[start : start + LENGTH]
         if word in WORDS:  # an N stands for a letter that was not read
             counts[WORDS[word]] += 1
-    return counts / max(np.linalg.norm(counts), 1.0)
+    return counts / max(float(np.linalg.norm(counts)), 1.0)
 
 
 def read(path: Path, asked: Asked) -> Table:
@@ -39,7 +39,7 @@ def read(path: Path, asked: Asked) -> Table:
     return Table(str(path), len(names), vectors, columns=columns, names=names, label_names=("species",))
 
 
-def write(found: Classified, path: Path) -> None:
+def write(found: Any, path: Path) -> None:
     """Write a copy of the batch with the species that were found."""
     labels = found.predictions()["label"]
     old = records(found.batch.source)

@@ -42,6 +42,7 @@ def write_cells(found: Classified, out: Path) -> None:
         "group_by": np.array(found.group_by, dtype=object),
     }
     batch = found.batch
+    assert batch.source is not None
     write_labelled_cells(batch.source, out, batch.rows, columns, found.class_names, found.answer.table, about)
 
 

@@ -31,6 +31,7 @@ def write_spectra(found: Classified, out: Path) -> None:
     """Write the compounds of `found` into a copy of the `.mgf` file that the spectra came from."""
     table = found.predictions()
     rows = zip(table["row"], table["label"], table["certainty"], table["unknown"], strict=True)
+    assert found.batch.source is not None
     write_mgf(found.batch.source, {row: Compound(*rest) for row, *rest in rows}, out)
 
 
