@@ -75,6 +75,13 @@ def register_field(name: str, field: Field) -> None:
 
     If two fields know the same ending, that of handful counts, and then the one that was added first.
 
+    Parameters
+    ----------
+    name : str
+        What the field is called; those of handful are taken.
+    field : Field
+        Its formats and rules.
+
     Examples
     --------
     >>> register_field("a field without files", Field())
