@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "project" / "licences.md").read_text(encoding="utf-8")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 DATA = ("src", "tests", "docs", "studies", "perf", "examples")
-WRITTEN_HERE = {".py", ".md", ".rst", ".html", ".css", ".js", ".ipynb", ".typed"}
+WRITTEN_HERE = {".py", ".md", ".rst", ".html", ".css", ".js", ".ipynb", ".toml", ".typed"}
 NOT_CHECKED = {"timm", "open-clip"}
 
 
