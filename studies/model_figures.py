@@ -4,13 +4,16 @@
 
 DATA is a folder that holds the banks. Each part prints its figures:
 
-*alone*: batches by the scores of a head, as if they came from another model. What changes if the first item of a class
-tells something about itself (`alone_per_class` = 0): labels that are right, and the mean log-loss.
+*alone*: batches of up to five classes by the scores of a head of one or five examples per class, as if they came from
+another model. What changes if the first item of a class tells something about itself (`alone_per_class` = 0): labels
+that are right, and the mean log-loss.
 
-*counted*: batches of 4,000 items by such scores. What changes if up to 8,192 items are counted (`most_counted_scores`).
+*counted*: batches of 4,000 items by such scores, with even shares of all classes, and with shares like 1, 1/2, 1/3 …
+What changes if up to 8,192 items are counted (`most_counted_scores`).
 
-*rounding*: catalogues with one example per class. How far probabilities move with the order of the examples, in double
-precision, and with a factor on all features; also with shorter tails of the noise of the chains (`noise_tail`).
+*rounding*: ten catalogues of each bank, with one example per class, and 60 items of four classes. How far probabilities
+move at most with the order of the examples, in double precision, and with a factor on all features; also with shorter
+tails of the noise of the chains (`noise_tail`).
 """
 
 from __future__ import annotations
@@ -32,14 +35,14 @@ from handful.engine.scores import in_nats, unit_of
 from handful.engine.settings import DEFAULT, Settings
 
 BANKS = ("clinc150-minilm", "banking77-minilm", "cub200-efflite0")
-SHOTS = 5
+SHOTS = (1, 5)
 SIZES = (3, 10, 75)
 # Classes of a batch at most, and items of a large one.
 CLASSES, LARGE = 5, 4_000
 COUNTED = 2**13
 # Catalogues with one example per class: classes, those of the batch, and items of each of these.
 ONE_EXAMPLE = (("clinc150-minilm", 50), ("cub200-efflite0", 100))
-PRESENT, EACH = 4, 15
+PRESENT, EACH, CATALOGUES = 4, 15, 10
 SHORT_TAIL = 0.01
 LEAST = 1e-12
 Doubles = npt.NDArray[np.float64]
@@ -53,14 +56,14 @@ class Scored(NamedTuple):
     rows: list[Ints]
 
 
-def scored(folder: Path) -> Scored:
+def scored(folder: Path, shots: int) -> Scored:
     """Fit a head to some examples of each class, and score all other items."""
     features, labels = bank(folder)
     order = orders(folder, 0)
-    held = np.concatenate([rows[:SHOTS] for rows in order])
+    held = np.concatenate([rows[:shots] for rows in order])
     catalogue = Catalogue.of(features[held], labels[held])
     scores = catalogue.head.scores(catalogue.points(features))
-    return Scored(scores, labels, [rows[SHOTS:] for rows in order])
+    return Scored(scores, labels, [rows[shots:] for rows in order])
 
 
 def labelled(scores: Floats, settings: Settings) -> Floats:
@@ -82,57 +85,86 @@ def loss(probabilities: Floats, truth: Ints) -> float:
 
 def alone(data: Path, n_batches: int) -> Iterator[str]:
     """Measure what `alone_per_class` changes."""
-    items = {name: scored(data / name) for name in BANKS}
     rules = {"as it is": DEFAULT, "alone_per_class = 0": replace(DEFAULT, alone_per_class=0.0)}
-    for size in SIZES:
-        found: dict[str, list[tuple[float, float]]] = {rule: [] for rule in rules}
-        for name, (scores, truth, rows) in items.items():
-            for number in range(n_batches):
-                rng = rng_of("model figures", name, size, number)
-                classes = rng.permutation(len(rows))[:CLASSES].tolist()
-                batch = chosen(rng, rows, classes, size)
-                for rule, settings in rules.items():
-                    q = labelled(scores[batch], settings)
-                    found[rule].append((right(q, truth[batch]), loss(q, truth[batch])))
-        for rule, values in found.items():
-            percent, nats = np.mean(values, axis=0)
-            yield f"{size} items, {rule}: {percent:.1f} % right, log-loss {nats:.2f}"
+    for shots in SHOTS:
+        items = {name: scored(data / name, shots) for name in BANKS}
+        for size in SIZES:
+            found: dict[str, list[tuple[float, float]]] = {rule: [] for rule in rules}
+            for name, (scores, truth, rows) in items.items():
+                for number in range(n_batches):
+                    rng = rng_of("model figures", name, size, number)
+                    classes = rng.permutation(len(rows))[:CLASSES].tolist()
+                    batch = chosen(rng, rows, classes, size)
+                    for rule, settings in rules.items():
+                        q = labelled(scores[batch], settings)
+                        found[rule].append((right(q, truth[batch]), loss(q, truth[batch])))
+            for rule, values in found.items():
+                percent, nats = np.mean(values, axis=0)
+                yield f"{shots} per class, {size} items, {rule}: {percent:.1f} % right, log-loss {nats:.2f}"
 
 
 def counted(data: Path) -> Iterator[str]:
     """Measure what `most_counted_scores` changes."""
     for name in BANKS:
-        scores, truth, rows = scored(data / name)
-        batch = chosen(rng_of("model figures", name, "large"), rows, range(len(rows)), LARGE)
-        for most in (0, COUNTED):
-            q = labelled(scores[batch], replace(DEFAULT, most_counted_scores=most))
-            yield f"{name}, {most} items counted: {right(q, truth[batch]):.1f} % right"
+        scores, truth, rows = scored(data / name, max(SHOTS))
+        rng = rng_of("model figures", name, "large")
+        order = rng.permutation(len(rows)).tolist()
+        sizes = LARGE / np.arange(1, len(rows) + 1) / (1 / np.arange(1, len(rows) + 1)).sum()
+        batches = {
+            "even": chosen(rng, rows, range(len(rows)), LARGE),
+            "uneven": np.concatenate([rows[k][: round(size)] for k, size in zip(order, sizes, strict=True)]),
+        }
+        for shares, batch in batches.items():
+            for most in (0, COUNTED):
+                q = labelled(scores[batch], replace(DEFAULT, most_counted_scores=most))
+                of = f"{name}, {len(batch)} items, {shares} shares"
+                yield f"{of}, {most} counted at most: {right(q, truth[batch]):.1f} % right"
+
+
+class Moved(NamedTuple):
+    """How far the probabilities of a batch move at most with each change, and labels that differ from those now."""
+
+    order: float
+    double_precision: float
+    times_1000: float
+    times_2: float
+    other_labels: int
+
+
+def moved(examples: Floats, items: Floats, settings: Settings, rng: np.random.Generator) -> Moved:
+    """Compare answers after changes that should change nothing."""
+    labels = np.arange(len(examples))
+    again = rng.permutation(len(examples))
+    before = _answer(examples, labels, items, settings)
+    after = (
+        _answer(examples[again], labels[again], items, settings),
+        _answer(examples.astype(np.float64), labels, items.astype(np.float64), settings),
+        _answer(1000 * examples, labels, 1000 * items, settings),
+        _answer(2 * examples, labels, 2 * items, settings),
+    )
+    now = _answer(examples, labels, items, DEFAULT)
+    others = int((before.argmax(1) != now.argmax(1)).sum())
+    return Moved(*(float(np.abs(one - before).max()) for one in after), others)
 
 
 def rounding(data: Path) -> Iterator[str]:
     """Measure how far probabilities move with changes that should change nothing."""
     for name, n_classes in ONE_EXAMPLE:
         features, _ = bank(data / name)
-        rng = rng_of("model figures", name, "rounding")
-        order = orders(data / name, 0)
-        classes = rng.permutation(len(order))[:n_classes]
-        examples = features[[order[k][0] for k in classes]]
-        items = features[np.concatenate([order[k][1 : 1 + EACH] for k in classes[:PRESENT]])]
-        again = rng.permutation(n_classes)
-        labels = np.arange(n_classes)
-        first = _answer(examples, labels, items, DEFAULT)
         for tail in (DEFAULT.noise_tail, SHORT_TAIL):
-            settings = replace(DEFAULT, noise_tail=tail)
-            before = _answer(examples, labels, items, settings)
-            moved = {
-                "order": _answer(examples[again], labels[again], items, settings),
-                "double precision": _answer(examples.astype(np.float64), labels, items.astype(np.float64), settings),
-                "times 1000": _answer(1000 * examples, labels, 1000 * items, settings),
-                "times 2": _answer(2 * examples, labels, 2 * items, settings),
-            }
-            figures = ", ".join(f"{change} {np.abs(after - before).max():.1e}" for change, after in moved.items())
-            others = int((before.argmax(1) != first.argmax(1)).sum())
-            yield f"{name}, {n_classes} classes, noise_tail {tail:g}: {figures}; {others} other labels of {len(items)}"
+            found = []
+            for number in range(CATALOGUES):
+                rng = rng_of("model figures", name, "rounding", number)
+                order = orders(data / name, number)
+                classes = rng.permutation(len(order))[:n_classes]
+                examples = features[[order[k][0] for k in classes]]
+                items = features[np.concatenate([order[k][1 : 1 + EACH] for k in classes[:PRESENT]])]
+                found.append(moved(examples, items, replace(DEFAULT, noise_tail=tail), rng))
+            *most, _ = np.max(found, axis=0).tolist()
+            figures = ", ".join(f"{change} {value:.1e}" for change, value in zip(Moved._fields, most, strict=False))
+            others = sum(one.other_labels for one in found)
+            of = CATALOGUES * PRESENT * EACH
+            yield f"{name}, {n_classes} classes, noise_tail {tail:g}: {figures}; {others} other labels of {of}"
 
 
 def _answer(

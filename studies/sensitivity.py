@@ -47,7 +47,7 @@ from handful.engine.scores import in_nats, unit_of
 from handful.engine.settings import DEFAULT, Settings
 from handful.engine.several import label_several
 from handful.estimators import BatchClassifier
-from open_batches_data import GROUPS, Cell, Floats, Ints, Pool, bank, drawn
+from open_batches_data import GROUPS, SIZE, Cell, Floats, Ints, Pool, bank, drawn
 from pages import Page, dots, keep
 
 RESULTS = Path(__file__).parent / "results" / "sensitivity.json"
@@ -64,7 +64,6 @@ WAYS: dict[str, dict[str, Any]] = {
     "named": {},
     "near classes": {"full_work": 0},
     "class means": {"trained_numbers": 0},
-    "large": {},
 }
 WAYS_OF = "clinc150-3"
 # Known classes of a large batch, and items of each class.
@@ -127,12 +126,13 @@ def worlds(data: Path, n_batches: int, cells: Sequence[str]) -> Iterator[World]:
                 pool = material.pools[number % len(material.pools)]
                 batches.append(batch_of(pool, drawn(pool, share, rng), classes))
         world = World(name, material.examples, material.labels, batches)
-        yield world
-        if name == WAYS_OF:
-            (pool,) = material.pools
-            large = batch_of(pool, rows_of_large(pool), classes)
-            for way in WAYS:
-                yield world._replace(way=way, batches=[large] if way == "large" else batches[:n_batches])
+        if name != WAYS_OF:
+            yield world
+            continue
+        (pool,) = material.pools
+        yield world._replace(batches=[*batches, batch_of(pool, rows_of_large(pool), classes)])
+        for way in WAYS:
+            yield world._replace(way=way, batches=batches[:n_batches])
 
 
 def batch_of(pool: Pool, rows: Ints, classes: Ints) -> tuple[Floats, Ints]:
@@ -177,8 +177,9 @@ def figures(world: World, catalogue: Catalogue) -> Iterator[tuple[str, float, Nu
     classes = catalogue.classes.tolist()
     for rows, truth in world.batches:
         found = classifier.infer(rows)
-        if world.way:
-            yield world.way, right(found.probabilities, truth), found.probabilities
+        way = "large" if len(rows) > SIZE else world.way
+        if way:
+            yield way, right(found.probabilities, truth), found.probabilities
             yield "", 0.0, found.unknown[:, None]
             continue
         known = truth >= 0
