@@ -121,13 +121,13 @@ def counted(data: Path) -> Iterator[str]:
                 yield f"{of}, {most} counted at most: {right(q, truth[batch]):.1f} % right"
 
 
-class Moved(NamedTuple):
-    """How far the probabilities of a batch move at most with each change, and labels that differ from those now."""
+CHANGES = ("order", "double precision", "times 1000", "times 2")
 
-    order: float
-    double_precision: float
-    times_1000: float
-    times_2: float
+
+class Moved(NamedTuple):
+    """How far the probabilities of a batch move at most with each of `CHANGES`, and labels other than those now."""
+
+    most: list[float]
     other_labels: int
 
 
@@ -144,7 +144,7 @@ def moved(examples: Floats, items: Floats, settings: Settings, rng: np.random.Ge
     )
     now = _answer(examples, labels, items, DEFAULT)
     others = int((before.argmax(1) != now.argmax(1)).sum())
-    return Moved(*(float(np.abs(one - before).max()) for one in after), others)
+    return Moved([float(np.abs(one - before).max()) for one in after], others)
 
 
 def rounding(data: Path) -> Iterator[str]:
@@ -160,8 +160,8 @@ def rounding(data: Path) -> Iterator[str]:
                 examples = features[[order[k][0] for k in classes]]
                 items = features[np.concatenate([order[k][1 : 1 + EACH] for k in classes[:PRESENT]])]
                 found.append(moved(examples, items, replace(DEFAULT, noise_tail=tail), rng))
-            *most, _ = np.max(found, axis=0).tolist()
-            figures = ", ".join(f"{change} {value:.1e}" for change, value in zip(Moved._fields, most, strict=False))
+            most = np.max([one.most for one in found], axis=0).tolist()
+            figures = ", ".join(f"{change} {value:.1e}" for change, value in zip(CHANGES, most, strict=True))
             others = sum(one.other_labels for one in found)
             of = CATALOGUES * PRESENT * EACH
             yield f"{name}, {n_classes} classes, noise_tail {tail:g}: {figures}; {others} other labels of {of}"
