@@ -1,5 +1,5 @@
 # The commands of the project; `make` alone lists them.
-.PHONY: help install lock format lint types test contract others beyond lowest docs slow perf pace measure
+.PHONY: help install lock format lint types test core contract others beyond lowest docs slow perf pace measure
 
 # Compiled modules are kept: without them every process takes twice as long to begin.
 unexport PYTHONDONTWRITEBYTECODE
@@ -32,6 +32,9 @@ types:     ## mypy, strict
 TESTS = python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=30 -m "not slow and not beyond"
 
 test: contract others  ## all tests but the slow ones and those of `make beyond`; prints the 30 slowest
+
+core:      ## the engine and the estimators, in under a minute; needs `pip install -e .` and pytest alone
+	HANDFUL_CORE=1 OMP_NUM_THREADS=1 python -m pytest -q -rs -m "not slow and not beyond" tests/engine tests/estimators
 
 contract:  ## what all methods and all doors promise; shapes are checked here, where all methods pass through
 	HANDFUL_CHECK_SHAPES=1 $(TESTS) tests/contract

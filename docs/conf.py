@@ -89,7 +89,6 @@ html_theme_options = {
                 "understand/methods/*",
                 "measured/*",
                 "project/*",
-                "decisions/*",
             )
         },
         **{page: [] for page in pages_with_wide_tables()},
@@ -147,6 +146,11 @@ def gather_changes(app: Sphinx) -> None:
     place = HERE / "changelog.md"
     if not place.is_file() or place.read_text(encoding="utf-8") != page:  # an untouched page is not built again
         place.write_text(page, encoding="utf-8")
+
+
+def write_method_pages(app: Sphinx) -> None:
+    """Write the pages of the methods from their docstrings."""
+    subprocess.run([sys.executable, str(HERE.parent / "tools" / "method_pages.py")], check=True, capture_output=True)
 
 
 def draw_architecture(app: Sphinx) -> None:
@@ -278,6 +282,7 @@ def setup(app: Sphinx) -> None:
     app.connect("autodoc-skip-member", skip_fields)
     app.connect("builder-inited", gather_changes, priority=1)
     app.connect("builder-inited", draw_architecture, priority=1)
+    app.connect("builder-inited", write_method_pages, priority=1)
 
 
 html_math_renderer = "mathml"

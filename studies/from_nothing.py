@@ -328,9 +328,9 @@ def page() -> Page:
             f"{verdict(required)}. Measured: {n_measured} of {n_cells} cells of banks, with "
             f"{' or '.join(map(str, counts)) or 'no'} sessions each, of {PARTS * SESSIONS}; regression and k-means on "
             "some of the same batches. Sheets have 24 items; the page shows 18 sentences at once. All figures are "
-            "means. Numbers of the method were chosen on the two banks that "
-            "are marked. Six sessions of caltech101, groceries and banking77 had been run once before, with an earlier "
-            "version; what was changed after that was decided on the marked banks."
+            "means. Numbers of the method were chosen on the two banks that are marked; six sessions of three other "
+            "banks "
+            "had been run before, with an earlier version."
         ),
         made="A simulated person answers what `handful.Session` asks; see the docstring of `studies/from_nothing.py`.",
         commands=["python studies/from_nothing.py DATA", "python studies/from_nothing.py --render"],

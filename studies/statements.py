@@ -280,20 +280,17 @@ def _signed(value: float | None) -> str:
 
 
 def table() -> str:
-    """Return means over banks, with the bank where labels fall most."""
-    lines = ["| statement | batch | group | labels | known rejected | unknown found | labels, lowest |"]
-    lines.append("| --- | --- | --- | --- | --- | --- | --- |")
+    """Return means over the banks of the confirmation group, with the bank where labels fall most."""
+    lines = ["| statement | batch | labels | known rejected | unknown found | labels, lowest |"]
+    lines.append("| --- | --- | --- | --- | --- | --- |")
     for part in ("closed", "two missing"):
         for name in names_of(part):
-            if " + " in name:
-                continue
-            for group in GROUPS:
-                by = by_bank(group, part, name)
-                if by:
-                    low = min(by, key=lambda bank: by[bank][0] or 0.0)
-                    cells_of = [_signed(_mean_of(by, figure)) for figure in range(3)]
-                    lowest = f"{_signed(by[low][0])}, {short(low)}"
-                    lines.append(f"| {name} | {part} | {group} | {' | '.join(cells_of)} | {lowest} |")
+            by = {} if " + " in name else by_bank("confirmation", part, name)
+            if by:
+                low = min(by, key=lambda bank: by[bank][0] or 0.0)
+                cells_of = [_signed(_mean_of(by, figure)) for figure in range(3)]
+                lowest = f"{_signed(by[low][0])}, {short(low)}"
+                lines.append(f"| {name} | {part} | {' | '.join(cells_of)} | {lowest} |")
     return "\n".join(lines)
 
 
@@ -389,7 +386,8 @@ def page() -> Page:
         name="statements",
         title="True and false statements",
         question="What does a batch gain or lose if a person says something about it? Changes in points, over items "
-        "that nobody labelled, as means over banks: known items with the right label, known items rejected, unknown "
+        "that nobody labelled, as means over banks that nothing was tuned on: known items with the right label, "
+        "known items rejected, unknown "
         "items found.",
         alt="Changes of labels by statement: one dot per bank, a mark for the mean",
         figure=figure,

@@ -229,17 +229,16 @@ def page() -> Page:
         figure=lambda: dots(shown, "percent right"),
         table=table(found),
         shows=(
-            "Names of enrolled voices are the strength: of short clips, joint labels name far more than the nearest "
-            "mean does, without any clusters. Strangers among whole utterances are found nearly always, and mostly "
-            "where all voices but one are strangers: about as many as by a threshold. Among short clips they are not: "
-            "a recording that is far from the catalogue as a whole looks like another microphone. `--sequence` gives "
-            "all segments of a cluster the mean of their joint answers. Without strangers it is level with the nearest "
-            "mean of clusters, and ahead where voices were enrolled by longer segments. To find strangers among "
-            "clips, use a threshold that was tuned on your recordings, or answer questions about some of them."
+            "Of short clips, joint labels name far more enrolled voices than the nearest mean does, without any "
+            "clusters. Strangers among whole utterances are mostly found, about as many as by a threshold. Among short "
+            "clips they are not: a recording that is far from the catalogue as a whole looks like another microphone. "
+            "To find them, use a threshold that was tuned on your recordings, or answer questions. Without strangers "
+            "`--sequence` is level with the nearest mean of clusters, and ahead where longer segments were enrolled."
         ),
         limits=(
-            "Thresholds are the best in hindsight, on other recordings of the same kind; nobody has these. Voices "
-            "read digits in one room each, so voice and room cannot be told apart. Clusters are made up: half of the "
+            "Thresholds are the best in hindsight, on other recordings of the same kind. Voices read digits in one "
+            "room "
+            "each, so voice and room cannot be told apart. Clusters are made up: half of the "
             "voices fall into two, and 5 % of the segments lie in a wrong one."
         ),
         made=(

@@ -4,6 +4,7 @@ With `HANDFUL_CHECK_SHAPES=1` every call checks the shape annotations of the pac
 so `make test` does it for `tests/contract` only, where every method passes through, and `make slow` for all tests.
 """
 
+import importlib.util
 import os
 import shutil
 import signal
@@ -24,15 +25,34 @@ if os.environ.get("HANDFUL_CHECK_SHAPES"):
         import handful.fewshot.transforms  # noqa: F401
 
 import pytest
-import torch
-from hypothesis import settings
 
-# A change is judged by the same examples every time; new ones are for whoever looks for trouble.
-settings.register_profile("quick", deadline=None, max_examples=3, derandomize=True)
-settings.register_profile("thorough", deadline=None, max_examples=200)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
-# Small matrices: a second thread costs more than it brings.
-torch.set_num_threads(1)
+from handful.errors import MissingExtraError
+
+# `make core` needs neither of these two.
+if importlib.util.find_spec("hypothesis") is not None:
+    from hypothesis import settings
+
+    # A change is judged by the same examples every time; new ones are for whoever looks for trouble.
+    settings.register_profile("quick", deadline=None, max_examples=3, derandomize=True)
+    settings.register_profile("thorough", deadline=None, max_examples=200)
+    settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+if importlib.util.find_spec("torch") is not None:
+    import torch
+
+    # Small matrices: a second thread costs more than it brings.
+    torch.set_num_threads(1)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """With `make core`, skip a test that meets a missing extra, by the sentence that a user gets."""
+    try:
+        return (yield)
+    except MissingExtraError as error:
+        if os.environ.get("HANDFUL_CORE"):
+            pytest.skip(str(error))
+        raise
+
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 

@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 BESIDE = ("tests", "studies", "perf", "tools")
 MOST_LINES, MOST_PARAMETERS = 60, 9
-DOCS = ("learn", "do", "understand", "measured", "project", "decisions")
+DOCS = ("learn", "do", "understand", "measured", "project")
 NO_DOCS = {"_build", "_templates", "auto_gallery", "api", "gallery"}
 
 

@@ -6,11 +6,13 @@ import re
 import subprocess
 import sys
 import tomllib
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 import handful
+import method_pages
 from handful import fewshot
 from handful.reading.registry import FIELDS
 
@@ -79,13 +81,29 @@ def test_the_product_has_few_names():
     assert not set(handful.__all__) & set(fewshot.__all__)
 
 
-def test_every_method_has_its_page_and_its_row_in_the_table():
-    page = ROOT / "docs" / "measured" / "methods.md"
-    text = page.read_text(encoding="utf-8")
-    pages = {path.stem for path in (ROOT / "docs").glob("**/methods/*.md")}
+def test_every_method_has_its_page_and_its_row_in_two_tables():
+    measured = (ROOT / "docs" / "measured" / "methods.md").read_text(encoding="utf-8")
+    listed = (ROOT / "docs" / "understand" / "methods" / "index.md").read_text(encoding="utf-8")
     for name in fewshot.METHODS.own:
-        assert name in pages or name == "batch_classifier"  # the default has the page about the model
-        assert f"\n| {name} | " in text, f"{page.name} leaves out {name}"
+        assert f"\n| {name} | " in measured, f"the measured table leaves out {name}"
+        assert f"\n| [{name}](" in listed, f"the list of methods leaves out {name}"
+
+
+@pytest.mark.parametrize("name", method_pages.names())
+def test_the_page_of_a_method_says_what_it_assumes_and_what_each_option_is(name):
+    page = method_pages.text(name)
+    said = page.partition("## Formulas")[0]
+    assert "**Assumes**" in said or "**Use it**" in said, "in the docstring of its options"
+    for field in fields(fewshot.METHODS[name].options):
+        assert f"- `{field.name}` = {field.default!r}" in page
+
+
+def test_comments_of_options_are_those_beside_above_and_inherited():
+    said = method_pages.comments(fewshot.METHODS["alpha_tim"].options)
+    assert said["temperature"] == "τ"
+    assert said["marginal_weight"] == "b"
+    assert said["max_iter"].startswith("the same for every task")
+    assert method_pages.comments(fewshot.METHODS["bd_cspn"].options)["sharpness"].startswith("ε, how strongly")
 
 
 def imported(path, files):

@@ -3,11 +3,20 @@
 import numpy as np
 
 from handful.engine.names import NameVectors
-from tests.heads_at_hand import clouds
 
 
-def drawn(*args, **kwargs):
-    return [tensor.numpy() for tensor in clouds(*args, **kwargs)]
+def drawn(n_classes=20, shots=5, dim=24, noise=0.8, seed=0, dtype=np.float32):
+    """Unit vectors of n_classes classes: examples, their codes, and 20 items of each class."""
+    rng = np.random.default_rng(seed)
+    centres = rng.normal(size=(n_classes, dim))
+
+    def around(codes):
+        rows = centres[codes] + noise * rng.normal(size=(len(codes), dim))
+        return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(dtype)
+
+    codes = np.arange(n_classes).repeat(np.broadcast_to(shots, n_classes))
+    truth = np.arange(n_classes).repeat(20)
+    return around(codes), codes, around(truth), truth
 
 
 def accuracy(head, points, truth):

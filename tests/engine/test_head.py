@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_info, threadpool_limits
 
@@ -42,7 +41,7 @@ def test_doubtful_examples_count_less_and_names_help(way):
 
 
 def test_the_order_of_rows_and_of_classes_does_not_matter():
-    points, codes, items, _ = drawn(20, 5, 24, 1.2, dtype=torch.float64)
+    points, codes, items, _ = drawn(20, 5, 24, 1.2, dtype=np.float64)
     rng = np.random.default_rng(0)
     rows, classes = rng.permutation(100), rng.permutation(20)
     one, other = fit_head(points, codes, 20), fit_head(points[rows], classes[codes[rows]], 20)
@@ -53,7 +52,7 @@ def test_the_order_of_rows_and_of_classes_does_not_matter():
 
 
 def test_a_class_of_wrong_labels_alone_wins_nothing():
-    points, codes, items, truth = drawn(12, 6, noise=0.3)
+    points, codes, items, truth = drawn(12, 6, noise=0.3, seed=2)
     given = codes.copy()
     given[codes == 0] = np.arange(1, 7)  # class 0 gets one example of each of six others
     given[np.arange(6, 42, 6)] = 0
@@ -65,7 +64,7 @@ def test_a_class_of_wrong_labels_alone_wins_nothing():
 
 def test_numbers_of_examples_do_not_favour_a_class():
     """Where classes have one example or twenty, only the latter can be left out."""
-    shots = torch.tensor([1, 20]).repeat(20)
+    shots = np.tile([1, 20], 20)
     points, codes, items, _ = drawn(40, shots, noise=1.0)
     for head in (fit_head(points, codes, 40), LinearHead.of_means(*means_of(points, codes), points, codes)):
         scores = head.scores(items)

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 from scipy.optimize import minimize
 from scipy.special import logsumexp, softmax
 
@@ -91,7 +90,7 @@ def test_means_are_compared_where_classes_are_round():
 
 
 def test_without_a_reason_means_stay_where_they_are():
-    points, codes, _, _ = drawn(40, 3, 24, 0.8, dtype=torch.float64)
+    points, codes, _, _ = drawn(40, 3, 24, 0.8, dtype=np.float64)
     means, shots = means_of(points, codes)
     found = fit_class_means(means, shots, points, codes)
     within = ((points - means[codes]) ** 2).sum() / (len(codes) - 40)

@@ -5,14 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from handful.engine import questions
 from handful.engine.questions import questions_about
 from handful.engine.settings import DEFAULT
 from handful.errors import OptionError
 from handful.estimators import BatchClassifier
+from tests.optional import given, st
 
 
 def blocks(seed, sizes, doubts, n_classes=12, dim=24):
@@ -91,7 +90,7 @@ def test_tiny_batches(n):
 def test_answers_help_more_than_those_about_the_least_certain_items():
     """On made-up data: one example per class, so whole classes are mistaken."""
     rng, ahead = np.random.default_rng(0), []
-    for _ in range(80):
+    for _ in range(40):
         centres = rng.normal(size=(40, 16))
         truth = rng.choice(40, 8, replace=False)[rng.integers(0, 8, 80)]
         batch = centres[truth] + 0.8 * rng.normal(size=(80, 16))

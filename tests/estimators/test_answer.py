@@ -6,13 +6,7 @@ import warnings
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
-import polars as pl
-import pyarrow as pa
 import pytest
-import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 import handful
 from handful.catalogue import Catalogue
@@ -25,6 +19,12 @@ from handful.estimators.batches import Batches
 from handful.estimators.items import CatalogueItems
 from handful.estimators.summary import aligned, listed_in_words
 from tests.answers_at_hand import answer_of
+from tests.optional import given, optional, st
+
+pd = optional("pandas")
+pl = optional("polars")
+pa = optional("pyarrow")
+torch = optional("torch")
 
 CLASSES = np.array([f"class {k:02}" for k in range(20)])
 COLUMNS = ["label", "certainty", "runner_up", "runner_up_certainty", "doubtful", "unknown", "rejected", "proposal"]

@@ -3,11 +3,7 @@
 import warnings
 
 import numpy as np
-import pandas as pd
-import polars as pl
-import pyarrow as pa
 import pytest
-import torch
 
 from handful.catalogue import Catalogue
 from handful.errors import OptionError, TaskError
@@ -15,6 +11,12 @@ from handful.estimators import BatchClassifier, infer_scores
 from handful.estimators.batches import Batches, predict_codes
 from handful.estimators.context import Known
 from handful.estimators.items import CatalogueItems
+from tests.optional import optional
+
+pd = optional("pandas")
+pl = optional("polars")
+pa = optional("pyarrow")
+torch = optional("torch")
 
 N_CLASSES, DIM = 30, 16
 
@@ -74,7 +76,7 @@ def test_groups_equal_a_loop_in_any_order_of_rows(world):
     order = np.random.default_rng(1).permutation(len(groups))
     np.testing.assert_array_equal(classifier.predict(batch[order], groups=groups[order]), found.labels[order])
     assert (found.labels == np.array([f"class {k:02}" for k in truth])).mean() > 0.9
-    for place, group in enumerate(found.groups):
+    for place, group in list(enumerate(found.groups))[::3]:  # the others take as long as all other tests together
         rows = groups == group
         with warnings.catch_warnings(action="ignore"):
             one = classifier.infer(batch[rows])

@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
-import torch
 
 from handful.errors import LabelError, TaskError
 from handful.estimators import BatchClassifier
 from handful.estimators.checks import checked_features, checked_labels, checked_rows, rows_of_names
+from tests.optional import optional
+
+torch = optional("torch")
 
 
 def fitted():

@@ -3,7 +3,6 @@
 import json
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from handful.classification import classify, rescore
@@ -12,6 +11,9 @@ from handful.classification.page_data import page_data
 from handful.cli.main import main
 from handful.errors import FileFormatError, LabelError, OptionError
 from handful.estimators import BatchClassifier, infer_scores
+from tests.optional import optional
+
+pd = optional("pandas")
 
 SPECIES = ["house sparrow", "tree sparrow", "raven", "crow", "owl"]
 GENUS = {"house sparrow": "sparrow", "tree sparrow": "sparrow", "raven": "corvid", "crow": "corvid"}

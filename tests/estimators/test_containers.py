@@ -3,16 +3,18 @@
 import datetime
 
 import numpy as np
-import pandas as pd
-import polars as pl
-import pyarrow as pa
 import pytest
-import torch
 
 import handful
 from handful.errors import TaskError
 from handful.estimators import BatchClassifier
 from handful.estimators.containers import column_of, family_of, frame_of, labels_of, vectors_of
+from tests.optional import optional
+
+pd = optional("pandas")
+pl = optional("polars")
+pa = optional("pyarrow")
+torch = optional("torch")
 
 RNG = np.random.default_rng(0)
 CENTRES = np.array([[4.0, 0.0, 0.0], [0.0, 4.0, 0.0], [0.0, 0.0, 4.0]])

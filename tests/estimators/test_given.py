@@ -1,13 +1,15 @@
 """Items whose class a person gave: their label is fixed, they are examples, and the rest of the batch gains."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from handful.catalogue import Catalogue
 from handful.errors import LabelError, OptionError
 from handful.estimators import BatchClassifier
 from handful.estimators.given import with_given
+from tests.optional import optional
+
+pd = optional("pandas")
 
 
 @pytest.fixture(scope="module")
@@ -187,17 +189,18 @@ def test_labels_of_known_items_do_not_hide_unknown_ones(open_batch):
         ({3: ""}, "row 3 was given the label ''; give a class, or None"),
         ({3: " \n"}, "give a class, or None"),
         ({3: float("nan")}, "row 3 was given the label nan"),
-        ({3: pd.NA}, "row 3 was given the label <NA>"),
+        (lambda: {3: pd.NA}, "row 3 was given the label <NA>"),
         ({3: 2}, "convert them first"),
         ({6: "c2"}, "rows 0 to 5"),
         ({-1: "c2"}, "rows 0 to 5"),
         ({"3": "c2"}, "given must map positions of rows"),
         ({True: "c2"}, "given must map positions of rows"),
         (["c2"], "given must map positions of rows"),
-        (pd.Series({3: "c2"}), "given must map positions of rows"),
+        (lambda: pd.Series({3: "c2"}), "given must map positions of rows"),
     ],
 )
 def test_labels_that_are_no_class_are_refused(given, said):
+    given = given() if callable(given) else given
     rng = np.random.default_rng(0)
     classifier = BatchClassifier().fit(rng.normal(size=(10, 4)), [f"c{k}" for k in range(5)] * 2)
     with pytest.raises(LabelError, match=said):

@@ -4,11 +4,13 @@ import warnings
 
 import numpy as np
 import pytest
-import torch
 
 import handful
 from handful.errors import LabelError, OptionError, OverturnedScoresWarning, TaskError
 from handful.estimators import Answer
+from tests.optional import optional
+
+torch = optional("torch")
 
 N_CLASSES = 60
 

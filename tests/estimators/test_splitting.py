@@ -3,7 +3,6 @@
 import inspect
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.model_selection import GridSearchCV, KFold, check_cv, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -11,7 +10,10 @@ from sklearn.preprocessing import StandardScaler
 
 from handful.errors import LabelError, OptionError
 from handful.estimators import BatchClassifier, FewClassSplit
-from handful.fewshot import MethodClassifier
+from tests.optional import optional
+
+pd = optional("pandas")
+fewshot = optional("handful.fewshot", needs="torch")
 
 Y = np.array([f"class {k:02}" for k in range(12)]).repeat(20)
 
@@ -51,14 +53,14 @@ def test_joint_labels_gain_in_these_splits(world):
     splits = FewClassSplit(8, n_present=2, n_items=20, shots=2, random_state=0)
     joint, alone = (
         cross_val_score(classifier, *world, cv=splits).mean()
-        for classifier in (BatchClassifier(), MethodClassifier("nearest_prototype"))
+        for classifier in (BatchClassifier(), fewshot.MethodClassifier("nearest_prototype"))
     )
     assert joint > alone + 0.05
 
 
 def test_a_search_over_methods_uses_them(world):
     search = GridSearchCV(
-        MethodClassifier(),
+        fewshot.MethodClassifier(),
         {"method": ["batch_classifier", "nearest_prototype"]},
         cv=FewClassSplit(4, n_present=2, n_items=20, shots=2, random_state=0),
     ).fit(*world)

@@ -35,7 +35,12 @@ COSINE_SCALE = 10.0
 
 @dataclass(frozen=True)
 class BDCSPNOptions(Options):
-    """Options of BD-CSPN."""
+    """Options of BD-CSPN.
+
+    **Assumes** that support and query have the same mean: true when classes occur about equally often in both,
+    false when few of the classes are present. **Use it** for balanced queries. PADDLE's tables have
+    `public_code=True`, `sharpness=50.0` and the transform `raw`. **Cost.** 2(|S|+|Q|)Kd, once.
+    """
 
     # ε, how strongly points similar to their prototype outweigh the others: 10 in LaplacianShot's code for this step;
     # PADDLE's configurations use 50, and 30 for one backbone.

@@ -59,7 +59,18 @@ BLOCK_NUMBERS = 200_000
 
 @dataclass(frozen=True)
 class EmDirichletOptions(Options):
-    """Options of EM-Dirichlet; the defaults are those of the authors' zero-shot script, except `max_bounds`."""
+    """Options of EM-Dirichlet; the defaults are those of the authors' zero-shot script, except `max_bounds`.
+
+    With the authors' 1000 bounds it takes up to seven times as long, and 98 to 99 % of the labels of clinc150 are
+    the same.
+
+    **Assumes** a support with one row per class, the vector of its name, and that about five classes occur. **Use
+    it** to compare with the literature. **Do not use it** when many classes may occur (most of them are lost), or
+    with hundreds of classes: its cost grows with K². Matching clusters and names one to one leaves nearly all
+    labels of clinc150 as they are without any matching, while the most probable name is up to 20 points better if
+    one to four classes occur. It has no prototypes. **Cost.** Up to `max_bounds` evaluations of two special
+    functions for K² parameters per iteration: 0.2 to 2 seconds per task with 150 classes.
+    """
 
     temperature: float = above(0, 30.0)  # τ, nats per unit of cosine
     expected_classes: int = at_least(1, 5)  # K_e in `λ = max(⌊K/K_e⌋, 1) |Q|`: the smaller, the fewer classes are found

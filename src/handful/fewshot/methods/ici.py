@@ -66,7 +66,17 @@ CLASSIFIER_STEPS = 1000
 
 @dataclass(frozen=True)
 class IciOptions(Options):
-    """Options of LR+ICI."""
+    """Options of LR+ICI.
+
+    **Assumes** that a label the classifier guessed is credible when a linear model on a few principal components
+    explains it; nothing about proportions, but in each round `step` guesses are added to every class that has any.
+    **Use it** as a self-training baseline around logistic regression. With few components many points vanish at the
+    same α. The public code then takes the first in the query, so shuffling a query changes its answer; here the one
+    with the smaller residual goes first. With `ties="position"`, the public code's rule, predictions equal those of
+    the authors' class. There are no prototypes and no objective; `converged` says whether all points were added.
+    **Cost.** One singular value decomposition and about five logistic regressions on min(N, d) coordinates, task by
+    task; `python perf/ici.py` measures it.
+    """
 
     n_components: int = at_least(1, 2)  # d'; in the paper's tables 2 on mini-ImageNet, 5 elsewhere
     step: int = at_least(1, 5)  # most points per class accepted in one round

@@ -47,7 +47,13 @@ FLOOR = 1e-12
 
 @dataclass(frozen=True)
 class ILPCOptions(Options):
-    """Options of iLPC; the defaults are its authors', except `balanced`."""
+    """Options of iLPC; the defaults are its authors', except `balanced`.
+
+    **Assumes** that neighbours share a class, and that a classifier learns clean labels first. **Use it** to
+    compare with the literature. **Do not use it** with hundreds of classes: every round trains a classifier. With
+    `balanced`, most labels are wrong if shares are unequal. There are no prototypes and no objective. **Cost.**
+    (|S| + |Q|)³/3, and 4,000 (|S| + |Q|) K d for each round.
+    """
 
     n_neighbours: int = at_least(1, 20)
     alpha: float = limited(lambda share: 0 <= share < 1, "at least 0 and below 1", 0.8)  # α, the weight of neighbours

@@ -31,7 +31,12 @@ from handful.shapes import Bool, Float
 
 @dataclass(frozen=True)
 class LaplacianShotOptions(Options):
-    """Options of LaplacianShot; the defaults are those behind PADDLE's tables."""
+    """Options of LaplacianShot; the defaults are those behind PADDLE's tables, and its authors tune λ.
+
+    **Assumes** that nearest neighbours in the query share their class; nothing about proportions. **Use it** when
+    classes are clusters of any shape and the support means are good. It cannot say that a class is absent.
+    **Cost.** |Q|Kd + |Q|²d once, then |Q|²K per iteration.
+    """
 
     smoothness: float = at_least(0, 0.7)  # λ; the authors tune it for each dataset and number of shots
     n_neighbours: int = at_least(1, 2)  # of a point, itself not counted

@@ -19,7 +19,13 @@ from handful.fewshot.task import TaskBatch
 
 @dataclass(frozen=True)
 class NearestPrototypeOptions(Options):
-    """No options."""
+    """No options.
+
+    **Assumes** nothing about the query. **Use it** as the baseline: the gain of a joint method is measured against
+    it. It is the first iteration of `soft_kmeans`, `laplacian_shot` without smoothness, and `baseline` with
+    prototypes before its first step. The mean of CL2N is that of the base classes: `transform("cl2n", task,
+    base_mean=...)`. **Cost.** |S|d + |Q|Kd, once.
+    """
 
 
 def solve(task: TaskBatch, options: NearestPrototypeOptions) -> Solution:

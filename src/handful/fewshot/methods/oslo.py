@@ -29,7 +29,13 @@ from handful.fewshot.task import TaskBatch
 
 @dataclass(frozen=True)
 class OsloOptions(Options):
-    """Options of OSLO."""
+    """Options of OSLO.
+
+    **Assumes** that cosines to a known class are positive, and that those of an unknown item are all negative:
+    centred features, few classes. **Use it** with about five classes and queries that fit none of them. **Do not
+    use it** with many classes. The mean of `Solution.unknown` is a rough estimate of the unknown share. **Cost.**
+    4|Q|Kd per step.
+    """
 
     inlier_temperature: float = above(0, 0.05)  # λ_s
     label_temperature: float = above(0, 0.1)  # λ_z

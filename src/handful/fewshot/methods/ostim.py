@@ -53,7 +53,12 @@ from handful.shapes import Float
 class OstimOptions(Options):
     """Options of OSTIM; the defaults are the authors' for five shots and features that were centred and of unit length.
 
-    For one shot they use 100 iterations and c = 0.5.
+    For one shot they use 100 iterations and c = 0.5. Where their code centres features inside the method, it uses a
+    learning rate of 1e-3, on features of their original length.
+
+    **Assumes** that every class occurs, about equally often, and that there are as many unknown items as items of
+    one class. **Use it** on balanced queries with about five classes. **Do not use it** when few of many classes
+    occur. **Cost.** 4(|S|+|Q|)Kd per iteration.
     """
 
     temperature: float = above(0, 10.0)  # τ
@@ -66,7 +71,12 @@ class OstimOptions(Options):
 
 @dataclass(frozen=True)
 class EolOptions(OstimOptions):
-    """Options of EOL; the defaults are the authors'."""
+    """Options of EOL; the defaults are the authors', who use a share of 0.3 with one unknown item in six.
+
+    **Assumes** a known share of unknown items, `unknown_share`, and known classes that occur about equally often.
+    **Use it** with about five classes when that share is known. **Do not use it** when few of many classes occur.
+    **Cost.** 4(|S|+|Q|)Kd per iteration.
+    """
 
     conditional_weight: float = at_least(0, 1.0)  # c
     learning_rate: float = above(0, 0.01)  # of Adam

@@ -37,7 +37,11 @@ from handful.shapes import Float
 
 @dataclass(frozen=True)
 class SoftKMeansOptions(Options):
-    """Options of soft K-means."""
+    """Options of soft K-means, which is `paddle` at `complexity_weight=0`.
+
+    **Assumes** nothing about the proportions: every class is as likely as any other at every iteration. **Use it**
+    to see what the partition term adds. Its first iteration is the nearest prototype.
+    """
 
     max_iter: int = at_least(1, 100)
     tol: float = at_least(0, 1e-6)  # a task stops when `mean_k ‖w_k - w_k'‖ ≤ tol`; at zero after `max_iter` iterations

@@ -27,7 +27,13 @@ from handful.shapes import Bool, Float
 
 @dataclass(frozen=True)
 class PriorEMOptions(Options):
-    """Options of EM for the proportions."""
+    """Options of EM for the proportions.
+
+    **Assumes** that the query differs from the support only in its class proportions. **Use it** when few of the
+    classes occur, features are scaled so that half squared distances are nats, and time is short. **Do not use it**
+    when the support means are far from the query's classes, because they do not move. **Cost.** |Q|Kd once, then
+    |Q|K per iteration, in any dimension.
+    """
 
     max_iter: int = at_least(1, 1000)
     tol: float = at_least(0, 1e-6)  # a task stops when `max_k |π_k - π_k'| ≤ tol`; at zero after `max_iter` iterations

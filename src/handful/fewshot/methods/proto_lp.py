@@ -43,7 +43,13 @@ F_TOLERANCE = 1e-2
 
 @dataclass(frozen=True)
 class ProtoLPOptions(Options):
-    """Options of protoLP; the defaults are its authors', except `balanced`."""
+    """Options of protoLP; the defaults are its authors', except `balanced`.
+
+    **Assumes** that items near the same prototypes share a class. **Use it** to compare with the literature, or
+    when every class occurs. **Do not use it** when few of the classes occur: it cannot say that a class is absent.
+    With `balanced`, most labels are wrong if shares are unequal. It has no objective. **Cost.** 50 times 4|Q|Kd,
+    and a system of K equations.
+    """
 
     cost_weight: float = above(0, 10.0)  # λ, nats of a unit of squared distance
     smoothness: float = at_least(0, 0.05)  # γ

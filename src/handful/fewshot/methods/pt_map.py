@@ -30,7 +30,14 @@ from handful.fewshot.task import TaskBatch
 
 @dataclass(frozen=True)
 class PTMAPOptions(Options):
-    """Options of PT-MAP; the defaults are its authors'."""
+    """Options of PT-MAP; the defaults are its authors'.
+
+    **Assumes** that every class has the same share of the query. **Do not use it** when few of the classes are
+    present: it spreads the query over all of them. The authors' rotation by QR is left out of `pt_map_preprocess`,
+    because it changes no distance; a negative feature keeps its sign. PADDLE's tables have `column_mass=|Q|//K_eff`
+    and `step_size=0.02`. `converged` says whether the last plan met its row sums to `tol`; well separated classes
+    in unequal numbers can need more than 1,000 sweeps. **Cost.** 20 times 4|Q|Kd and a few hundred sweeps of 4|Q|K.
+    """
 
     # α, how far prototypes move at each iteration. PADDLE's configurations use 0.02, and 0.01 for one backbone.
     step_size: float = limited(lambda size: 0 <= size <= 1, "in 0 … 1", 0.2)

@@ -29,8 +29,7 @@ the variances of the queries weighted with z_nk, and α the weight of the anchor
     Σ_k = β_k S_k + (1 - β_k) ( Σ_0 + diag (t_k - μ_k)² ),     Σ_0 = (1/|Q|) Σ_nk ŷ_nk (x_n - t_k)².
 
 It begins at the anchors, `μ_k = t_k` and `Σ_k = Σ_0`; a class of which nothing was seen keeps both. No proportions are
-learned, and no class is ruled out. Written from the equations alone, which leave Σ_0 open. Labels hardly depend on it;
-see the method's page.
+learned, and no class is ruled out. Written from the equations alone, which leave Σ_0 open. Labels hardly depend on it.
 """
 
 from __future__ import annotations
@@ -66,7 +65,13 @@ TIE = 1e-6
 
 @dataclass(frozen=True)
 class TransclipOptions(Options):
-    """Options of TransCLIP; the defaults are those of the authors' code."""
+    """Options of TransCLIP; the defaults are those of the authors' code.
+
+    **Assumes** a catalogue of names, and that every class occurs. **Use it** for large batches in which all classes
+    occur. **Do not use it** when few of many classes occur: absent classes attract items. In the authors' code, W
+    also has negative cosines; the formula of the paper has none. Their few-shot version needs both names and
+    examples, and a task cannot contain both. **Cost.** 8|Q|Kd + 10|Q|²K per iteration.
+    """
 
     temperature: float = above(0, 100.0)  # τ, nats per unit of cosine in the answer of the names; 100 is CLIP's own
     n_neighbours: int = at_least(1, 3)  # r, of a point, itself not counted
@@ -75,7 +80,13 @@ class TransclipOptions(Options):
 
 @dataclass(frozen=True)
 class StataOptions(TransclipOptions):
-    """Options of StatA; α is that of the paper, the others are those of TransCLIP, on which it builds."""
+    """Options of StatA; α is that of the paper, the others are those of TransCLIP, on which it builds.
+
+    **Assumes** a catalogue of names. **Use it** when nothing is known about how many classes occur and a small gain
+    is enough. **Do not use it** to find out which classes occur. With `Σ_0 = I/d` instead, the accuracy on clinc150
+    differs by at most 0.4 points for temperatures from 15 to 100. Classes that tie for a query share its vote.
+    **Cost.** 10|Q|Kd + 10|Q|²K per iteration.
+    """
 
     anchor_weight: float = above(0, 1.0)  # α, number of queries that a name is worth
 

@@ -33,7 +33,13 @@ from handful.fewshot.task import TaskBatch
 
 @dataclass(frozen=True)
 class UnemOptions(Options):
-    """Options of UNEM; `partition_weight` and `temperature` were learned by the authors."""
+    """Options of UNEM; `partition_weight` and `temperature` were learned by the authors.
+
+    **Assumes** what `paddle` assumes: few of the K classes occur. **Use it** to compare with the literature, or
+    where ten iterations must do. **Do not use it** without `found_scale` or a scale of your own. Nothing is trained
+    here; the authors' version with constants of its own in every layer, and the one with Dirichlet densities, are
+    not implemented. **Cost.** Ten iterations of `paddle`.
+    """
 
     scale: float | None = above(0, None)  # s, a factor of the features; None means √γ, or 1 if that is less
     partition_weight: float = at_least(0, 3.17)  # γ = λ/|Q|
