@@ -87,10 +87,11 @@ def test_tiny_batches(n):
     assert len(questions_about(points, q, certainty, 10)) == n
 
 
+@pytest.mark.slow  # the study of questions measures it on real data
 def test_answers_help_more_than_those_about_the_least_certain_items():
     """On made-up data: one example per class, so whole classes are mistaken."""
     rng, ahead = np.random.default_rng(0), []
-    for _ in range(40):
+    for _ in range(80):
         centres = rng.normal(size=(40, 16))
         truth = rng.choice(40, 8, replace=False)[rng.integers(0, 8, 80)]
         batch = centres[truth] + 0.8 * rng.normal(size=(80, 16))

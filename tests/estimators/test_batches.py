@@ -76,7 +76,7 @@ def test_groups_equal_a_loop_in_any_order_of_rows(world):
     order = np.random.default_rng(1).permutation(len(groups))
     np.testing.assert_array_equal(classifier.predict(batch[order], groups=groups[order]), found.labels[order])
     assert (found.labels == np.array([f"class {k:02}" for k in truth])).mean() > 0.9
-    for place, group in list(enumerate(found.groups))[::3]:  # the others take as long as all other tests together
+    for place, group in list(enumerate(found.groups))[::3]:
         rows = groups == group
         with warnings.catch_warnings(action="ignore"):
             one = classifier.infer(batch[rows])
