@@ -26,7 +26,7 @@ def query_labels(oracle, name: str, n_tasks: int) -> torch.Tensor:
         return torch.from_numpy(tasks["y_query"][:n_tasks].astype(np.int64))
 
 
-@pytest.mark.parametrize("most_tasks", [10, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("most_tasks", [5, pytest.param(100, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("reference", list(AS_PUBLISHED))
 @pytest.mark.parametrize("name", SETS)
 def test_predictions_and_accuracies_agree(oracle, name, reference, most_tasks):

@@ -31,14 +31,15 @@ def transformed(task: fewshot.TaskBatch, reference: str) -> fewshot.TaskBatch:
     return fewshot.transform("range_scale_public_code", task)
 
 
+@pytest.mark.parametrize("most_tasks", [10, pytest.param(100, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("geometry", ["feature", "gram"])
 @pytest.mark.parametrize("reference", METHODS)
 @pytest.mark.parametrize("name", SETS)
-def test_predictions_agree(oracle, name, reference, geometry):
+def test_predictions_agree(oracle, name, reference, geometry, most_tasks):
     with np.load(oracle / "results.npz") as results:
         if f"{name}/{reference}/pred" not in results:
             pytest.skip(f"the authors' {reference} was not run on {name}")
-        expected = torch.from_numpy(results[f"{name}/{reference}/pred"].astype(np.int64))
+        expected = torch.from_numpy(results[f"{name}/{reference}/pred"].astype(np.int64))[:most_tasks]
     task = transformed(load_tasks(oracle, name, len(expected)), reference)
     method = "soft_kmeans" if reference.startswith("SOFT_KM") else "paddle"
     options = {} if method == "soft_kmeans" else {"proportion_floor": 1e-6}
