@@ -1,6 +1,6 @@
-"""Figures of `docs/understand/model.md` that no page of measurements has.
+"""Figures of `docs/understand/model.md` and of `handful.engine.limits` that no page of measurements has.
 
-    python studies/model_figures.py DATA [--batches 100] [--only alone counted rounding]
+    python studies/model_figures.py DATA [--batches 100] [--only alone counted rounding limits]
 
 DATA is a folder that holds the banks. Each part prints its figures:
 
@@ -14,12 +14,18 @@ What changes if up to 8,192 items are counted (`most_counted_scores`).
 *rounding*: ten catalogues of each bank, with one example per class, and 60 items of four classes. How far probabilities
 move at most with the order of the examples, in double precision, and with a factor on all features; also with shorter
 tails of the noise of the chains (`noise_tail`).
+
+*limits*: how far probabilities of 18 batches of 75 items, a third of them unknown, move with each limit, in fit and
+labelling: numbers of at least two at half and twice their value, others at a tenth and at ten times their distance from
+zero, or from one if that is smaller. Coefficients of the normal distribution are left alone.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -29,6 +35,7 @@ import numpy.typing as npt
 
 from bank_data import Floats, Ints, bank, chosen, orders, rng_of
 from handful.catalogue import Catalogue
+from handful.engine import limits as limits_module
 from handful.engine.knowledge import Knowledge
 from handful.engine.labelling import label_scores
 from handful.engine.scores import in_nats, unit_of
@@ -44,6 +51,8 @@ COUNTED = 2**13
 ONE_EXAMPLE = (("clinc150-minilm", 50), ("cub200-efflite0", 100))
 PRESENT, EACH, CATALOGUES = 4, 15, 10
 SHORT_TAIL = 0.01
+# Catalogues of which limits are tried: classes, examples of each, batches, and of their items, classes and items each.
+LIMIT_CLASSES, LIMIT_SHOTS, LIMIT_BATCHES, LIMIT_PRESENT, LIMIT_EACH = 40, 4, 6, 5, 15
 LEAST = 1e-12
 Doubles = npt.NDArray[np.float64]
 
@@ -167,6 +176,61 @@ def rounding(data: Path) -> Iterator[str]:
             yield f"{name}, {n_classes} classes, noise_tail {tail:g}: {figures}; {others} other labels of {of}"
 
 
+def limits(data: Path) -> Iterator[str]:
+    """Measure how far probabilities move with limits that no answer should depend on."""
+    before = _limited(data)
+    for name, value in vars(limits_module).items():
+        if not name.isupper() or name.startswith("NORMAL"):
+            continue
+        for other in _others(value):
+            with _set_limit(name, other):
+                after = _limited(data)
+            most = max(float(np.abs(a - b).max()) for a, b in zip(after, before, strict=True))
+            yield f"{name}, {value:g}, at {other:g}: {most:.1e}"
+
+
+def _others(value: float) -> tuple[float, float]:
+    """Return two other values of a limit."""
+    if abs(value) >= 2:
+        return type(value)(value / 2), type(value)(value * 2)
+    if value > 0.5:
+        return 1 - (1 - value) / 10, 1 - (1 - value) * 10
+    return value / 10, value * 10
+
+
+@contextmanager
+def _set_limit(name: str, value: float) -> Iterator[None]:
+    """Change a limit in all modules that have it."""
+    engine = [module for path, module in sys.modules.items() if path.startswith("handful.engine.")]
+    having = [module for module in engine if hasattr(module, name)]
+    before = getattr(limits_module, name)
+    for module in having:
+        setattr(module, name, value)
+    yield
+    for module in having:
+        setattr(module, name, before)
+
+
+def _limited(data: Path) -> list[Doubles]:
+    """Probabilities, also to be unknown, of batches whose last classes are not in the catalogue."""
+    found = []
+    for name in BANKS:
+        features, _ = bank(data / name)
+        order = orders(data / name, 0)
+        held = np.concatenate([order[k][:LIMIT_SHOTS] for k in range(LIMIT_CLASSES)])
+        catalogue = Catalogue.of(features[held], np.arange(LIMIT_CLASSES).repeat(LIMIT_SHOTS))
+        for number in range(LIMIT_BATCHES):
+            # Every third batch is closed; the others have two unknown classes.
+            n_unknown = 0 if number % 3 == 0 else 2
+            known = rng_of("limits", name, number).permutation(LIMIT_CLASSES)[: LIMIT_PRESENT - n_unknown]
+            classes = [*known.tolist(), *range(LIMIT_CLASSES, LIMIT_CLASSES + n_unknown)]
+            items = features[np.concatenate([order[k][LIMIT_SHOTS : LIMIT_SHOTS + LIMIT_EACH] for k in classes])]
+            answer = catalogue.label_points(catalogue.points(items), Knowledge())
+            unknown = np.nan_to_num(answer.unknown)
+            found.append(np.column_stack([answer.probabilities, unknown]).astype(np.float64))
+    return found
+
+
 def _answer(
     examples: npt.NDArray[np.floating], labels: Ints, items: npt.NDArray[np.floating], settings: Settings
 ) -> Doubles:
@@ -181,12 +245,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path, help="folder that holds the banks")
     parser.add_argument("--batches", type=int, default=100, help="of each bank and size, of the part `alone`")
-    parser.add_argument("--only", nargs="+", choices=("alone", "counted", "rounding"))
+    parser.add_argument("--only", nargs="+", choices=("alone", "counted", "rounding", "limits"))
     asked = parser.parse_args()
     parts = {
         "alone": alone(asked.data, asked.batches),
         "counted": counted(asked.data),
         "rounding": rounding(asked.data),
+        "limits": limits(asked.data),
     }
     for part, lines in parts.items():
         if asked.only is None or part in asked.only:
