@@ -88,15 +88,15 @@ def test_a_sheet_and_the_line_of_its_names(tmp_path, run, monkeypatch):
     for row in (["remarks", "of", "2025"], ["text", "label"], ["where is my bag", "luggage"], ["wake me", "alarm"]):
         (book["more"] if "more" in book.sheetnames else book.create_sheet("more")).append(row)
     book.save(tmp_path / "book.xlsx")
-    asked = ("--items", tmp_path / "book.xlsx", "--backbone", "b", "--out", tmp_path / "bank")
-    items = list_items(tmp_path / "book.xlsx", sheet="more", header_row=2)
+    asked = ("--backbone", "b", "--out", tmp_path / "bank", "--items")
+    items = list_items(tmp_path / "book.xlsx" / "more", header_row=2)
     assert items.class_names == ("alarm", "luggage")
-    code, _, errors = run(*asked, "--sheet", "none")
+    code, _, errors = run(*asked, tmp_path / "book.xlsx" / "none")
     assert code == 1
     assert "has no sheet 'none'" in errors
     monkeypatch.setattr("handful.extraction.extract.extract", lambda items, *_, **__: pytest.fail(items.names[0]))
     with pytest.raises(pytest.fail.Exception, match="row 0"):
-        run(*asked, "--sheet", "more", "--header-row", "2")
+        run(*asked, tmp_path / "book.xlsx" / "more", "--header-row", "2")
 
 
 def test_a_bank_is_imported_from_a_sheet(tmp_path, capfd):
@@ -106,9 +106,9 @@ def test_a_bank_is_imported_from_a_sheet(tmp_path, capfd):
     for row in (["e0", "e1", "label"], [1, 2, "a"], [3, 4, "b"]):
         (book["more"] if "more" in book.sheetnames else book.create_sheet("more")).append(row)
     book.save(tmp_path / "book.xlsx")
-    place = str(tmp_path / "book.xlsx")
-    assert main(["features", "import", place, str(tmp_path / "bank"), "--sheet", "more"]) == 0
-    assert main(["features", "info", place, "--sheet", "more", "--header-row", "1"]) == 0
-    assert main(["features", "export", place, str(tmp_path / "bank.parquet"), "--sheet", "more"]) == 0
+    place = str(tmp_path / "book.xlsx" / "more")
+    assert main(["features", "import", place, str(tmp_path / "bank")]) == 0
+    assert main(["features", "info", place, "--header-row", "1"]) == 0
+    assert main(["features", "export", place, str(tmp_path / "bank.parquet")]) == 0
     capfd.readouterr()
     assert FeatureBank.load(tmp_path / "bank").class_names == ("a", "b")

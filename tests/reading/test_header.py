@@ -186,19 +186,16 @@ def test_the_line_that_is_found_can_be_overruled(tmp_path):
 
 def test_the_sheet_can_be_named(tmp_path):
     book = xlsx(tmp_path / "x.xlsx", Old=ROWS, Neu=[*ROWS, ["5", "6", "c"]])
-    assert (read(book).n_rows, read(book, sheet="Neu").n_rows, read(book / "Neu").n_rows) == (2, 3, 3)
+    assert (read(book).n_rows, read(book / "Neu").n_rows) == (2, 3)
     with pytest.raises(BankError, match="no sheet 'neu'; it has Old, Neu"):
-        read(book, sheet="neu")
-    for other in (book / "Neu", csv(tmp_path / "x.csv", ROWS), [[1.0, 2.0]]):
-        with pytest.raises(OptionError, match=r"a sheet is for an \.xlsx file whose path names none.*leave sheet out"):
-            read(other, sheet="Neu")
+        read(book / "neu")
     with pytest.raises(OptionError, match=r"header_row is for .csv.*got what is in hand: leave it out"):
         read([[1.0, 2.0]], header_row=1)
 
 
-def test_sheet_and_line_are_for_those_inputs_that_have_them(tmp_path):
+def test_a_line_of_names_is_for_those_inputs_that_have_one(tmp_path):
     book = xlsx(tmp_path / "x.xlsx", Notes=[["a", "b"], ["c", "d"]], Daten=BELOW)
-    found = classify(book, [[1.0, 2.0], [3.0, 4.0]], sheet="Daten", header_row=3)
+    found = classify(book / "Daten", [[1.0, 2.0], [3.0, 4.0]], header_row=3)
     assert found.class_names == ("a", "b")
-    with pytest.raises(OptionError, match="leave sheet out"):
-        classify(([[1.0, 2.0]], ["a"]), [[1.0, 2.0]], sheet="Daten")
+    with pytest.raises(OptionError, match="header_row is for"):
+        classify(([[1.0, 2.0]], ["a"]), [[1.0, 2.0]], header_row=3)

@@ -59,9 +59,8 @@ class Reading(TypedDict, total=False):
     missing : {"mean"}
         Fill missing numbers of vectors with the mean of the examples' column. By default they are refused, or their
         rows are left out and listed.
-    sheet, header_row : str and int
-        Sheet of `.xlsx` files, and line of the names of columns, of catalogue and batch, see `handful.read`. A path
-        such as `book.xlsx/sheet` names a sheet of one of them.
+    header_row : int
+        Line of the names of columns, of catalogue and batch, see `handful.read`.
     trust_pickle, skip_bad : bool
         Whether to open pickles, and to leave out any number of rows that cannot be read, see `handful.read`.
     """
@@ -73,7 +72,6 @@ class Reading(TypedDict, total=False):
     backbone: str | None
     device: str
     missing: str | None
-    sheet: str | None
     header_row: int | None
     trust_pickle: bool
     skip_bad: bool

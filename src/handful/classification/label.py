@@ -183,7 +183,7 @@ def classify(
     on_progress : callable, optional
         Called with a `handful.runs.Progress` after every part of a pass, and while images or sentences are embedded.
         By default there is a bar for each, on a terminal and in a notebook, if they take long.
-    features, labels, text, id_column, backbone, device, missing, sheet, header_row, trust_pickle, skip_bad : object
+    features, labels, text, id_column, backbone, device, missing, header_row, trust_pickle, skip_bad : object
         How both are read and embedded, see `handful.classification.Reading`.
     prior, candidates, precursor, given, new_classes, sequence, pool, order, coarse, expect_unknown : object
         What is known about the batch, see `KnownFiles`.

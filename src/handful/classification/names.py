@@ -94,8 +94,8 @@ def read_names(path: Path, *, beside: bool = False, **reading: Unpack[Reading]) 
         return _of_texts(path, _lines(path))
     if kind == "json":
         return _of_texts(path, _of_json(path))
-    # Sheets, lines and gaps are those of catalogue and batch.
-    asked = asked_of(reading)._replace(gaps=False, sheet=None, header_row=None)
+    # Lines and gaps are those of catalogue and batch.
+    asked = asked_of(reading)._replace(gaps=False, header_row=None)
     table = read_input(path, asked._replace(text=None) if beside else asked)
     if table.images is not None:
         raise BankError(f"{path} must have the columns 'label' and 'text', with the names of classes")

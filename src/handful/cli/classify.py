@@ -23,7 +23,7 @@ NOT_IN_GROUPS = ("--on",)
 OPTIONS = (
     *("names", "segments", "precursor", "sequence", "pool", "order", "coarse", "candidates", "prior", "method"),
     *("unknown", "expect_unknown", "report", "group_by", "backbone", "features", "labels", "text", "id_column"),
-    *("missing", "sheet", "header_row", "given", "new_class", "tasks", "trust_pickle", "skip_bad", "device", "on"),
+    *("missing", "header_row", "given", "new_classes", "tasks", "trust_pickle", "skip_bad", "device", "on"),
 )
 
 

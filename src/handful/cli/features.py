@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from handful.cli.options import HERE, HeaderRow, On, SheetName, SkipBad, Trust, executor_at
+from handful.cli.options import HERE, HeaderRow, On, SkipBad, Trust, executor_at
 from handful.cli.terminal import data
 from handful.runs.progress import bars
 
@@ -37,7 +37,6 @@ def extract_command(
     labels: Annotated[str | None, typer.Option(help="Column of labels, if it cannot be detected.")] = None,
     id_column: Annotated[str | None, typer.Option(help="Column that identifies an item.")] = None,
     split: Annotated[str | None, typer.Option(help="Only rows of a table whose column 'split' has this value.")] = None,
-    sheet: SheetName = None,
     header_row: HeaderRow = None,
     skip_bad: SkipBad = False,
     on: On = HERE,
@@ -79,7 +78,6 @@ def extract_command(
             labels=labels,
             id_column=id_column,
             skip_bad=skip_bad,
-            sheet=sheet,
             header_row=header_row,
         )
     with bars(f"extracting {items}") as on_progress:
@@ -122,7 +120,6 @@ def import_bank(
     features: ColumnName = None,
     labels: ColumnName = None,
     trust_pickle: Trust = False,
-    sheet: SheetName = None,
     header_row: HeaderRow = None,
     skip_bad: SkipBad = False,
     dataset: About = None,
@@ -148,7 +145,6 @@ def import_bank(
         labels=labels,
         trust_pickle=trust_pickle,
         skip_bad=skip_bad,
-        sheet=sheet,
         header_row=header_row,
     )
     given: dict[str, Any] = {
@@ -169,7 +165,6 @@ def export_bank(
     source: SourcePath,
     file: Annotated[Path, typer.Argument(help="Parquet file to write; it must not exist yet.")],
     trust_pickle: Trust = False,
-    sheet: SheetName = None,
     header_row: HeaderRow = None,
     skip_bad: SkipBad = False,
 ) -> None:
@@ -184,7 +179,7 @@ def export_bank(
     from handful.reading import read_bank
 
     refuse_overwriting({"source": source}, {"file": file})
-    bank = read_bank(source, trust_pickle=trust_pickle, skip_bad=skip_bad, sheet=sheet, header_row=header_row)
+    bank = read_bank(source, trust_pickle=trust_pickle, skip_bad=skip_bad, header_row=header_row)
     with bars(f"writing {bank.n_rows:,} rows to {file}"):
         write_parquet(bank, file)
     data(str(file))
@@ -196,7 +191,6 @@ def info(
     features: ColumnName = None,
     labels: ColumnName = None,
     trust_pickle: Trust = False,
-    sheet: SheetName = None,
     header_row: HeaderRow = None,
     skip_bad: SkipBad = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -216,7 +210,6 @@ def info(
         labels=labels,
         trust_pickle=trust_pickle,
         skip_bad=skip_bad,
-        sheet=sheet,
         header_row=header_row,
     )
     facts = describe(bank)

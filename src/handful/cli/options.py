@@ -41,12 +41,6 @@ Missing = Annotated[
 ]
 
 
-SheetName = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="Sheet of .xlsx files; by default the first with a table. Or: book.xlsx/NAME."),
-]
-
-
 HeaderRow = Annotated[
     int | None,
     typer.Option(
@@ -121,16 +115,16 @@ def no_command(
 
 # How both sides are read and embedded, and what is known about the batch: arguments of the same name.
 READING = (
-    *("features", "labels", "text", "id_column", "backbone", "device", "missing", "sheet", "header_row"),
+    *("features", "labels", "text", "id_column", "backbone", "device", "missing", "header_row"),
     *("trust_pickle", "skip_bad"),
 )
-KNOWN = ("candidates", "precursor", "prior", "given", "sequence", "pool", "order", "coarse")
+KNOWN = ("candidates", "precursor", "prior", "given", "new_classes", "sequence", "pool", "order", "coarse")
 # The value of `--expect-unknown` without one.
 TRUE = "true"
 # Headings of the help, and the options below them.
 PANELS = {
     "Reading": (*READING, "names", "segments", "sites", "pictures", "group_by"),
-    "What you know": (*KNOWN, "new_class", "unknown", "expect_unknown", "classes"),
+    "What you know": (*KNOWN, "unknown", "expect_unknown", "classes"),
     "Output": ("out", "report", "tasks", "annotate"),
 }
 # Commands that stand below "Few-shot research", and characters of the line about a command.
@@ -138,9 +132,10 @@ RESEARCH = frozenset({"tasks", "bench", "report", "train"})
 HELP_WIDTH = 68
 WHAT_IS_LABELLED = (
     "A catalogue (.handful, see `handful catalogue --help`) or labelled examples, and the items to label. Examples "
-    "are a bank, .npz or .h5ad with vectors and labels; a table (.parquet, .csv, .tsv, .xlsx, .jsonl) with labels, and "
-    "vectors, a column 'text', or a column 'path' of images; or images, one folder per class (also in a .zip). A batch "
-    "is a file of the same kinds without labels, or .npy; images may be anywhere in a folder or .zip."
+    "are a bank, .npz or .h5ad with vectors and labels; a table (.parquet, .csv, .tsv, .xlsx or book.xlsx/SHEET, "
+    ".jsonl) with labels, and vectors, a column 'text', or a column 'path' of images; or images, one folder per class "
+    "(also in a .zip). A batch is a file of the same kinds without labels, or .npy; images may be anywhere in a folder "
+    "or .zip."
 )
 
 
@@ -321,13 +316,12 @@ class JobOptions:
     ] = None
     id_column: Annotated[str | None, typer.Option(help="Column that identifies an item, for example a ticket.")] = None
     missing: Missing = None
-    sheet: SheetName = None
     header_row: HeaderRow = None
     given: Annotated[
         Path | None,
         typer.Option(help="Corrections saved on the page of this batch, or an export of Label Studio: .json."),
     ] = None
-    new_class: Annotated[
+    new_classes: Annotated[
         list[str] | None,
         typer.Option(
             metavar="LABEL",
@@ -372,8 +366,6 @@ def reading_of(options: Mapping[str, Any]) -> dict[str, Any]:
 def known_of(options: Mapping[str, Any]) -> Any:
     """Return what is known about the batch; a list without entries is nothing."""
     named = {name: options[name] for name in KNOWN if name in options}
-    if "new_class" in options:
-        named["new_classes"] = options["new_class"]
     found = {name: None if value == [] else value for name, value in named.items()}
     if "expect_unknown" in options:
         found["expect_unknown"] = expected_unknown(options["expect_unknown"])

@@ -16,15 +16,15 @@ from handful.cli.terminal import Interrupted, data
 FROM_CLASSIFY = (
     *("names", "segments", "precursor", "sequence", "pool", "order", "coarse", "candidates", "prior", "unknown"),
     *("expect_unknown", "report", "group_by", "backbone", "features", "labels", "text", "id_column", "missing"),
-    *("sheet", "header_row"),
-    *("given", "new_class", "tasks", "trust_pickle", "skip_bad", "device"),
+    "header_row",
+    *("given", "new_classes", "tasks", "trust_pickle", "skip_bad", "device"),
 )
 
 
 # Of these, options about a catalogue or about its classes, which a batch alone cannot have.
 NEED_CATALOGUE = (
     *("--precursor", "--sequence", "--pool", "--order", "--coarse", "--candidates", "--prior"),
-    *("--expect-unknown", "--group-by", "--given", "--new-class", "--next"),
+    *("--expect-unknown", "--group-by", "--given", "--new-classes", "--next"),
 )
 
 

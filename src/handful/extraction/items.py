@@ -95,7 +95,6 @@ def list_items(
     labels: str | None = None,
     text: str | None = None,
     skip_bad: bool = False,
-    sheet: str | None = None,
     header_row: int | None = None,
 ) -> Items:
     r"""List the items at `path` (see the module's docstring) and hash all of them.
@@ -118,8 +117,8 @@ def list_items(
         Column of a table with the sentences; by default one with a usual name, such as `text`.
     skip_bad : bool
         Whether to leave out any number of rows that cannot be read, see `handful.read`.
-    sheet, header_row : str and int, optional
-        Sheet of an `.xlsx` file, and line of the names of columns, see `handful.read`.
+    header_row : int, optional
+        Line of the names of columns, see `handful.read`.
 
     Returns
     -------
@@ -135,10 +134,7 @@ def list_items(
     >>> len(items), items.class_names
     (2, ('alarm', 'luggage'))
     """
-    if isinstance(path, Table):
-        table = path
-    else:
-        table = read(path, text=text, skip_bad=skip_bad, sheet=sheet, header_row=header_row)
+    table = path if isinstance(path, Table) else read(path, text=text, skip_bad=skip_bad, header_row=header_row)
     if table.vectors is not None:
         raise BankError(f"{table.where} contains vectors, but images or sentences were expected; check the path")
     if table.classes is not None:  # folders of images

@@ -44,8 +44,8 @@ class Asked(NamedTuple):
     """How a file is read: columns of vectors and of texts, whether pickles are trusted, and where the table is.
 
     With `gaps`, missing numbers of a vector are read as NaN, unless all are missing; otherwise the row is left out.
-    With `skip_bad`, any number of rows that cannot be read is left out. `sheet` is one of a spreadsheet, and
-    `header_row` the line with the names of the columns, counted from 1.
+    With `skip_bad`, any number of rows that cannot be read is left out. `header_row` is the line with the names of the
+    columns, counted from 1.
     """
 
     features: str | None = None
@@ -53,7 +53,6 @@ class Asked(NamedTuple):
     trust_pickle: bool = False
     gaps: bool = False
     skip_bad: bool = False
-    sheet: str | None = None
     header_row: int | None = None
 
 

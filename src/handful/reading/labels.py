@@ -26,7 +26,6 @@ def read_bank(
     labels: str | None = None,
     trust_pickle: bool = False,
     skip_bad: bool = False,
-    sheet: str | None = None,
     header_row: int | None = None,
 ) -> FeatureBank:
     """Read a bank from anything with vectors and labels.
@@ -41,8 +40,8 @@ def read_bank(
         names.
     trust_pickle, skip_bad : bool
         Whether to open pickles, and to leave out any number of rows that cannot be read, see `read`.
-    sheet, header_row : str and int, optional
-        Sheet of an `.xlsx` file, and line of the names of columns, see `read`.
+    header_row : int, optional
+        Line of the names of columns, see `read`.
 
     Returns
     -------
@@ -59,9 +58,7 @@ def read_bank(
     """
     if trust_pickle and not kind_of(path).pickles:
         raise BankError(f"{path} contains no pickle; leave trust-pickle out")
-    table = read(
-        path, features=features, trust_pickle=trust_pickle, skip_bad=skip_bad, sheet=sheet, header_row=header_row
-    )
+    table = read(path, features=features, trust_pickle=trust_pickle, skip_bad=skip_bad, header_row=header_row)
     return labelled(table, labels)
 
 

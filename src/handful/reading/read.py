@@ -38,7 +38,6 @@ def read(
     text: str | None = None,
     trust_pickle: bool = False,
     skip_bad: bool = False,
-    sheet: str | None = None,
     header_row: int | None = None,
 ) -> Table:
     r"""Read vectors, texts or images, and their columns, from any supported file or folder, or from what is in hand.
@@ -57,7 +56,7 @@ def read(
         handful; a folder with `features.npy` and perhaps `labels.npy`; `.npy`, `.npz`; Parquet, a file,
         a folder of files or one with Hive partitions; `.csv`, `.tsv` (also `.gz`) and `.txt` with commas, semicolons
         or tabs, in UTF-8, UTF-16 or cp1252; `.txt` with one text per line, without a header; `.jsonl` (also `.gz`);
-        `.xlsx`, or one sheet of it, `book.xlsx/sheet`;
+        `.xlsx`, its first sheet with a table, or the one that the path names, `book.xlsx/sheet`;
         `.h5ad`; mass spectra, `.mgf`, `.msp` and
         `.mzML`; images in folders or in a `.zip`; or a pickle (`.pt`, `.pth`, `.pkl`, `.pickle`, `.plk`).
     features : str, optional
@@ -72,8 +71,6 @@ def read(
         it: use this only for files whose author you trust.
     skip_bad : bool
         Whether to leave out rows that cannot be read however many they are.
-    sheet : str, optional
-        Sheet of an `.xlsx` file; by default the first with a table.
     header_row : int, optional
         Line of a `.csv`, `.tsv`, `.txt` or `.xlsx` file with the names of the columns, counted from 1; by default the
         first, or the first below a title.
@@ -92,7 +89,7 @@ def read(
     >>> table.n_rows, table.text, list(table.columns)
     (2, 'text', ['ticket', 'text'])
     """
-    asked = Asked(features, text, trust_pickle, skip_bad=skip_bad, sheet=sheet, header_row=header_row)
+    asked = Asked(features, text, trust_pickle, skip_bad=skip_bad, header_row=header_row)
     refuse_useless([path], asked)
     return _read_checked(path, asked)
 
@@ -105,7 +102,7 @@ def read_input(path: Any, asked: Asked) -> Table:
         asked = asked._replace(features=None, text=None)
     if not kind.header:
         asked = asked._replace(header_row=None)
-    return _read_checked(path, asked if takes_sheet(path) else asked._replace(sheet=None))
+    return _read_checked(path, asked)
 
 
 def _read_checked(path: Any, asked: Asked) -> Table:
@@ -150,24 +147,17 @@ def kind_of(path: Any) -> Reader:
 
 
 def refuse_useless(inputs: Sequence[Any], asked: Asked) -> None:
-    """Refuse a sheet, or a line of names, that no input has."""
-    if asked.sheet is None and asked.header_row is None:
+    """Refuse a line of names that no input has."""
+    if asked.header_row is None:
         return
     called = " and ".join("what is in hand" if in_hand(one) else str(one) for one in inputs)
-    if asked.sheet is not None and not any(map(takes_sheet, inputs)):
-        raise OptionError(f"a sheet is for an .xlsx file whose path names none; got {called}: leave sheet out")
-    if asked.header_row is not None and not any(kind_of(one).header for one in inputs):
+    if not any(kind_of(one).header for one in inputs):
         endings = ", ".join(ending for ending, kind in readers().items() if kind.header)
         raise OptionError(f"header_row is for {endings} files; got {called}: leave it out")
-    if asked.header_row is not None and asked.header_row < 1:
+    if asked.header_row < 1:
         raise OptionError(
             f"lines are counted from 1, so header_row cannot be {asked.header_row}; it is that of the names"
         )
-
-
-def takes_sheet(path: Any) -> bool:
-    """Tell whether a sheet can be named: of a spreadsheet whose path names none."""
-    return not in_hand(path) and book_above(Path(path)) == Path(path)
 
 
 def _refuse(path: Path, asked: Asked) -> Table:

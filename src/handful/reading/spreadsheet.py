@@ -56,7 +56,7 @@ def read_spreadsheet(path: Path, asked: Asked) -> Table:
     file = book_above(path)
     assert file is not None
     refuse_irregular(file, BankError)
-    named = asked.sheet if file == path else path.relative_to(file).as_posix()
+    named = None if file == path else path.relative_to(file).as_posix()
     sheets = _sheets(file, named)
     if not sheets:
         raise BankError(f"{path} has no sheet with cells; save it again as .xlsx, or as .csv")
@@ -70,11 +70,11 @@ def read_spreadsheet(path: Path, asked: Asked) -> Table:
             continue
         if name != first:
             said = f"{path}: the table is on the sheet {name!r}, because {first!r} has none that can be read"
-            warnings.warn(TableWarning(f"{said}; `sheet` (--sheet) or {path}/{name} names it"), stacklevel=2)
+            warnings.warn(TableWarning(f"{said}; {path}/{name} names it"), stacklevel=2)
         return table
     others = [name for name in sheets if name != first]
     raise BankError(
-        f"{failed[0]}. That is the sheet {first!r}; {others[0]!r} is another, see `sheet` (--sheet)"
+        f"{failed[0]}. That is the sheet {first!r}; {others[0]!r} is another: {path}/{others[0]}"
         if others
         else str(failed[0])
     ) from failed[0]

@@ -42,7 +42,7 @@ def test_there_and_back_by_two_commands(files, capsys):
     given = [*arguments, "--out", str(files / "p.csv"), "--given", str(files / "export.json")]
     assert main(given) == 1
     assert "'row 0' was given the label 'a class of its own'" in " ".join(capsys.readouterr().err.split())
-    assert main([*given, "--new-class", "a class of its own"]) == 0
+    assert main([*given, "--new-classes", "a class of its own"]) == 0
     with (files / "p.csv").open() as stream:
         assert next(csv.DictReader(stream))["label"] == "a class of its own"
     said[0]["data"]["handful_content"] = "another"

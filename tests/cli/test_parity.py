@@ -1,0 +1,56 @@
+"""What the command line can do, Python can do under the same name; every command explains itself."""
+
+import inspect
+
+import pytest
+import typer
+
+import handful
+from handful.classification.known import KnownFiles
+from handful.cli.main import main, make_app
+
+# Where a command writes to and where it works: in Python, the answer is written by its own methods, and an executor is
+# an argument of its own.
+OUTPUTS = {"out", "report", "tasks", "annotate"}
+ELSEWHERE = {"on": "executor"}
+# What only a page has.
+OF_THE_PAGE = {"host", "port", "opens", "opens_next"}
+
+
+def commands(command, *words):
+    """All commands that do something, with the words that call them."""
+    if not hasattr(command, "commands"):
+        yield words, command
+        return
+    for name, below in command.commands.items():
+        yield from commands(below, *words, name)
+
+
+ALL = dict(commands(typer.main.get_command(make_app())))
+
+
+def options(*words):
+    return {one.name for one in ALL[words].params if one.param_type_name == "option" and one.name != "help"}
+
+
+@pytest.mark.parametrize("words", [(), ("bench",), ("catalogue",), ("features",), *ALL], ids=" ".join)
+def test_help_by_its_short_name(words, capsys):
+    assert main([*words, "-h"]) == 0
+    assert "Usage: handful" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("command", "function"), [("classify", handful.classify), ("rescore", handful.rescore)], ids=["classify", "rescore"]
+)
+def test_options_are_arguments_of_the_same_name(command, function):
+    names = set(inspect.signature(function).parameters)
+    if "known" in names:
+        names |= set(KnownFiles.__annotations__)
+    asked = {ELSEWHERE.get(name, name) for name in options(command) - OUTPUTS}
+    assert asked <= names, f"Python does not have {sorted(asked - names)}"
+
+
+def test_a_review_has_the_options_of_classify_and_those_of_a_session():
+    of_session = set(inspect.signature(handful.Session).parameters)
+    own = options("review") - options("classify") - OF_THE_PAGE
+    assert own <= of_session, f"a session does not have {sorted(own - of_session)}"
