@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from handful.engine.links import Anchors, find_copies, new_groups
+from handful.engine.links import Anchors, _strongest, find_copies, new_groups
 
 NONE = np.arange(0)
 
@@ -66,3 +66,12 @@ def test_new_groups_are_those_of_three_different_items_or_more():
     assert sorted(found.items.tolist()) == [0, 1, 2, 3, 4, 5]
     assert found.nearest == 0
     assert found.cohesion > 0.9
+
+
+def test_the_strongest_are_found_in_rows_with_and_without_equal_values():
+    values = np.array([[[5.0, 1.0, 4.0, 2.0, 3.0], [1.0, 2.0, 2.0, 2.0, 0.0], [3.0, 3.0, 3.0, 3.0, 3.0]]])
+    found = _strongest(values, 2)
+    assert found.shape == (1, 3, 2)
+    assert found[0, 0].tolist() == [0, 2]
+    assert all(len(set(row.tolist())) == 2 for row in found[0])
+    assert np.take_along_axis(values, found, -1)[0, 1:].tolist() == [[2, 2], [3, 3]]

@@ -28,7 +28,8 @@ def offset_of(points, scores, weights, means, shots, spread):
     head = LinearHead(weights, offsets, means, shots, spread, t, wrong, confidence, examples)
     possible = np.isfinite(scores).any(0)[None]
     nats = Scores(scores[None], shots, np.zeros((1, len(points)), bool), possible, True)
-    found = estimate_offset(nats, Vectors(points[None], Reference(head)), np.ones((1, len(points))), DEFAULT)
+    every = np.ones((1, len(points)))
+    found = estimate_offset(nats, Vectors(points[None], Reference(head)), every, every, DEFAULT)
     return Offset(*(part[0] for part in found))
 
 

@@ -55,7 +55,7 @@ def test_the_choice_is_nearly_the_best(seed):
     q = rng.dirichlet(np.full(3, 0.5), 9)
     found = questions_about(points, q, q.max(1), 3)
     directions = points / np.linalg.norm(points, axis=1, keepdims=True)
-    same_class = questions._same_class(directions, q, np.arange(9), DEFAULT)
+    same_class = questions._same_class(directions, q, np.arange(9), DEFAULT).of_items(np.arange(9))
     wrong = 1 - q.max(1)
 
     def worth(asked):

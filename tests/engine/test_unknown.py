@@ -186,3 +186,13 @@ def test_a_logistic_line_has_the_slope_of_its_data():
     a, b = logistic_line(x, truth, np.ones(20_000))
     assert abs(a + 1) < 0.1
     assert abs(b - 2) < 0.1
+
+
+def test_a_logistic_line_of_many_points_is_a_minimum_wherever_it_started():
+    rng = np.random.default_rng(0)
+    x = np.sort(rng.normal(size=40_000))  # some of them tell where to start
+    truth = (rng.random(40_000) < 1 / (1 + np.exp(4 - 9 * x))).astype(float)
+    a, b = logistic_line(x, truth, np.ones(40_000))
+    errors = 1 / (1 + np.exp(-a - b * x)) - truth
+    assert abs(errors.sum() + 1e-3 * a) < 1e-7
+    assert abs(errors @ x + 1e-3 * b) < 1e-7

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from handful import BatchClassifier, Session
+from handful.engine.questions import SameClass
 from handful.errors import LabelError, OptionError
 from handful.session import Step
-from handful.session.requests import Sheet, next_request
+from handful.session.requests import Sheet, next_request, question_worth
 
 NAMES = np.array(["fox", "owl", "elk", "hare", *(f"bird {k:02}" for k in range(16))])
 
@@ -285,3 +286,30 @@ def test_an_item_that_is_left_open_does_not_label_the_batch_again(world):
     session = Session(batch, catalogue)
     before = session.result
     assert session.skip(3).result is before
+
+
+def test_the_worth_of_a_question_is_that_of_all_pairs():
+    rng = np.random.default_rng(0)
+    directions = rng.normal(size=(150, 4))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    answered = np.arange(150) % 10 == 0
+    wrong = np.where(answered, 0, rng.random(150))
+    same = 1 / (1 + np.exp(3 - 8 * (directions @ directions.T)))
+    np.fill_diagonal(same, 1)
+    gains = np.maximum(same - same[answered].max(0), 0)
+    np.fill_diagonal(gains, 1)
+    found = question_worth(wrong, SameClass(directions @ directions.T, -3.0, 8.0), answered)
+    assert np.allclose(found, gains @ wrong)
+
+
+def test_steps_about_single_items_are_replayed_without_asking(world):
+    classifier, batch, truth = world
+    session = Session(batch, classifier)
+    for item in (0, 9, 20):
+        session.take(Step("answer", (item,), str(truth[item]), new=item == 0))
+    assert all("worth" not in vars(state) for state in session._states)
+    asked = Session(batch, classifier)
+    for step in session.steps:
+        asked.ask()
+        asked.take(step)
+    assert said_of(asked) == said_of(session)

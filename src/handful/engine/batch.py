@@ -18,6 +18,7 @@ from handful.engine.evidence import Places, distance_ratio, find_places, gather_
 from handful.engine.knowledge import Knowledge
 from handful.engine.labels import Decision, Move, label_alone, label_alone_by_moved
 from handful.engine.means import MovedMeans
+from handful.engine.offset import typicality
 from handful.engine.presence import AloneLabels, JointLabels, Presence, joint_labels, mean_likelihood, sample_presence
 from handful.engine.reference import Reference
 from handful.engine.scores import Scores
@@ -67,7 +68,8 @@ def decide(items: BatchItems, settings: Settings) -> Decided:
     knowledge = items.knowledge
     every = np.ones(scores.labelled.shape)
     n_classes = scores.n_possible
-    tilts = estimate_tilts(scores, vectors, knowledge.prior, every, settings)  # (3), (22), (23)
+    typical = typicality(scores, vectors, settings)
+    tilts = estimate_tilts(scores, vectors, knowledge.prior, every, typical, settings)  # (3), (22), (23)
     lowered = lower_unnamed(scores, vectors, tilts, settings)  # (20)
     tilts = tilts.lowered(lowered)
     alone = label_alone(scores, tilts)  # (4)
@@ -83,7 +85,7 @@ def decide(items: BatchItems, settings: Settings) -> Decided:
     weights = item_weights(scores, unknown, settings)  # a of (16)
     of_none = (1 / weights - 1) * mean_likelihood(alone, present, n_classes, settings)  # (16)
     if (weights < 1).any():  # unknown items count less in the offset, the shares and the prior
-        tilts = estimate_tilts(scores, vectors, knowledge.prior, weights, settings).lowered(lowered)
+        tilts = estimate_tilts(scores, vectors, knowledge.prior, weights, typical, settings).lowered(lowered)
         alone = label_alone(scores, tilts)
     elif (present.alone_weight == 1).all():  # nothing moves, and nothing would change
         return Decided(Decision(n_classes, tilts, present, distance, None, unknown), alone, None)

@@ -165,12 +165,16 @@ def _labelled(items: BatchItems, settings: Settings) -> tuple[Decision, ItemLabe
 def _in_blocks(points: Floats, reference: Reference, knowledge: Knowledge) -> tuple[Decision, ItemLabels, BatchTotals]:
     """Label a large batch block by block: the scores of all items are never in memory at once."""
     n_items = points.shape[1]
+    size = rows_at_a_time(reference.n_classes)
+    # A batch of one block is counted and labelled by the same scores.
+    whole = BatchItems.of(points, reference, knowledge) if n_items <= size else None
 
     def items_at(rows: Ints | slice) -> BatchItems:
+        if whole is not None and (isinstance(rows, slice) or len(rows) == n_items):
+            return whole
         return BatchItems.of(points[:, rows], reference, knowledge.rows(rows))
 
     batch = DecidedBatch.of(n_items, reference.n_classes, items_at, knowledge.labelled, reference.settings)
-    size = rows_at_a_time(reference.n_classes)
     starts = range(0, n_items, size)
     blocks = [batch.label(items_at(slice(at, at + size)), range(at, min(at + size, n_items))) for at in starts]
     return batch.decision, ItemLabels.joined(blocks), BatchTotals.added([BatchTotals.of(block) for block in blocks])

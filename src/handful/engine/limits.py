@@ -17,6 +17,13 @@ FEWEST_AT_A_TIME = 16
 DENSITIES = 256
 # Numbers that a second-level cache holds: scores of a fit are computed in blocks of this many.
 IN_CACHE = 2**19
+# Data through which a line is fitted: how many are looked at a time, how many at least tell where to start, and the
+# gradient, by their weight, at which they have.
+ON_LINE = 2**14
+FIRST_ON_LINE = 2**12
+FIRST_GRADIENT = 1e-3
+# The gradient, by the number of pairs, at which it is known how often two items have the same class.
+ENOUGH_PER_PAIR = 1e-6
 
 # Exponents of likelihoods are not smaller: they count for nothing.
 LOWEST = -60.0

@@ -151,10 +151,13 @@ def _strongest(values: Floats, n: int) -> Ints:
     if n == n_anchors:
         return np.broadcast_to(np.arange(n), values.shape)
     # Sorting values is faster than partitioning positions.
-    chosen = np.flatnonzero(values >= np.sort(values, -1)[..., -n, None])
-    if n_anchors * len(chosen) != n * values.size:  # some are equal
-        return np.argpartition(values, -n, axis=-1)[..., -n:]
-    return np.asarray(chosen.reshape(*values.shape[:-1], n) - _firsts(values))
+    is_chosen = values >= np.sort(values, -1)[..., -n, None]
+    if n_anchors * np.count_nonzero(is_chosen) != n * values.size:
+        tied = np.count_nonzero(is_chosen, axis=-1) != n  # rows in which some are equal
+        which = np.zeros((np.count_nonzero(tied), n_anchors), bool)
+        np.put_along_axis(which, np.argpartition(values[tied], -n, axis=-1)[:, -n:], True, -1)
+        is_chosen[tied] = which
+    return np.asarray(np.flatnonzero(is_chosen).reshape(*values.shape[:-1], n) - _firsts(values))
 
 
 def _firsts(values: Floats) -> Ints:

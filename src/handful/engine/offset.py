@@ -32,8 +32,20 @@ class Offset(NamedTuple):
     tilts: Floats  # [batch, class], that and η ln s_k
 
 
-def estimate_offset(scores: Scores, vectors: Vectors | None, weights: Floats, settings: Settings) -> Offset:
-    """Estimate d and η of each batch, from items of these weights [batch, item]; scores alone have no offset."""
+def estimate_offset(
+    scores: Scores, vectors: Vectors | None, weights: Floats, typical: Floats, settings: Settings
+) -> Offset:
+    """Estimate d and η of each batch; scores alone have no offset.
+
+    Parameters
+    ----------
+    scores, vectors
+        The items.
+    weights, typical
+        What each item counts, [batch, item], and how typical it is, see `typicality`.
+    settings
+        Numbers of the engine.
+    """
     possible = scores.possible
     n_batches = len(possible)
     log_shots = np.log(scores.shots.astype(np.float64))
@@ -48,13 +60,15 @@ def estimate_offset(scores: Scores, vectors: Vectors | None, weights: Floats, se
     spread = vectors.spread
     n_items = weights.sum(-1)
     centre = (weights[:, None] @ vectors.points)[:, 0] / n_items[:, None]
-    typical = weights * typicality(scores, vectors, settings)
+    both = np.stack([weights, weights * typical], 1)
+    n_typical = np.maximum(both[:, 1].sum(-1), LEAST_TYPICAL)
     offset = np.zeros_like(centre)
     for _ in range(settings.offset_steps if spread.any() or uneven.any() else 0):
         tilts = of_offset + eta[:, None] * log_shots
-        shares = scores.counts(tilts, weights) / n_items[:, None]
+        counts = scores.counts(tilts, both if uneven.any() else both[:, :1])
+        shares = counts[:, 0] / n_items[:, None]
         if uneven.any():
-            of_typical = scores.counts(tilts, typical) / np.maximum(typical.sum(-1), LEAST_TYPICAL)[:, None]
+            of_typical = counts[:, 1] / n_typical[:, None]
             eta = np.where(uneven, _eta(eta, log_shots, possible, of_typical, settings), 0.0)
         if spread.any():
             unexplained = centre - shares.astype(head.means.dtype) @ head.means
@@ -67,15 +81,15 @@ def estimate_offset(scores: Scores, vectors: Vectors | None, weights: Floats, se
     return Offset(offset.astype(vectors.points.dtype), of_offset, of_offset + eta[:, None] * log_shots)
 
 
-def typicality(scores: Scores, vectors: Vectors, settings: Settings) -> Floats:
+def typicality(scores: Scores, vectors: Vectors | None, settings: Settings) -> Floats:
     """Chance of each item to have a class, by its own distance and score, whatever the batch is like, [batch, item].
 
     One if it is not needed, because all classes have as many examples, or if the catalogue cannot tell.
     """
+    if vectors is None or vectors.reference.unknown_model is None or np.ptp(scores.shots) == 0:
+        return np.ones(scores.labelled.shape)
     reference = vectors.reference
-    model = reference.unknown_model
-    if model is None or np.ptp(reference.head.mass) == 0:
-        return np.ones(vectors.points.shape[:2])
+    model = vectors.reference.unknown_model
     best = scores.nats.argmax(-1)
     dots = (vectors.points * reference.head.means[best]).sum(-1)
     away = (vectors.points**2).sum(-1) + reference.lengths[best] - 2 * dots

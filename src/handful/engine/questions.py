@@ -18,12 +18,14 @@ all items of the same class, and ten answers about one class say little more tha
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from handful.engine.limits import LEAST_LENGTH, MOST_LOG_ODDS
+from handful.engine.limits import ENOUGH_PER_PAIR, LEAST_LENGTH, MOST_LOG_ODDS
 from handful.engine.linear import logistic_line
 from handful.engine.settings import DEFAULT, Settings
 
@@ -86,7 +88,7 @@ def questions_about(
     wrong[list(answered)] = 0
     known = np.array(sorted(answered), np.intp)
     kept = np.union1d(np.argsort(-wrong, kind="stable")[: settings.most_compared], known)
-    same = _same_class(_directions(points), q, kept, settings)
+    same = _same_class(_directions(points), q, kept, settings).of_items(np.arange(len(kept)))
     errors = wrong[kept]
     askable = ~np.isin(kept, known)
     covered = same[~askable].max(0, initial=0.0)
@@ -106,30 +108,60 @@ def questions_about(
     return questions
 
 
-def same_class(points: Floats, probabilities: Floats, settings: Settings = DEFAULT) -> Floats:
-    """`r_nm` of all items: the chance that two have the same class."""
-    return _same_class(_directions(points), probabilities, np.arange(len(points)), settings)
+@dataclass(frozen=True, eq=False)
+class SameClass:
+    """`r_nm`: the chance that two items have the same class.
+
+    Attributes
+    ----------
+    cosines
+        cos(z_n, z_m) [item, item].
+    log_odds, per_cosine
+        A and B.
+    """
+
+    cosines: Floats
+    log_odds: float
+    per_cosine: float
+
+    @classmethod
+    def of(cls, points: Floats, probabilities: Floats, settings: Settings = DEFAULT) -> SameClass:
+        """Compare all items: `points` [item, dim] and `probabilities` [item, class] as in `questions_about`."""
+        return _same_class(_directions(points), probabilities, np.arange(len(points)), settings)
+
+    def of_items(self, some: npt.NDArray[np.intp]) -> Floats:
+        """Return r of some items with all, [some, item]."""
+        # In place and in the precision of the points: there are millions of pairs, and a person waits.
+        chances = self.cosines[some]
+        chances *= -max(self.per_cosine, 0.0)
+        chances -= self.log_odds
+        np.minimum(chances, MOST_LOG_ODDS, out=chances)
+        np.exp(chances, out=chances)
+        chances += 1
+        np.reciprocal(chances, out=chances)
+        chances[np.arange(len(some)), some] = 1
+        return np.asarray(chances)
 
 
 def _directions(points: Floats) -> Floats:
     return np.asarray(points / np.maximum(np.linalg.norm(points, axis=1, keepdims=True), LEAST_LENGTH))
 
 
-def _same_class(directions: Floats, q: Floats, kept: npt.NDArray[np.intp], settings: Settings) -> Floats:
-    """`r_nm` of the items that are kept."""
+@lru_cache(maxsize=1)
+def _pairs(n: int) -> npt.NDArray[np.intp]:
+    """Return the places of all pairs of n items in a table of them, each pair once."""
+    return np.flatnonzero(np.triu(np.ones((n, n), bool), 1))
+
+
+def _same_class(directions: Floats, q: Floats, kept: npt.NDArray[np.intp], settings: Settings) -> SameClass:
+    """Compare the items that are kept; pairs among all tell A and B."""
     some = np.unique(np.linspace(0, len(q) - 1, min(len(q), settings.most_paired)).round().astype(int))
-    pairs = np.triu_indices(len(some), 1)
-    agree = (q[some] @ q[some].T)[pairs].astype(np.float64).clip(0, 1)
-    cosines = (directions[some] @ directions[some].T)[pairs].astype(np.float64)
-    a, b = logistic_line(cosines, agree, np.ones_like(agree), settings) if len(agree) else (0.0, 0.0)
-    # In place and in the precision of the points: there are millions of pairs, and a person waits.
+    pairs = _pairs(len(some))
+    agree = (q[some] @ q[some].T).take(pairs).astype(np.float64).clip(0, 1)
+    cosines = (directions[some] @ directions[some].T).take(pairs).astype(np.float64)
+    a = 0.0
+    b = 0.0
+    if len(agree):
+        a, b = logistic_line(cosines, agree, np.ones_like(agree), settings, ENOUGH_PER_PAIR * len(agree))
     nearest = directions[kept]
-    chances = nearest @ nearest.T
-    chances *= -max(b, 0.0)
-    chances -= a
-    np.minimum(chances, MOST_LOG_ODDS, out=chances)
-    np.exp(chances, out=chances)
-    chances += 1
-    np.reciprocal(chances, out=chances)
-    np.fill_diagonal(chances, 1.0)
-    return np.asarray(chances)
+    return SameClass(nearest @ nearest.T, a, b)

@@ -147,13 +147,16 @@ class Scores:
         return np.asarray(1 - np.log(allowed) / np.log(n_classes))
 
     def counts(self, tilts: Floats, weights: Floats) -> Doubles:
-        """`Σ_n w_n p_nk` under constants per class [batch, class], for weights [batch, item]."""
+        """`Σ_n w_n p_nk` [batch, set, class] under constants [batch, class], for sets of weights [batch, set, item]."""
         factors = class_factors(tilts).astype(self.likelihood.dtype)
-        each = (weights / (self.likelihood @ factors[..., None])[..., 0]).astype(self.likelihood.dtype)
-        return np.asarray((each[:, None] @ self.likelihood)[:, 0] * factors, dtype=np.float64)
+        total = (self.likelihood @ factors[..., None]).swapaxes(1, 2)
+        each = (weights / total).astype(self.likelihood.dtype)
+        return np.asarray((each @ self.likelihood) * factors[:, None], dtype=np.float64)
 
     def rows(self, rows: npt.NDArray[np.integer] | slice) -> Scores:
         """Return some of the items of each batch."""
+        if isinstance(rows, slice) and rows.indices(self.n_items) == (0, self.n_items, 1):
+            return self  # with what was computed from them
         return Scores(self.nats[:, rows], self.shots, self.labelled[:, rows], self.possible, self.restricted)
 
 

@@ -28,11 +28,15 @@ class Tilts(NamedTuple):
 
 
 def estimate_tilts(
-    scores: Scores, vectors: Vectors | None, prior: Prior | None, weights: Floats, settings: Settings
+    scores: Scores, vectors: Vectors | None, prior: Prior | None, weights: Floats, typical: Floats, settings: Settings
 ) -> Tilts:
-    """Estimate the offset, then how far the prior holds, from items of these weights [batch, item]."""
-    offset = estimate_offset(scores, vectors, weights, settings)
+    """Estimate the offset, then how far the prior holds, from items of these weights; see `estimate_offset`."""
+    offset = estimate_offset(scores, vectors, weights, typical, settings)
     if prior is None:
         return Tilts(offset, offset.tilts, np.ones(len(weights)))
-    found = weigh_prior(prior, weights.sum(-1), lambda tilts: scores.counts(offset.tilts + tilts, weights), settings)
+
+    def counts(tilts: Floats) -> Floats:
+        return scores.counts(offset.tilts + tilts, weights[:, None])[:, 0]
+
+    found = weigh_prior(prior, weights.sum(-1), counts, settings)
     return Tilts(offset, offset.tilts + found.tilts, found.weight)

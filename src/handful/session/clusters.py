@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage, to_tree
-from scipy.special import expit, logit
+from scipy.special import logit
 
+from handful.engine.questions import SameClass
 from handful.shapes import Bool, Float, Int
 
 # B: nats by which a pair is likelier of one class per unit of its cosine.
@@ -42,11 +43,9 @@ def even_cosine(pairs: float) -> float:
     return EVEN_COSINE - float(logit(np.clip(pairs, LEAST_PAIRS, MOST_PAIRS))) / NATS_PER_COSINE
 
 
-def same_by_cosine(directions: Float[np.ndarray, "item dim"], even: float) -> Float[np.ndarray, "item item"]:
+def same_by_cosine(directions: Float[np.ndarray, "item dim"], even: float) -> SameClass:
     """Return the chance that two items have the same class; `even` is the cosine at which it is one half."""
-    same = expit(NATS_PER_COSINE * (directions @ directions.T - even))
-    np.fill_diagonal(same, 1.0)
-    return np.asarray(same)
+    return SameClass(directions @ directions.T, -NATS_PER_COSINE * even, NATS_PER_COSINE)
 
 
 class Tree:

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from handful.engine.questions import SameClass
 from handful.estimators import Answer
 from handful.session.from_nothing import PartlyNamed
 from handful.shapes import Bool, Float, Int
@@ -32,8 +33,9 @@ LEAST_CORRECTED = 1.5
 MOST_DOUBT_ON_SHEET = 0.5
 # Decisions that a wrong label, or an item apart from all groups, takes on the mean: answers correct others as well.
 DECISIONS_PER_DOUBT = 0.3
-# Items that are compared with one another.
+# Items that are compared with one another, and how many of them at a time.
 MOST_COMPARED = 2_000
+COMPARED_AT_A_TIME = 64
 # Classes that a request offers.
 MOST_CHOICES = 9
 
@@ -204,7 +206,7 @@ def most_doubtful(wrong: Float[np.ndarray, "item"], answered: Sequence[int]) -> 
 
 
 def question_worth(
-    wrong: Float[np.ndarray, "item"], same: Float[np.ndarray, "item item"], answered: Bool[np.ndarray, "item"]
+    wrong: Float[np.ndarray, "item"], same: SameClass, answered: Bool[np.ndarray, "item"]
 ) -> Float[np.ndarray, "item"]:
     """Return how many wrong labels an answer about each item corrects, as far as earlier answers do not.
 
@@ -217,11 +219,23 @@ def question_worth(
     answered
         Items with an answer.
     """
-    covered = same[answered].max(0, initial=0.0)
-    gains = same - covered
-    np.maximum(gains, 0, out=gains)
-    np.fill_diagonal(gains, 1.0)
-    return np.asarray(gains @ wrong.astype(gains.dtype))
+    covered = np.zeros(len(wrong), same.cosines.dtype)
+    for some in _blocks(np.flatnonzero(answered)):
+        covered = np.maximum(covered, same.of_items(some).max(0))
+    worth = np.empty(len(wrong))
+    each = wrong.astype(covered.dtype)
+    for some in _blocks(np.arange(len(wrong))):
+        gains = same.of_items(some)
+        gains -= covered
+        np.maximum(gains, 0, out=gains)
+        gains[np.arange(len(some)), some] = 1
+        worth[some] = gains @ each
+    return worth
+
+
+def _blocks(items: Int[np.ndarray, "item"]) -> list[Int[np.ndarray, "some"]]:
+    """Return the items in blocks that a cache holds, compared with all others."""
+    return [items[first : first + COMPARED_AT_A_TIME] for first in range(0, len(items), COMPARED_AT_A_TIME)]
 
 
 def _choices(answer: Answer, items: Sequence[int]) -> tuple[Any, ...]:

@@ -11,7 +11,7 @@ from typing import Any, Self, Unpack
 import numpy as np
 
 from handful.arguments import takes, whole
-from handful.engine.questions import same_class
+from handful.engine.questions import SameClass
 from handful.errors import LabelError, OptionError
 from handful.estimators import Answer, Known
 from handful.estimators.context import checked
@@ -84,11 +84,11 @@ class State:
         worth = wrong.copy()
         if isinstance(items, CatalogueItems) and not items.catalogue.only_names:
             kept = most_doubtful(wrong, sorted(self.said.given))
-            points = items.points[kept] - items.catalogue.reference.centre
             if isinstance(self.answer, PartlyNamed):
                 same = same_by_cosine(self.answer.directions[kept], self.answer.even)
             else:
-                same = same_class(points, self.answer.probabilities[kept])
+                points = items.points[kept] - items.catalogue.reference.centre
+                same = SameClass.of(points, self.answer.probabilities[kept])
             answered = np.isin(kept, sorted(self.said.given))
             worth[kept] = question_worth(wrong[kept], same, answered)
         worth[sorted(self.said.seen)] = -1
@@ -235,7 +235,8 @@ class State:
         Who accepts most of a sheet says that the others are wrong, whatever they are called later.
         """
         left_out = frozenset[int]()
-        asked = self.request
+        # One item is never most of a sheet: what was asked need not be known, and steps are replayed faster.
+        asked = self.request if len(step.items) > 1 else None
         if asked is not None and asked.is_sheet and set(step.items) < set(asked.items) and self._accepts(step, asked):
             left_out = frozenset(asked.items) - frozenset(step.items)
         # An item without a name had no label that could be right.

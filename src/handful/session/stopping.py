@@ -31,6 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,6 +67,8 @@ MOST_KEPT = 100.0
 TAIL = 0.05
 # Numbers of wrong labels at which a distribution is computed, at most.
 MOST_COUNTS = 200
+# Looks whose likelihood is kept: each is needed again after every later answer.
+MOST_LOOKS = 2_048
 
 
 class Estimate(NamedTuple):
@@ -347,6 +350,7 @@ def _likelihood_of_mix(look: Look) -> float:
     return float(np.exp(after - betaln(1, 1 + look.found_right)))
 
 
+@lru_cache(maxsize=MOST_LOOKS)
 def _log_likelihood(look: Look) -> Float[np.ndarray, "factor share"]:
     """Return the log-likelihood of a look for every c and e."""
     chance = from_risk(np.array(look.risks))
