@@ -12,13 +12,14 @@ import json
 import shutil
 import statistics
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from PIL import Image
 
-from handful.classification import Batch, Classified, write_page
+from handful.classification import About, Batch, write_page
 from handful.estimators import Answer, Proposal
 from handful.estimators.answer import best_two
 from handful.estimators.certainty import certainty_of
@@ -52,7 +53,7 @@ PAINT = "() => performance.getEntriesByName('first-contentful-paint')[0]?.startT
 READY = "() => performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd"
 
 
-def made_up(contents: Any) -> Classified:
+def made_up(contents: Any) -> Answer:
     """Return answers about a batch: most items certain, some in doubt, some in new groups."""
     rng = np.random.default_rng(0)
     table = rng.dirichlet(np.full(N_PRESENT, 0.02), size=N_ITEMS)
@@ -64,15 +65,15 @@ def made_up(contents: Any) -> Classified:
     answer = Answer(
         classes=np.array([f"class {k}" for k in range(N_CLASSES)]),
         codes=codes,
-        certainties=certainty_of(best, unknown, 1.0),
-        table=table,
+        _certainties=certainty_of(best, unknown, 1.0),
+        _table=table,
         expected_counts=table.sum(0),
         presence=np.minimum(table.sum(0), 0.99),
         joint_weight=0.9,
         prior_weight=None,
         unknown=unknown,
         rejected=rejected,
-        none_of_these=np.zeros(N_ITEMS, bool),
+        _none_of_these=np.zeros(N_ITEMS, bool),
         unknown_interval=(0.02, 0.06),
         unknown_reason=None,
         proposals=tuple(Proposal(items, 0.9, "class 3", 1.0) for items in groups),
@@ -80,7 +81,7 @@ def made_up(contents: Any) -> Classified:
     )
     names = tuple(f"item {i}" for i in range(N_ITEMS))
     batch = Batch(range(N_ITEMS), names, contents, (), content=str)
-    return Classified(batch, answer, n_examples=5 * N_CLASSES, backbone="")
+    return replace(answer, about=About(batch, n_examples=5 * N_CLASSES, backbone=""))
 
 
 def contents_of(kind: str, folder: Path) -> Any:

@@ -213,7 +213,8 @@ def labelled(world: World, classifier: BatchClassifier, part: int) -> Iterator[t
         with TemporaryDirectory() as folder:
             solution = solve(classifier.catalogue_, world.points[rows], folder, shard_rows=1500)
             answer = solution.answer()
-        yield "streamed", answers_of(answer, answer.certainties)
+        certainties = answer.to_frame()[["certainty", "runner_up_certainty"]].to_numpy()
+        yield "streamed", answers_of(answer, certainties)
 
 
 def catalogue_of(world: World, folder: Path | None) -> Catalogue:

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from handful.classification import Batch, Classified
+from handful.classification import About, Batch
 from handful.estimators import Answer
-from handful.estimators.answer import best_two
+from handful.estimators.answer import best_two, group_at
 from handful.estimators.certainty import certainty_of
 from handful.reading.contents import Contents
 
@@ -27,35 +27,35 @@ def answer_of(table: Any, names: Any, sites: Any = None, **changes: Any) -> Answ
     found = Answer(
         classes=classes,
         codes=codes,
-        certainties=certainty_of(best, unknown, 1.0),
-        table=table,
+        _certainties=certainty_of(best, unknown, 1.0),
+        _table=table,
         expected_counts=counts,
         presence=1 - absent,
         joint_weight=np.full(n_groups, 0.9),
         prior_weight=None,
         unknown=unknown,
         rejected=np.zeros(len(table), bool),
-        none_of_these=np.zeros(len(table), bool),
+        _none_of_these=np.zeros(len(table), bool),
         unknown_interval=np.tile([0.0, 1.0], (n_groups, 1)),
         unknown_reason=None,
         proposals=((),) * n_groups,
         diagnostics=((),) * n_groups,
         groups=np.array(["all"]) if groups is None else groups,
-        group_of=of_item,
+        _group_of=of_item,
     )
-    return replace(found if sites is not None else found.at(0), **changes)
+    return replace(found if sites is not None else group_at(found, 0), **changes)
 
 
 def classified(
     table: Any, names: Any, contents: Contents | None = None, skipped: Any = (), items: Any = None, sites: Any = None,
     about: Any = None, **changes: Any
-) -> Classified:  # fmt: skip
-    """Return the labelled batch; `about` changes its answer, `changes` the rest."""
+) -> Answer:  # fmt: skip
+    """Return the answer about a batch; `about` changes the answer, `changes` what it is about."""
     answer = answer_of(table, names, sites, **(about or {}))
     called = tuple(items or (f"item {i}" for i in range(len(answer.codes))))
-    return Classified(
+    known = About(
         batch=Batch(range(len(called)), called, contents, tuple(skipped), content=str),
-        answer=answer,
         group_by=() if sites is None else ("site",),
         **{"n_examples": 20, "backbone": "minilm, weights 12ab"} | changes,
     )
+    return replace(answer, about=known)

@@ -63,7 +63,7 @@ labelled.obs.head()
 # %%
 # The types in each donor's sample, with the expected number of cells:
 
-print(found.answer.by_class()[["group", "class", "expected_count", "presence"]].round(2))
+print(found.by_class()[["group", "class", "expected_count", "presence"]].round(2))
 
 # %%
 # The first two axes, coloured by label: each cell alone (left), all cells of a donor jointly (middle), and the truth

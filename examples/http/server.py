@@ -63,7 +63,7 @@ def labelled(body: bytearray, is_npy: bool, deadline: float) -> bytes:
         "labels": found.labels.tolist(),
         "certainty": found.certainty.tolist(),  # chance that each label is right
         "present_classes": found.present_classes.tolist(),
-        "unknown": None if np.isnan(found.unknown_share) else found.unknown.tolist(),  # chance to be none of them
+        "unknown": None if np.isnan(found.unknown).any() else found.unknown.tolist(),  # chance to be none of them
         "diagnostics": [{"name": seen.name, "message": seen.message} for seen in found.diagnostics],
     }
     return json.dumps(answer, default=str).encode()

@@ -41,9 +41,8 @@ def read(path: Path, asked: Asked) -> Table:
 
 def write(found: Any, path: Path) -> None:
     """Write a copy of the batch with the species that were found."""
-    labels = found.predictions()["label"]
-    old = records(found.batch.source)
-    text = (f">{name} {label}\n{letters}\n" for (name, _, letters), label in zip(old, labels, strict=True))
+    old = records(found.about.batch.source)
+    text = (f">{name} {label}\n{letters}\n" for (name, _, letters), label in zip(old, found.labels, strict=True))
     path.write_text("".join(text), encoding="utf-8")
 
 

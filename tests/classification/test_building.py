@@ -11,6 +11,7 @@ from handful.catalogue.changes import relative_to
 from handful.classification import classify, label
 from handful.classification.batch import extracted
 from handful.classification.building import add_to_catalogue, build_catalogue
+from handful.classification.labelled import how_labelled, predictions
 from handful.classification.page import write_page
 from handful.errors import BankError, LabelError, OptionError, SkippedRowsWarning
 from tests.catalogue.test_changes import clouds
@@ -40,8 +41,8 @@ def labels_table(path, rows, columns):
 def test_a_file_says_what_the_table_says(vectors, known):
     folder, _ = vectors
     one, two = (classify(folder / name, folder / "b.npz", **known) for name in ("c.npz", "c.handful"))
-    assert one.predictions() == two.predictions()
-    assert one.how == two.how
+    assert predictions(one) == predictions(two)
+    assert how_labelled(one) == how_labelled(two)
 
 
 def test_a_method_needs_the_examples(vectors):
@@ -56,7 +57,7 @@ def test_classes_that_are_numbers_say_the_same(tmp_path):
     assert build_catalogue(tmp_path / "c.npz", tmp_path / "c.handful").classes.tolist()[:6] == [
         *("100", "101", "102", "103", "104", "105")
     ]
-    one, two = (classify(tmp_path / name, tmp_path / "b.npz").predictions() for name in ("c.npz", "c.handful"))
+    one, two = (predictions(classify(tmp_path / name, tmp_path / "b.npz")) for name in ("c.npz", "c.handful"))
     assert one["label"] == two["label"]
     np.testing.assert_allclose(one["certainty"], two["certainty"], atol=1e-6)
 
@@ -72,7 +73,7 @@ def test_pictures_say_the_same_and_are_shown(pictures, monkeypatch):
     embedded = []
     monkeypatch.setattr(label, "extracted", lambda items, *rest: embedded.append(items) or extracted(items, *rest))
     one, two = (classify(pictures / name, pictures / "batch", backbone="small") for name in ("catalogue", "c.handful"))
-    assert one.predictions() == two.predictions()
+    assert predictions(one) == predictions(two)
     assert list(map(len, embedded)) == [16, 10, 10]  # of the file, the batch alone
     for found, name in ((one, "one"), (two, "two")):
         write_page(found, pictures.parent / f"{name}.html", title="x")
@@ -85,7 +86,7 @@ def test_corrections_are_added_with_who_said_them(vectors):
     found = classify(folder / "c.handful", folder / "b.npz")
 
     def item(row, **label):
-        return {"row": row, "item": f"item {row}", "content": found.batch.content(row), **label}
+        return {"row": row, "item": f"item {row}", "content": found.about.batch.content(row), **label}
 
     said = {
         "handful_corrections": 3,
@@ -146,7 +147,7 @@ def test_only_pictures_that_were_named_are_embedded(pictures):
     build_catalogue(pictures / "catalogue", pictures / "c.handful", backbone="small")
     names = sorted(path.relative_to(pictures / "batch").as_posix() for path in (pictures / "batch").rglob("*.png"))
     found = classify(pictures / "c.handful", pictures / "batch", backbone="small")
-    name = next(name for name in names if name in found.batch.names)
+    name = next(name for name in names if name in found.about.batch.names)
     table = labels_table(pictures / "l.csv", [[name, "mauve"]], ["item", "label"])
     seen = []
     added = add_to_catalogue(pictures / "c.handful", table, pictures / "batch", on_progress=seen.append)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from handful.classification import classify
+from handful.classification.labelled import class_names, how_labelled, predictions, unknown_summary
 from handful.classification.page import write_page
 from handful.errors import OptionError
 from handful.fewshot import MethodClassifier
@@ -29,24 +30,22 @@ def files(tmp_path_factory):
 def test_labels_are_those_of_the_method(files, method):
     catalogue, batch, (X, y, points, _) = files
     found, expected = classify(catalogue, batch, method=method), MethodClassifier(method).fit(X, y).infer(points)
-    assert found.predictions()["label"] == expected.labels.tolist()
-    assert found.predictions()["certainty"] == pytest.approx(expected.certainty.tolist(), abs=1e-6)
-    by_name = dict(zip(found.class_names, found.answer.expected_counts, strict=True))
+    assert predictions(found)["label"] == expected.labels.tolist()
+    assert predictions(found)["certainty"] == pytest.approx(expected.certainty.tolist(), abs=1e-6)
+    by_name = dict(zip(class_names(found), found.expected_counts, strict=True))
     assert [by_name[name] for name in expected.classes] == pytest.approx(expected.expected_counts.tolist(), abs=1e-4)
     rows = np.arange(len(points))
-    np.testing.assert_allclose(
-        found.answer.certainty, found.answer.probabilities[rows, found.answer.codes[:, 0]] * 49 / 50
-    )
-    assert f"labelled by {method}" in found.how
+    np.testing.assert_allclose(found.certainty, found.probabilities[rows, found.codes[:, 0]] * 49 / 50)
+    assert f"labelled by {method}" in how_labelled(found)
 
 
 def test_what_the_method_cannot_tell_is_said_everywhere(files, tmp_path):
     catalogue, batch, (*_, truth) = files
     found = classify(catalogue, batch, method="nearest_prototype")
-    assert np.isnan(found.answer.presence).all()
-    assert set(found.answer.present_classes) == set(found.answer.labels) >= set(truth)
-    assert "not told" in found.answer.summary()
-    assert "Unknown items are not judged by the method 'nearest_prototype'" in found.unknown_summary
+    assert np.isnan(found.presence).all()
+    assert set(found.present_classes) == set(found.labels) >= set(truth)
+    assert "not told" in found.summary()
+    assert "Unknown items are not judged by the method 'nearest_prototype'" in unknown_summary(found)
     page = write_page(found, tmp_path / "page.html", title="batch") or (tmp_path / "page.html").read_text()
     assert "Unknown items are not judged by the method" in page
     assert "NaN" not in re.sub(r"isNaN|Number.isNaN", "", page)

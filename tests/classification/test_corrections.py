@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from handful.classification import Corrections, GivenLabel, classify, read_corrections
+from handful.classification.labelled import class_names, predictions, present_codes
 from handful.classification.page_data import page_data
 from handful.cli.main import main
 from handful.errors import FileFormatError, LabelError, OptionError
@@ -107,9 +108,9 @@ def files(tmp_path_factory):
 
 def of(found, *labels) -> Corrections:
     """Corrections of the items in these rows: row, name, label, and whether that is new."""
-    places = {row: place for place, row in enumerate(found.batch.rows)}
+    places = {row: place for place, row in enumerate(found.about.batch.rows)}
     return Corrections(
-        tuple(GivenLabel(row, item, found.batch.content(places[row]), *rest) for row, item, *rest in labels)
+        tuple(GivenLabel(row, item, found.about.batch.content(places[row]), *rest) for row, item, *rest in labels)
     )
 
 
@@ -120,13 +121,13 @@ def test_a_batch_is_labelled_again_with_fixed_labels_and_new_classes(files, grou
     before = classify(*arguments, group_by=group_by)
     said = [(i, f"i{i}", "class 11", True) for i in range(45, 49)] + [(0, "i0", "class 5", False)]
     after = classify(*arguments, group_by=group_by, given=of(before, *said))
-    labels = after.predictions()["label"]
+    labels = predictions(after)["label"]
     assert labels[0] == "class 5"
     assert labels[45:49] == ["class 11"] * 4
     assert np.mean(np.array(labels[49:]) == "class 11") > 0.8
-    assert (after.n_named, after.n_examples) == (1, 49)
-    assert after.class_names == (*before.class_names, "class 11")
-    assert after.given == {**dict.fromkeys(range(45, 49), 11), 0: before.class_names.index("class 5")}
+    assert (after.about.n_named, after.about.n_examples) == (1, 49)
+    assert class_names(after) == (*class_names(before), "class 11")
+    assert after.about.given == {**dict.fromkeys(range(45, 49), 11), 0: class_names(before).index("class 5")}
     # The page shows what was said before.
     data = page_data(after, "t")
     assert sorted(data["given"]) == sorted([row, label] for row, _, label, _ in said)
@@ -139,17 +140,17 @@ def test_none_of_these_is_taken_back_and_counts_for_no_class(files, group_by):
     arguments = (folder / "c.npz", folder / "b.npz")
     before = classify(*arguments, group_by=group_by)
     known, stranger = 0, 50
-    assert before.answer.rejected[[known, stranger]].tolist() == [False, True]
+    assert before.rejected[[known, stranger]].tolist() == [False, True]
     said = [(known, f"i{known}", None, None), (stranger, f"i{stranger}", "class 3", False)]
     after = classify(*arguments, group_by=group_by, given=of(before, *said))
-    table = after.predictions()
+    table = predictions(after)
     assert (table["rejected"][known], table["unknown"][known]) == (True, 1.0)
     assert (table["rejected"][stranger], table["unknown"][stranger], table["label"][stranger]) == (False, 0, "class 3")
-    assert (after.n_examples, after.n_named) == (45, 0)
-    assert after.given == {known: None, stranger: before.class_names.index("class 3")}
+    assert (after.about.n_examples, after.about.n_named) == (45, 0)
+    assert after.about.given == {known: None, stranger: class_names(before).index("class 3")}
     assert sorted(page_data(after, "t")["given"]) == [[known, None], [stranger, "class 3"]]
-    label = before.answer.codes[:, 0][known]
-    counts = [found.answer.expected_counts.reshape(-1, 11).sum(0)[label] for found in (before, after)]
+    label = before.codes[:, 0][known]
+    counts = [found.expected_counts.reshape(-1, 11).sum(0)[label] for found in (before, after)]
     assert counts[1] < counts[0] - 0.9
 
 
@@ -159,19 +160,19 @@ def test_a_class_whose_only_item_is_none_of_these_is_not_present(files):
         rows = [*range(15, 45), 0]
         np.savez(folder / "one.npz", features=batch["features"][rows], id=batch["id"][rows])
     before = classify(folder / "c.npz", folder / "one.npz")
-    label = before.answer.codes[:, 0][30]
-    assert label in before.present()
+    label = before.codes[:, 0][30]
+    assert label in present_codes(before)
     after = classify(folder / "c.npz", folder / "one.npz", given=of(before, (30, "i0", None, None)))
-    assert label not in after.present()
+    assert label not in present_codes(after)
 
 
 def test_none_of_these_can_be_said_where_unknown_items_cannot_be_judged(tmp_path):
     np.savez(tmp_path / "c.npz", features=np.eye(3), labels=["cat", "dog", "fox"])
     np.savez(tmp_path / "b.npz", features=np.eye(3)[[1, 1, 0]], id=["a", "b", "c"])
     before = classify(tmp_path / "c.npz", tmp_path / "b.npz")
-    assert before.predictions()["rejected"] == [None] * 3
+    assert predictions(before)["rejected"] == [None] * 3
     after = classify(tmp_path / "c.npz", tmp_path / "b.npz", given=of(before, (1, "b", None, None)))
-    assert after.predictions()["rejected"] == [True, True, False]  # the first item is equal to the second
+    assert predictions(after)["rejected"] == [True, True, False]  # the first item is equal to the second
     data = page_data(after, "t")
     assert data["rejected"] == [1, 1, 0]
     assert data["unknown"][1] == pytest.approx(1)
@@ -182,14 +183,14 @@ def test_a_streamed_batch_takes_them_too(files, monkeypatch):
     folder, _truth = files
     monkeypatch.setattr("handful.classification.task.MOST_DENSE_BYTES", 0)
     before = classify(folder / "c.npz", folder / "b.npz")
-    assert before.streamed
+    assert before.about.streamed
     said = [(i, f"i{i}", "class 11", True) for i in range(45, 49)] + [(0, "i0", "class 5", False)]
     said.append((1, "i1", None, None))
     after = classify(folder / "c.npz", folder / "b.npz", given=of(before, *said))
-    assert after.answer.rejected[[0, 1, *range(45, 49)]].tolist() == [False, True] + [False] * 4
-    labels = after.predictions()["label"]
+    assert after.rejected[[0, 1, *range(45, 49)]].tolist() == [False, True] + [False] * 4
+    labels = predictions(after)["label"]
     assert (labels[0], labels[45:49]) == ("class 5", ["class 11"] * 4)
-    assert after.answer.certainty[0] == 1
+    assert after.certainty[0] == 1
     assert np.mean(np.array(labels[49:]) == "class 11") > 0.8
 
 
@@ -204,10 +205,10 @@ def test_labels_are_classes_or_new(files):
         with pytest.raises(LabelError, match="did you mean 'class 3'"):
             classify(folder / "c.npz", folder / "b.npz", given=said)
         again = classify(folder / "c.npz", folder / "b.npz", given=said, new_classes=["Class 3"])
-        assert (again.predictions()["label"][0], again.n_named) == ("Class 3", 1)
+        assert (predictions(again)["label"][0], again.about.n_named) == ("Class 3", 1)
     # The catalogue has got examples of a class that was new on the page.
     again = classify(folder / "c.npz", folder / "b.npz", given=of(found, (0, "i0", "class 3", True)))
-    assert (again.predictions()["label"][0], again.n_named) == ("class 3", 0)
+    assert (predictions(again)["label"][0], again.about.n_named) == ("class 3", 0)
     with pytest.raises(LabelError, match="row 0 was given the label ' '; give a class, or None"):
         classify(folder / "c.npz", folder / "b.npz", given={0: " "})
     with pytest.raises(OptionError, match="no label is given; leave it out"):
@@ -229,10 +230,10 @@ def test_items_are_found_again_where_others_have_come_and_gone(files):
     rows = [59, 9, *range(1, 8)]
     place = changed(folder, "less.npz", rows, id=[f"i{row}" for row in rows])
     again = classify(folder / "c.npz", place, given=said)
-    table = again.predictions()
+    table = predictions(again)
     assert (table["label"][8], table["rejected"][1]) == ("class 11", True)
-    assert again.given == {8: 11, 1: None}
-    assert [str(one) for one in again.not_applied] == ["i0: it is not in the batch"]
+    assert again.about.given == {8: 11, 1: None}
+    assert [str(one) for one in again.about.not_applied] == ["i0: it is not in the batch"]
 
 
 def test_a_name_alone_is_not_enough(files):
@@ -249,8 +250,8 @@ def test_a_name_alone_is_not_enough(files):
     features[0] *= 1.1
     place = changed(folder, "touched.npz", slice(None), features, id=[f"i{i}" for i in range(60)])
     again = classify(folder / "c.npz", place, given=said)
-    assert again.given == {1: again.class_names.index("class 6")}
-    assert [str(one) for one in again.not_applied] == ["i0: it has changed since"]
+    assert again.about.given == {1: class_names(again).index("class 6")}
+    assert [str(one) for one in again.about.not_applied] == ["i0: it has changed since"]
 
 
 def test_items_without_names_are_found_by_their_content(files):
@@ -258,10 +259,10 @@ def test_items_without_names_are_found_by_their_content(files):
     first = changed(folder, "rows.npz", slice(None))
     said = of(classify(folder / "c.npz", first), (10, "row 10", "class 5", False), (0, "row 0", "class 6", False))
     again = classify(folder / "c.npz", changed(folder, "later.npz", slice(1, None)), given=said)
-    assert again.predictions()["label"][9] == "class 5"
-    assert again.given == {9: again.class_names.index("class 5")}
+    assert predictions(again)["label"][9] == "class 5"
+    assert again.about.given == {9: class_names(again).index("class 5")}
     # Another item is called "row 0" now.
-    assert [str(one) for one in again.not_applied] == ["row 0: it has changed since"]
+    assert [str(one) for one in again.about.not_applied] == ["row 0: it has changed since"]
 
 
 def test_copies_are_told_apart_by_name_and_row_or_not_at_all(files):
@@ -270,18 +271,20 @@ def test_copies_are_told_apart_by_name_and_row_or_not_at_all(files):
     place = changed(folder, "copies.npz", rows, id=["x", "y", "y", *(f"i{row}" for row in rows[3:])])
     found = classify(folder / "c.npz", place)
     said = of(found, (0, "x", "class 5", False), (1, "y", "class 6", False), (2, "y", "class 7", False))
-    labels = classify(folder / "c.npz", place, given=said).predictions()["label"]
+    labels = predictions(classify(folder / "c.npz", place, given=said))["label"]
     assert labels[:3] == ["class 5", "class 6", "class 7"]
     both = Corrections((*said.labels, *of(found, (5, "i3", "class 8", False)).labels))
     place = changed(folder, "moved.npz", [5, *rows], id=["new", "x", "y", "y", *(f"i{row}" for row in rows[3:])])
     again = classify(folder / "c.npz", place, given=both)
-    assert again.predictions()["label"][1] == "class 5"
+    assert predictions(again)["label"][1] == "class 5"
     # Rows have moved by one: the row that says which copy it was is another copy now, or none.
-    assert [(one.name, one.row) for one in again.not_applied] == [("y", 1)]
+    assert [(one.name, one.row) for one in again.about.not_applied] == [("y", 1)]
     place = changed(folder, "one.npz", rows[2:], id=["y", *(f"i{row}" for row in rows[3:])])
     again = classify(folder / "c.npz", place, given=both)
-    assert again.given == {3: again.class_names.index("class 8")}
-    assert {one.reason for one in again.not_applied} == {"it was given more than one label, 'class 5' and 'class 6'"}
+    assert again.about.given == {3: class_names(again).index("class 8")}
+    assert {one.reason for one in again.about.not_applied} == {
+        "it was given more than one label, 'class 5' and 'class 6'"
+    }
 
 
 def test_a_photograph_that_is_gone_or_renamed(tmp_path, capsys):
@@ -295,8 +298,8 @@ def test_a_photograph_that_is_gone_or_renamed(tmp_path, capsys):
     (tmp_path / "b" / "broken.png").write_bytes(b"no picture")
     words = ["classify", tmp_path / "c", tmp_path / "b", "--out", tmp_path / "o.csv"]
     found = classify(tmp_path / "c", tmp_path / "b")
-    assert [one.name for one in found.batch.skipped] == ["broken.png"]
-    content = {name: found.batch.content(place) for place, name in enumerate(found.batch.names)}
+    assert [one.name for one in found.about.batch.skipped] == ["broken.png"]
+    content = {name: found.about.batch.content(place) for place, name in enumerate(found.about.batch.names)}
     said = [{"row": i, "item": f"{i}.png", "content": content[f"{i}.png"], "label": f"class{i % 3}"} for i in (1, 3, 4)]
     given = written(tmp_path, corrections=said)
     (tmp_path / "b" / "broken.png").unlink()

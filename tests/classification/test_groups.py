@@ -9,7 +9,18 @@ import numpy as np
 import pytest
 
 from handful.classification import classify, write_predictions
-from handful.classification.labelled import GROUP_TYPES, PREDICTION_TYPES
+from handful.classification.labelled import (
+    GROUP_TYPES,
+    PREDICTION_TYPES,
+    class_names,
+    group_names,
+    group_table,
+    is_judged,
+    predictions,
+    present_codes,
+    rejected_items,
+    unknown_summary,
+)
 from handful.datasets import load_clinc150
 from handful.errors import BankError, LabelError, OptionError, TaskError
 from handful.estimators import BatchClassifier
@@ -60,9 +71,9 @@ def files(tmp_path, rows):
 
 def test_every_group_is_labelled_as_it_would_be_alone(files, rows):
     found = classify(files / "c.npz", files / "b.npz", group_by="site")
-    assert found.answer.groups.tolist() == ["marsh", "quay", "wood"]
-    assert found.answer.sizes.tolist() == [24, 24, 36]
-    table = found.predictions()
+    assert found.groups.tolist() == ["marsh", "quay", "wood"]
+    assert [len(found[site]) for site in found] == [24, 24, 36]
+    table = predictions(found)
     assert list(table)[:4] == ["row", "item", "site", "day"]
     assert table["row"] == list(range(84))
     assert table["site"] == rows["site"].tolist()
@@ -72,31 +83,31 @@ def test_every_group_is_labelled_as_it_would_be_alone(files, rows):
         mine = np.flatnonzero(rows["site"] == site)
         np.save(files / "one.npy", rows["batch"][mine])
         alone, of_site = classify(files / "c.npz", files / "one.npy"), found[site]
-        assert of_site.batch.rows == mine.tolist()
-        assert of_site.present() == alone.present() == found.present(found.answer.place(site))
-        one, other = of_site.answer, alone.answer
+        assert of_site.about.batch.rows == mine.tolist()
+        assert present_codes(of_site) == present_codes(alone) == present_codes(found, found.groups.tolist().index(site))
+        one, other = of_site, alone
         np.testing.assert_allclose(one.expected_counts, other.expected_counts, atol=1e-3)
         np.testing.assert_allclose(one.presence, other.presence, atol=1e-4)
-        np.testing.assert_allclose(one.certainties, other.certainties, atol=1e-4)
+        np.testing.assert_allclose(one.certainty, other.certainty, atol=1e-4)
         np.testing.assert_allclose(one.unknown, other.unknown, atol=1e-4)
         assert [new.nearest for new in one.proposals] == [new.nearest for new in other.proposals]
         assert one.diagnostics == other.diagnostics
-        assert [table["proposal"][i] for i in mine] == alone.predictions()["proposal"]
-        assert [table["label"][i] for i in mine] == alone.predictions()["label"]
+        assert [table["proposal"][i] for i in mine] == predictions(alone)["proposal"]
+        assert [table["label"][i] for i in mine] == predictions(alone)["label"]
 
 
 def test_unknown_items_are_counted_by_group(files):
     found = classify(files / "c.npz", files / "b.npz", group_by="site", expect_unknown=0.2)
-    counts = found.rejected_items
-    assert counts.tolist() == [found[site].answer.rejected.sum() for site in ("marsh", "quay", "wood")]
+    counts = rejected_items(found)
+    assert counts.tolist() == [found[site].rejected.sum() for site in ("marsh", "quay", "wood")]
     assert counts.sum() > 0
     some = (counts > 0).sum()
-    assert found.unknown_summary == f"{counts.sum()} items look like none of your 30 classes, in {some} of 3 groups."
-    none = np.zeros_like(found.answer.rejected)
-    wide = replace(found, answer=replace(found.answer, rejected=none, unknown=np.full(84, 0.4)))
-    assert wide.unknown_summary.startswith("In some of the 3 groups: About 40% of the items may belong to none")
-    silent = replace(found, answer=replace(found.answer, rejected=none, unknown=np.full(84, np.nan)))
-    assert set(silent.group_table()["unknown_items"]) == {None}
+    assert unknown_summary(found) == f"{counts.sum()} items look like none of your 30 classes, in {some} of 3 groups."
+    none = np.zeros_like(found.rejected)
+    wide = replace(found, rejected=none, unknown=np.full(84, 0.4))
+    assert unknown_summary(wide).startswith("In some of the 3 groups: About 40% of the items may belong to none")
+    silent = replace(found, rejected=none, unknown=np.full(84, np.nan))
+    assert set(group_table(silent)["unknown_items"]) == {None}
 
 
 @pytest.mark.parametrize("gone", [7, 25])
@@ -111,12 +122,12 @@ def test_a_third_of_a_batch_is_found_to_be_of_no_class(gone):
 
 def test_several_columns_make_one_group_per_combination(files, rows):
     found = classify(files / "c.npz", files / "b.npz", group_by=["site", "day"])
-    assert found.answer.groups.tolist()[:3] == [("marsh", 0), ("marsh", 1), ("quay", 0)]
-    assert found.name(1) == "marsh, 1"
-    table = found.predictions([5, 2])
+    assert found.groups.tolist()[:3] == [("marsh", 0), ("marsh", 1), ("quay", 0)]
+    assert group_names(found)[1] == "marsh, 1"
+    table = predictions(found, [5, 2])
     assert list(table)[:5] == ["row", "item", "site", "day", "label"]
     assert table["day"] == [1, 0]
-    assert found["wood", 1].batch.rows == np.flatnonzero((rows["site"] == "wood") & (rows["day"] == 1)).tolist()
+    assert found["wood", 1].about.batch.rows == np.flatnonzero((rows["site"] == "wood") & (rows["day"] == 1)).tolist()
     with pytest.raises(LabelError, match="there is no group 'wood'"):
         found["wood"]
 
@@ -130,17 +141,17 @@ def test_two_tables_are_written(files, ending):
     read = getattr(pandas, f"read_{ending}")
     items, of_groups = read(files / "deep" / f"labels.{ending}"), read(files / "deep" / f"labels.groups.{ending}")
     assert items.columns.tolist() == ["row", "item", "site", "day", *list(PREDICTION_TYPES)[2:]]
-    assert items["day"].tolist() == found.predictions()["day"]
+    assert items["day"].tolist() == predictions(found)["day"]
     assert of_groups.columns.tolist() == ["site", "day", *GROUP_TYPES]
     first = of_groups.groupby(["site", "day"], sort=False).first().reset_index()
-    assert list(zip(first["site"], first["day"], strict=True)) == found.answer.groups.tolist()
-    assert first["items"].tolist() == found.answer.sizes.tolist()
-    assert first["unknown_items"].tolist() == found.rejected_items.tolist()
-    largest = [found.class_names[k] for k in found.answer.expected_counts.argmax(1)]
+    assert list(zip(first["site"], first["day"], strict=True)) == found.groups.tolist()
+    assert first["items"].tolist() == [len(found[site]) for site in found]
+    assert first["unknown_items"].tolist() == rejected_items(found).tolist()
+    largest = [class_names(found)[k] for k in found.expected_counts.argmax(1)]
     assert first["class"].tolist() == largest
     likely = of_groups[of_groups["presence"] >= 0.5]
-    assert len(likely) == sum(len(found.present(place)) for place in range(6))
-    assert len(of_groups) == ((found.answer.presence >= 0.02).sum())
+    assert len(likely) == sum(len(present_codes(found, place)) for place in range(6))
+    assert len(of_groups) == ((found.presence >= 0.02).sum())
 
 
 def test_types_of_group_columns_are_kept(tmp_path):
@@ -153,8 +164,8 @@ def test_types_of_group_columns_are_kept(tmp_path):
     table = pa.table({"v": np.eye(3, dtype=np.float32)[[0, 1, 0]].tolist(), "day": days, "site": sites})
     pyarrow.parquet.write_table(table, tmp_path / "b.parquet")
     found = classify(tmp_path / "c.npz", tmp_path / "b.parquet", group_by=["day", "site"])
-    assert found.answer.groups.tolist() == [(days[1], "wood"), (days[0], "wood")]
-    assert found.name(0) == "2026-11-14, wood"
+    assert found.groups.tolist() == [(days[1], "wood"), (days[0], "wood")]
+    assert group_names(found)[0] == "2026-11-14, wood"
     write_predictions(found, tmp_path / "o.parquet")
     again = pyarrow.parquet.read_table(tmp_path / "o.parquet")
     assert again["day"].to_pylist() == days
@@ -181,35 +192,33 @@ def test_pictures_by_folder(pictures):
     archive = zipped(pictures / "cameras", pictures / "cameras.zip")
     for batch in (pictures / "cameras", archive):
         found = classify(pictures / "catalogue", batch, group_by="folder")
-        assert found.answer.groups.tolist() == ["marsh", "wood/north"]
-        assert found["marsh"].predictions()["label"] == ["blue"] * 5
-        assert found["marsh"].predictions()["row"] == [0, 1, 3, 4, 5]
-        assert found.predictions()["folder"] == ["marsh"] * 5 + ["wood/north"] * 5
-        assert [item.name for item in found.batch.skipped] == ["marsh/2 broken.png"]
+        assert found.groups.tolist() == ["marsh", "wood/north"]
+        assert predictions(found["marsh"])["label"] == ["blue"] * 5
+        assert predictions(found["marsh"])["row"] == [0, 1, 3, 4, 5]
+        assert predictions(found)["folder"] == ["marsh"] * 5 + ["wood/north"] * 5
+        assert [item.name for item in found.about.batch.skipped] == ["marsh/2 broken.png"]
         content = (pictures / "cameras" / "marsh" / "3.png").read_bytes()
-        assert list(found["marsh"].batch.contents)[3] == content
-        assert found.shown.classes[0] == "blue"
-        assert classify(pictures / "catalogue", batch, group_by="folder:1").answer.groups.tolist() == ["marsh", "wood"]
+        assert list(found["marsh"].about.batch.contents)[3] == content
+        assert found.about.shown.classes[0] == "blue"
+        assert classify(pictures / "catalogue", batch, group_by="folder:1").groups.tolist() == ["marsh", "wood"]
 
 
 def test_a_folder_whose_pictures_cannot_be_read_is_no_group(pictures):
     (pictures / "cameras" / "empty").mkdir()
     (pictures / "cameras" / "empty" / "x.png").write_bytes(b"no picture")
     found = classify(pictures / "catalogue", pictures / "cameras", group_by="folder")
-    assert found.answer.groups.tolist() == ["marsh", "wood/north"]
-    assert [item.name for item in found.batch.skipped] == ["empty/x.png", "marsh/2 broken.png"]
+    assert found.groups.tolist() == ["marsh", "wood/north"]
+    assert [item.name for item in found.about.batch.skipped] == ["empty/x.png", "marsh/2 broken.png"]
 
 
 def test_pictures_in_a_table_with_groups(pictures):
     lines = [{"path": f"cameras/marsh/{i}.png", "site": "b" if i < 2 else "a"} for i in range(5)]
     (pictures / "batch.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     found = classify(pictures / "catalogue", pictures / "batch.jsonl", group_by="site")
-    assert found.predictions()["site"] == ["b", "b", "a", "a", "a"]
-    assert found["a"].batch.rows == [2, 3, 4]
+    assert predictions(found)["site"] == ["b", "b", "a", "a", "a"]
+    assert found["a"].about.batch.rows == [2, 3, 4]
     for asked, name in (("folder", "cameras/marsh"), ("folder:1", "cameras")):
-        assert classify(pictures / "catalogue", pictures / "batch.jsonl", group_by=asked).answer.groups.tolist() == [
-            name
-        ]
+        assert classify(pictures / "catalogue", pictures / "batch.jsonl", group_by=asked).groups.tolist() == [name]
     with pytest.raises(BankError, match=r"no column 'place' for the groups; it has path, site$"):
         classify(pictures / "catalogue", pictures / "batch.jsonl", group_by="place")
 
@@ -217,8 +226,8 @@ def test_pictures_in_a_table_with_groups(pictures):
 def test_vectors_whose_names_are_paths_by_folder(files, rows):
     paths = [f"{site}\\day {day}\\{i}.jpg" for i, (site, day) in enumerate(zip(rows["site"], rows["day"], strict=True))]
     np.savez(files / "paths.npz", features=rows["batch"], path=paths, number=np.arange(len(paths)))
-    expected = classify(files / "c.npz", files / "b.npz", group_by="site").predictions()
-    found = classify(files / "c.npz", files / "paths.npz", group_by="folder:1").predictions()
+    expected = predictions(classify(files / "c.npz", files / "b.npz", group_by="site"))
+    found = predictions(classify(files / "c.npz", files / "paths.npz", group_by="folder:1"))
     assert found["folder:1"] == expected["site"]
     assert found["label"] == expected["label"]
     with pytest.raises(BankError, match="no column 'folder:1' for the groups; it has path, number"):
@@ -251,19 +260,19 @@ def test_a_small_catalogue_knows_nothing_of_unknown_items(tmp_path):
     np.savez(tmp_path / "c.npz", features=np.eye(3), labels=["cat", "dog", "fox"])
     np.savez(tmp_path / "b.npz", features=np.eye(3)[[1, 1, 0]], site=["x", "x", "y"])
     found = classify(tmp_path / "c.npz", tmp_path / "b.npz", group_by="site")
-    assert not found.judged
-    assert found.unknown_summary == found["x"].unknown_summary == found.answer.unknown_reason
-    assert "cannot be judged" in found.unknown_summary
-    assert found.predictions()["unknown"] == [None] * 3
-    assert not found["x"].judged
-    assert found.rejected_items.tolist() == [0, 0]
+    assert not is_judged(found)
+    assert unknown_summary(found) == unknown_summary(found["x"]) == found.unknown_reason
+    assert "cannot be judged" in unknown_summary(found)
+    assert predictions(found)["unknown"] == [None] * 3
+    assert not is_judged(found["x"])
+    assert rejected_items(found).tolist() == [0, 0]
 
 
 def test_answers_of_groups_know_what_each_item_would_be_alone(tmp_path):
     examples = np.eye(4).repeat(3, axis=0) + 0.1 * np.random.default_rng(0).normal(size=(12, 4))
     labels = np.array(["ant", "bee", "cat", "dog"]).repeat(3)
     batch = {"vector": examples[:9].tolist(), "site": ["a"] * 4 + ["b"] * 5}
-    found = classify((examples, labels), batch, group_by="site").answer
+    found = classify((examples, labels), batch, group_by="site")
     single = BatchClassifier().fit(examples, labels).infer(examples[:9])
     assert found.alone.tolist() == single.alone.tolist()
     assert found["b"].alone.tolist() == single.alone[4:].tolist()

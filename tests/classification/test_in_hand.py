@@ -12,6 +12,7 @@ from PIL import Image
 import datasets
 import handful
 from handful import FeatureBank
+from handful.classification.labelled import class_names, how_labelled, predictions
 from handful.errors import BankError, HandfulError
 from handful.estimators import BatchClassifier
 from handful.extraction.backbone import Backbone
@@ -134,7 +135,7 @@ def test_things_in_hand(tmp_path, thing):
     table = handful.read(batch)
     assert table.n_rows == 10
     found = handful.classify(catalogue, batch)
-    assert found.predictions()["label"] == TRUTH
+    assert predictions(found)["label"] == TRUTH
     if fits and "measurements" not in thing:
         assert BatchClassifier().fit(X, Y).predict(batch).tolist() == TRUTH
     elif not fits:
@@ -186,23 +187,23 @@ def test_an_index_of_pandas_comes_back_also_in_groups():
 def test_missing_labels_are_no_classes():
     labels = pd.Series([*Y[:-1], pd.NA], dtype="string")
     found = handful.classify((X, labels), B)
-    assert (found.n_examples, found.class_names) == (23, tuple(NAMES))
+    assert (found.about.n_examples, class_names(found)) == (23, tuple(NAMES))
 
 
 def test_measurements_are_scaled_by_the_examples_and_said():
     found = handful.classify(measured(X, Y), measured(B))
-    assert "features of the columns height, width" in found.how
+    assert "features of the columns height, width" in how_labelled(found)
     other = {name: column for name, column in measured(B).items() if name != "age"}
     with pytest.raises(BankError, match="no numbers in the column 'age', which the catalogue has"):
         handful.classify(measured(X, Y), other)
     swapped = dict(reversed(measured(B).items()))
-    assert handful.classify(measured(X, Y), swapped).predictions()["label"] == TRUTH
+    assert predictions(handful.classify(measured(X, Y), swapped))["label"] == TRUTH
 
 
 def test_a_named_column_of_numbers_is_no_measurement():
     codes = [NAMES.index(name) for name in Y]
     catalogue = {**measured(X), "species": codes}
     found = handful.classify(catalogue, {**measured(B), "plot": [1, 2] * 5}, labels="species", group_by="plot")
-    assert set(found.predictions()["label"]) <= {"0", "1", "2"}
+    assert set(predictions(found)["label"]) <= {"0", "1", "2"}
     with pytest.raises(BankError, match="which are scaled by examples"):
         handful.classify(BatchClassifier().fit(X, Y).catalogue_, measured(B))

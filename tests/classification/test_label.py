@@ -21,12 +21,21 @@ from handful.classification import (
     write_predictions,
 )
 from handful.classification import known as known_module
-from handful.classification.labelled import PREDICTION_TYPES
+from handful.classification.labelled import (
+    PREDICTION_TYPES,
+    class_names,
+    doubtful_items,
+    predictions,
+    present_codes,
+    rejected_items,
+    unknown_summary,
+)
 from handful.classification.page import write_page
 from handful.classification.page_data import embedded, page_data
 from handful.datasets import load_clinc150
 from handful.errors import BankError, FileFormatError, LabelError, OptionError, SkippedRowsWarning
 from handful.estimators import BatchClassifier
+from handful.estimators.answer import groups_of_items
 from handful.estimators.batches import Batches
 from handful.extraction.extract import extract
 from handful.extraction.items import list_items
@@ -77,13 +86,13 @@ def test_vectors_in_parquet_and_arrays(tmp_path):
     expected = BatchClassifier().fit(known, labels).infer(batch)
     for catalogue in ("catalogue.parquet", "bank"):
         found = classify(tmp_path / catalogue, tmp_path / "batch.npz")
-        table = found.predictions()
+        table = predictions(found)
         assert tuple(table) == (*list(PREDICTION_TYPES)[:2], "id", *list(PREDICTION_TYPES)[2:])
         assert table["label"] == expected.labels.tolist()
         assert (np.array(table["label"]) == truth).mean() > 0.9
         assert table["item"][:2] == ["s0", "s1"]
-        assert [found.class_names[k] for k in found.present()] == expected.present_classes.tolist()
-        assert (found.n_examples, found.backbone, found.batch.contents) == (150, "", None)
+        assert [class_names(found)[k] for k in present_codes(found)] == expected.present_classes.tolist()
+        assert (found.about.n_examples, found.about.backbone, found.about.batch.contents) == (150, "", None)
 
 
 def test_the_runner_up_is_the_second_likeliest(tmp_path):
@@ -91,7 +100,7 @@ def test_the_runner_up_is_the_second_likeliest(tmp_path):
     np.savez(tmp_path / "c.npz", features=known, labels=labels)
     np.save(tmp_path / "b.npy", batch)
     found = classify(tmp_path / "c.npz", tmp_path / "b.npy")
-    table = found.predictions()
+    table = predictions(found)
     wanted = BatchClassifier().fit(known, labels).infer(batch)
     ranked = np.sort(wanted.probabilities, axis=1)[:, ::-1] * (1 - wanted.unknown[:, None]) * 151 / 152
     np.testing.assert_allclose(table["certainty"], ranked[:, 0])
@@ -102,7 +111,7 @@ def test_the_runner_up_is_the_second_likeliest(tmp_path):
 def test_a_catalogue_of_one_class_has_no_runner_up(tmp_path):
     np.savez(tmp_path / "c.npz", features=np.eye(3, dtype=np.float32), labels=["a"] * 3)
     np.save(tmp_path / "b.npy", np.eye(3, dtype=np.float32))
-    table = classify(tmp_path / "c.npz", tmp_path / "b.npy").predictions()
+    table = predictions(classify(tmp_path / "c.npz", tmp_path / "b.npy"))
     assert (table["label"], table["runner_up"], table["runner_up_certainty"]) == (["a"] * 3, [None] * 3, [None] * 3)
 
 
@@ -113,16 +122,16 @@ def test_a_large_batch_is_streamed_and_labelled_the_same(tmp_path, monkeypatch):
     dense = classify(tmp_path / "c.npz", tmp_path / "b.npy")
     assert dense_bytes(30, 30, 150, 384) == 4 * (30 * 30 + 180 * 384)
     monkeypatch.setattr(task, "MOST_DENSE_BYTES", dense_bytes(30, 30, 150, 384))
-    assert not classify(tmp_path / "c.npz", tmp_path / "b.npy").streamed
+    assert not classify(tmp_path / "c.npz", tmp_path / "b.npy").about.streamed
     monkeypatch.setattr(task, "MOST_DENSE_BYTES", dense_bytes(30, 30, 150, 384) - 1)
     reports = []
     large = classify(tmp_path / "c.npz", tmp_path / "b.npy", folder=tmp_path / "run", on_progress=reports.append)
-    assert (dense.streamed, large.streamed) == (False, True)
+    assert (dense.about.streamed, large.about.streamed) == (False, True)
     assert {report.stage for report in reports} == {"decide", "label"}
-    assert large.class_names == dense.class_names
-    assert large.present() == dense.present()
-    for name, values in dense.predictions().items():
-        again = large.predictions()[name]
+    assert class_names(large) == class_names(dense)
+    assert present_codes(large) == present_codes(dense)
+    for name, values in predictions(dense).items():
+        again = predictions(large)[name]
         if "certainty" in name:
             np.testing.assert_allclose(again, values, atol=1e-4)
         elif name == "unknown":
@@ -130,11 +139,11 @@ def test_a_large_batch_is_streamed_and_labelled_the_same(tmp_path, monkeypatch):
         elif name != "runner_up":
             assert again == values
     # Where the next likeliest has hardly any probability, rounding may put another in its place.
-    told = dense.answer.certainties[:, 1] > 1e-3
-    np.testing.assert_array_equal(large.answer.codes[:, 1][told], dense.answer.codes[:, 1][told])
-    np.testing.assert_allclose(large.answer.expected_counts, dense.answer.expected_counts, atol=1e-3)
-    np.testing.assert_allclose(large.answer.presence, dense.answer.presence, atol=1e-3)
-    assert large.answer.diagnostics == dense.answer.diagnostics == ()
+    told = dense.to_frame()["runner_up_certainty"].to_numpy() > 1e-3
+    np.testing.assert_array_equal(large.codes[:, 1][told], dense.codes[:, 1][told])
+    np.testing.assert_allclose(large.expected_counts, dense.expected_counts, atol=1e-3)
+    np.testing.assert_allclose(large.presence, dense.presence, atol=1e-3)
+    assert large.diagnostics == dense.diagnostics == ()
 
 
 def test_unknown_items_of_a_large_batch_are_counted(tmp_path, monkeypatch):
@@ -144,12 +153,12 @@ def test_unknown_items_of_a_large_batch_are_counted(tmp_path, monkeypatch):
     np.save(tmp_path / "b.npy", batch)
     monkeypatch.setattr(task, "MOST_DENSE_BYTES", 0)
     found = classify(tmp_path / "c.npz", tmp_path / "b.npy")
-    assert found.streamed
-    np.testing.assert_array_equal(found.answer.rejected, truth == gone)
-    assert found.unknown_summary == "15 items look like none of your 29 classes."
-    assert found.predictions()["unknown"] == found.answer.unknown.tolist()
-    assert found.predictions()["proposal"] == [None] * 30
-    low, high = found.answer.unknown_interval
+    assert found.about.streamed
+    np.testing.assert_array_equal(found.rejected, truth == gone)
+    assert unknown_summary(found) == "15 items look like none of your 29 classes."
+    assert predictions(found)["unknown"] == found.unknown.tolist()
+    assert predictions(found)["proposal"] == [None] * 30
+    low, high = found.unknown_interval
     assert low <= 0.5 <= high
 
 
@@ -159,7 +168,7 @@ def test_what_looks_wrong_with_a_large_batch_is_said(tmp_path, monkeypatch):
     np.savez(tmp_path / "c.npz", features=known, labels=labels)
     np.save(tmp_path / "b.npy", np.random.default_rng(0).standard_normal((30, 384)))
     found = classify(tmp_path / "c.npz", tmp_path / "b.npy")
-    assert [diagnostic.name for diagnostic in found.answer.diagnostics] == ["unlike_catalogue"]
+    assert [diagnostic.name for diagnostic in found.diagnostics] == ["unlike_catalogue"]
 
 
 def test_classes_without_examples_are_left_out(tmp_path, monkeypatch):
@@ -169,39 +178,39 @@ def test_classes_without_examples_are_left_out(tmp_path, monkeypatch):
     dense = classify(tmp_path / "bank", tmp_path / "b.npy")
     monkeypatch.setattr(task, "MOST_DENSE_BYTES", 0)
     large = classify(tmp_path / "bank", tmp_path / "b.npy")
-    assert large.class_names == dense.class_names == ("a", "c")
-    assert large.predictions()["label"] == dense.predictions()["label"] == ["c", "c", "a"]
+    assert class_names(large) == class_names(dense) == ("a", "c")
+    assert predictions(large)["label"] == predictions(dense)["label"] == ["c", "c", "a"]
 
 
 def test_pictures_of_a_large_batch(pictures, monkeypatch):
     monkeypatch.setattr(task, "MOST_DENSE_BYTES", 0)
     found = classify(pictures / "catalogue", pictures / "batch")
-    assert found.streamed
-    assert found.predictions()["label"] == ["red"] * 6 + ["blue"] * 3
-    assert len(found.batch.skipped) == 1
+    assert found.about.streamed
+    assert predictions(found)["label"] == ["red"] * 6 + ["blue"] * 3
+    assert len(found.about.batch.skipped) == 1
 
 
 def test_pictures_on_both_sides(pictures):
     found = classify(pictures / "catalogue", pictures / "batch")
-    table = found.predictions()
+    table = predictions(found)
     assert table["item"] == ["0.png", "1.png", "2.png", "3.png", "4.png", "5.png", "6.png", "7.png", "8.png"]
     assert table["row"] == [0, 1, 2, 4, 5, 6, 7, 8, 9]  # "3 broken.png" lies between
     assert table["label"] == ["red"] * 6 + ["blue"] * 3
-    assert len(found.batch.skipped) == 1
-    assert (found.batch.skipped[0].row, found.batch.skipped[0].name) == (3, "3 broken.png")
-    assert list(found.batch.contents) == [(pictures / "batch" / name).read_bytes() for name in table["item"]]
-    assert found.backbone == "small"
+    assert len(found.about.batch.skipped) == 1
+    assert (found.about.batch.skipped[0].row, found.about.batch.skipped[0].name) == (3, "3 broken.png")
+    assert list(found.about.batch.contents) == [(pictures / "batch" / name).read_bytes() for name in table["item"]]
+    assert found.about.backbone == "small"
 
 
 @pytest.mark.parametrize("name", ["2.png: x.png", "2\n.png", "2.png"], ids=ascii)
 def test_labels_stay_with_their_items_whatever_a_broken_one_is_called(pictures, name):
     (pictures / "batch" / "3 broken.png").rename(pictures / "batch" / name)
     found = classify(pictures / "catalogue", pictures / "batch")
-    table = found.predictions()
+    table = predictions(found)
     colours = dict(zip(table["item"], table["label"], strict=True))
     assert colours == {f"{i}.png": "red" if i < 6 else "blue" for i in range(9) if f"{i}.png" != name}
-    assert [item.name for item in found.batch.skipped] == [name]
-    assert found.batch.skipped[0].row not in table["row"]
+    assert [item.name for item in found.about.batch.skipped] == [name]
+    assert found.about.batch.skipped[0].row not in table["row"]
     write_predictions(found, pictures / "out.csv")
 
 
@@ -214,7 +223,7 @@ def test_a_catalogue_with_two_classes_of_one_name_is_refused(tmp_path):
 
 def test_a_bank_knows_its_backbone(pictures):
     extract(list_items(pictures / "catalogue"), small_backbone(), pictures / "bank")
-    assert classify(pictures / "bank", pictures / "batch").predictions()["label"] == ["red"] * 6 + ["blue"] * 3
+    assert predictions(classify(pictures / "bank", pictures / "batch"))["label"] == ["red"] * 6 + ["blue"] * 3
 
 
 def test_weights_other_than_the_banks_are_refused(pictures):
@@ -228,7 +237,7 @@ def test_a_bank_that_does_not_know_asks(pictures, tmp_path):
     FeatureBank.from_arrays(bank.features, bank.labels, bank.class_names).save(tmp_path / "bare")
     with pytest.raises(OptionError, match="which backbone made the features is not recorded"):
         classify(tmp_path / "bare", pictures / "batch")
-    assert classify(tmp_path / "bare", pictures / "batch", backbone="small").predictions()["label"][-1] == "blue"
+    assert predictions(classify(tmp_path / "bare", pictures / "batch", backbone="small"))["label"][-1] == "blue"
 
 
 def test_items_of_two_kinds_are_refused(pictures):
@@ -260,7 +269,7 @@ def test_predictions_as_a_spreadsheet_and_a_table_that_excel_reads(tmp_path):
     openpyxl = pytest.importorskip("openpyxl", reason="openpyxl is not installed")
     sheet = openpyxl.load_workbook(tmp_path / "p.xlsx").active
     head, *rows = sheet.iter_rows(values_only=True)
-    assert [row[head.index("label")] for row in rows] == found.predictions()["label"] == ["=1+1", "=1+1", "Käse"]
+    assert [row[head.index("label")] for row in rows] == predictions(found)["label"] == ["=1+1", "=1+1", "Käse"]
     assert sheet.cell(2, head.index("label") + 1).data_type == "s"  # no formula
     assert (tmp_path / "p.csv").read_bytes().startswith(b"\xef\xbb\xbfrow,item")
     assert read(tmp_path / "p.csv", features="certainty").values("label") == ["=1+1", "=1+1", "Käse"]
@@ -275,7 +284,7 @@ def test_predictions_as_parquet_and_as_csv(pictures, monkeypatch, rows_at_once):
     write_predictions(found, pictures / "deep" / "p.parquet")
     write_predictions(found, pictures / "deep" / "p.csv")
     frame = pandas.read_parquet(pictures / "deep" / "p.parquet")
-    assert frame.astype(object).where(frame.notna(), None).to_dict("list") == found.predictions()
+    assert frame.astype(object).where(frame.notna(), None).to_dict("list") == predictions(found)
     again = pandas.read_csv(pictures / "deep" / "p.csv")
     frame = frame.astype({"rejected": float})  # here nothing was judged: a CSV file has nothing, Parquet has null
     pandas.testing.assert_frame_equal(again, frame, check_dtype=False)
@@ -294,18 +303,18 @@ def test_items_know_the_nearest_example_of_their_label(pictures):
         shutil.copy(pictures / "catalogue" / example, pictures / "batch" / item)
     with pytest.warns(SkippedRowsWarning, match="3 of 19 items are left out: 3 unreadable: amber/0.png: "):
         found = classify(pictures / "catalogue", pictures / "batch", backbone="small")
-    assert [one.name for one in found.skipped_examples] == ["amber/0.png", "amber/1.png", "blue/0 torn.png"]
-    shown = found.shown
+    assert [one.name for one in found.about.skipped_examples] == ["amber/0.png", "amber/1.png", "blue/0 torn.png"]
+    shown = found.about.shown
     assert len(shown.names) == 16
     assert not [name for name in shown.names if "torn" in name or "amber" in name]
     assert sorted(shown.nearest) == list(range(9))
-    labels = found.predictions()["label"]
+    labels = predictions(found)["label"]
     assert all(shown.classes[row] == labels[item] for item, row in shown.nearest.items())
-    of_item = {found.batch.names[item]: shown.names[row] for item, row in shown.nearest.items()}
+    of_item = {found.about.batch.names[item]: shown.names[row] for item, row in shown.nearest.items()}
     assert (of_item["0.png"], of_item["7.png"]) == ("red/2.png", "blue/3.png")
     with pytest.warns(SkippedRowsWarning):
         again = classify(pictures / "catalogue", pictures / "batch", backbone="small")
-    assert again.shown.nearest == shown.nearest
+    assert again.about.shown.nearest == shown.nearest
 
 
 def test_progress_is_reported_while_both_sides_are_embedded(pictures):
@@ -341,12 +350,12 @@ def test_candidates_and_prior_are_those_of_infer(vectors, group_by):
     ):
         found = classify(folder / "c.npz", folder / "b.npz", group_by=group_by, **asked)
         wanted = classifier.infer(batch, groups, **expected)
-        assert found.predictions()["label"] == wanted.labels.tolist()
-        np.testing.assert_allclose(found.answer.certainty, wanted.certainty, atol=1e-6)
-        np.testing.assert_allclose(found.answer.presence, wanted.presence, atol=1e-6)
-    before = classify(folder / "c.npz", folder / "b.npz", group_by=group_by).predictions()["label"]
+        assert predictions(found)["label"] == wanted.labels.tolist()
+        np.testing.assert_allclose(found.certainty, wanted.certainty, atol=1e-6)
+        np.testing.assert_allclose(found.presence, wanted.presence, atol=1e-6)
+    before = predictions(classify(folder / "c.npz", folder / "b.npz", group_by=group_by))["label"]
     assert truth[0] in before
-    assert truth[0] not in found.predictions()["label"]
+    assert truth[0] not in predictions(found)["label"]
 
 
 def test_the_page_explains_labels_with_the_prior(vectors):
@@ -356,7 +365,7 @@ def test_the_page_explains_labels_with_the_prior(vectors):
     for group_by in (None, "site"):
         found = classify(folder / "c.npz", folder / "b.npz", group_by=group_by, candidates=folder / "list.txt")
         why = page_data(found, "t")["why"][0]
-        assert found.class_names[why[0]] == wanted.alone != truth[0]
+        assert class_names(found)[why[0]] == wanted.alone != truth[0]
 
 
 def test_a_streamed_batch_takes_candidates_and_prior(vectors, monkeypatch):
@@ -365,9 +374,9 @@ def test_a_streamed_batch_takes_candidates_and_prior(vectors, monkeypatch):
     in_memory = classify(folder / "c.npz", folder / "b.npz", **known)
     monkeypatch.setattr(task, "MOST_DENSE_BYTES", 0)
     streamed = classify(folder / "c.npz", folder / "b.npz", **known)
-    assert (streamed.streamed, in_memory.streamed) == (True, False)
-    assert streamed.predictions()["label"] == in_memory.predictions()["label"]
-    np.testing.assert_allclose(streamed.answer.presence, in_memory.answer.presence, atol=1e-3)
+    assert (streamed.about.streamed, in_memory.about.streamed) == (True, False)
+    assert predictions(streamed)["label"] == predictions(in_memory)["label"]
+    np.testing.assert_allclose(streamed.presence, in_memory.presence, atol=1e-3)
     with pytest.raises(OptionError, match="30 items is streamed, without sequence; leave it out"):
         classify(folder / "c.npz", folder / "b.npz", sequence="site")
     (folder / "may.csv").write_text(f"site,class\n0,{truth[0]}\n")
@@ -390,7 +399,7 @@ def test_columns_of_the_batch_say_what_is_known(vectors):
     np.savez(folder / "weak.npz", features=weak.astype(np.float32), **columns)
 
     def labels(**known):
-        return classify(folder / "c.npz", folder / "weak.npz", **known).predictions()["label"]
+        return predictions(classify(folder / "c.npz", folder / "weak.npz", **known))["label"]
 
     weak = weak.astype(np.float32)
     assert labels(sequence="animal") == classifier.predict(weak, sequence=unit).tolist()
@@ -420,13 +429,13 @@ def test_columns_of_the_batch_say_what_is_known(vectors):
 
 def test_a_batch_with_an_executor_is_streamed_whatever_its_size(vectors):
     folder, *_ = vectors
-    assert not classify(folder / "c.npz", folder / "b.npz").streamed
-    assert classify(folder / "c.npz", folder / "b.npz", executor=in_process()).streamed
+    assert not classify(folder / "c.npz", folder / "b.npz").about.streamed
+    assert classify(folder / "c.npz", folder / "b.npz", executor=in_process()).about.streamed
 
 
 def test_what_a_person_said_cannot_be_ruled_out(vectors):
     folder, _, _, truth, _ = vectors
-    batch = classify(folder / "c.npz", folder / "b.npz").batch
+    batch = classify(folder / "c.npz", folder / "b.npz").about.batch
     said = Corrections((GivenLabel(0, batch.names[0], batch.content(0), truth[0], False),))
     with pytest.raises(LabelError, match="a class that prior or candidates exclude"):
         classify(folder / "c.npz", folder / "b.npz", given=said, candidates=folder / "list.txt")
@@ -473,16 +482,16 @@ def test_columns_are_not_named_of_what_has_none(vectors):
     with pytest.raises(BankError, match="bank has no columns, so it has no column 'intent'"):
         classify(folder / "bank", folder / "b.npz", labels="intent")
     # It is the column of the other side.
-    assert len(classify(folder / "bank", folder / "b.npz", features="features").batch.rows) == len(batch)
+    assert len(classify(folder / "bank", folder / "b.npz", features="features").about.batch.rows) == len(batch)
 
 
 def test_labels_of_a_table_of_items_may_have_another_column(pictures):
     rows = [f"catalogue/{colour}/{i}.png,{k},{colour}" for k, colour in enumerate(COLOURS) for i in range(4)]
     (pictures / "c.csv").write_text("\n".join(["path,label,kind", *rows]))
-    assert classify(pictures / "c.csv", pictures / "batch").class_names == ("0", "1", "2", "3")
+    assert class_names(classify(pictures / "c.csv", pictures / "batch")) == ("0", "1", "2", "3")
     found = classify(pictures / "c.csv", pictures / "batch", labels="kind")
-    assert found.class_names == tuple(sorted(COLOURS))
-    assert found.predictions()["label"][0] == "red"
+    assert class_names(found) == tuple(sorted(COLOURS))
+    assert predictions(found)["label"][0] == "red"
 
 
 def test_a_class_that_is_missing_is_found_by_the_first_rows_of_the_others():
@@ -501,9 +510,9 @@ def test_unknown_items_have_the_label_that_was_asked_for(tmp_path, monkeypatch, 
     if how == "streamed":
         monkeypatch.setattr(task, "MOST_DENSE_BYTES", 0)
     group_by = "site" if how == "groups" else None
-    least_bad = classify(tmp_path / "c.npz", tmp_path / "b.npz", group_by=group_by).predictions()
+    least_bad = predictions(classify(tmp_path / "c.npz", tmp_path / "b.npz", group_by=group_by))
     found = classify(tmp_path / "c.npz", tmp_path / "b.npz", group_by=group_by, unknown="other")
-    table, rejected = found.predictions(), found.answer.rejected
+    table, rejected = predictions(found), found.rejected
     fitted = BatchClassifier().fit(known[labels != gone], labels[labels != gone])
     assert table["label"] == fitted.predict(batch, unknown="other").tolist()
     assert rejected.sum() > 10
@@ -516,10 +525,10 @@ def test_unknown_items_have_the_label_that_was_asked_for(tmp_path, monkeypatch, 
         assert table["runner_up_certainty"][i] == least_bad["certainty"][i] <= 1 - table["unknown"][i]
     # What a person says about an item counts more.
     first = int(np.flatnonzero(rejected)[0])
-    given = GivenLabel(first, found.batch.names[first], found.batch.content(first), truth[0], False)
+    given = GivenLabel(first, found.about.batch.names[first], found.about.batch.content(first), truth[0], False)
     said = Corrections((given,))
     again = classify(tmp_path / "c.npz", tmp_path / "b.npz", group_by=group_by, unknown="other", given=said)
-    assert again.predictions()["label"][first] == truth[0]
+    assert predictions(again)["label"][first] == truth[0]
 
 
 def counting(monkeypatch, module, name):
@@ -537,7 +546,7 @@ def counting(monkeypatch, module, name):
 def test_files_are_read_once_and_what_is_known_is_checked_once(vectors, monkeypatch):
     folder, _, _, truth, weights = vectors
     found = classify(folder / "c.npz", folder / "b.npz")
-    item = {"row": 20, "item": "row 20", "content": found.batch.content(20), "label": truth[20]}
+    item = {"row": 20, "item": "row 20", "content": found.about.batch.content(20), "label": truth[20]}
     content = {"corrections": [item], "new_classes": [], "confirmed": [], "none_of_these": []}
     (folder / "given.json").write_text(json.dumps({"handful_corrections": 3, **content}))
     (folder / "coarse.csv").write_text("class,coarse\n" + "".join(f"{name},any {name[0]}\n" for name in weights))
@@ -574,11 +583,11 @@ def test_rows_are_transformed_once_and_groups_labelled_once_even_with_a_page(vec
 def test_of_many_groups_those_with_most_doubt_are_explained(vectors, monkeypatch):
     folder, *_ = vectors
     found = classify(folder / "c.npz", folder / "b.npz", group_by="site")
-    doubt = found.doubtful_items + found.rejected_items
+    doubt = doubtful_items(found) + rejected_items(found)
     monkeypatch.setattr(label, "MOST_EXPLAINED", 20)
     some = classify(folder / "c.npz", folder / "b.npz", group_by="site")
-    assert list(some.batches.in_doubt) == [int(np.argmax(doubt))]
-    assert sorted(page_data(some, "t")["why"]) == np.flatnonzero(some.answer.group_of == np.argmax(doubt)).tolist()
+    assert list(some.about.batches.in_doubt) == [int(np.argmax(doubt))]
+    assert sorted(page_data(some, "t")["why"]) == np.flatnonzero(groups_of_items(some) == np.argmax(doubt)).tolist()
 
 
 def test_a_batch_is_labelled_again_without_reading_embedding_or_fitting(pictures, monkeypatch):
@@ -596,7 +605,7 @@ def test_a_batch_is_labelled_again_without_reading_embedding_or_fitting(pictures
     assert fitted.catalogue.head is same_head
     for found, expected in ((first, wanted), (again[0], with_given), (again[1], wanted)):
         assert embedded(page_data(found, "t")) == embedded(page_data(expected, "t"))
-    assert (again[0].given, again[0].n_named) == ({1: 1, 2: None, 4: 4}, 1)
+    assert (again[0].about.given, again[0].about.n_named) == ({1: 1, 2: None, 4: 4}, 1)
     with pytest.raises(LabelError, match="none of the 4 classes"):
         label.label(fitted, given={1: "grene"})
 
@@ -608,11 +617,11 @@ def test_a_pooled_batch_is_labelled_the_same_again(tmp_path):
     inputs = task.read_inputs(tmp_path / "c.npz", tmp_path / "b.npz")
     fitted = label.embed(task.check(inputs, group_by="site", pool=True), tmp_path / "vectors")
     first, second = label.label(fitted), label.label(fitted)
-    np.testing.assert_array_equal(first.answer.expected_counts, second.answer.expected_counts)
+    np.testing.assert_array_equal(first.expected_counts, second.expected_counts)
     expected = classify(tmp_path / "c.npz", tmp_path / "b.npz", group_by="site", pool=True, expect_unknown=0.4)
     found = label.label(fitted, expect_unknown=0.4)
-    np.testing.assert_array_equal(found.answer.unknown, expected.answer.unknown)
-    assert found.answer.unknown.mean() > first.answer.unknown.mean()
+    np.testing.assert_array_equal(found.unknown, expected.unknown)
+    assert found.unknown.mean() > first.unknown.mean()
 
 
 def test_a_catalogue_that_is_fitted_is_not_fitted_again(tmp_path, monkeypatch):
@@ -628,9 +637,9 @@ def test_a_catalogue_that_is_fitted_is_not_fitted_again(tmp_path, monkeypatch):
     found = classify(catalogue, tmp_path / "b.npy")
     monkeypatch.undo()
     for one, expected in zip((found, classify(catalogue, tmp_path / "b.npy", **about)), wanted, strict=True):
-        assert (one.class_names, one.n_examples) == (expected.class_names, expected.n_examples)
-        assert one.predictions()["label"] == expected.predictions()["label"]
-        np.testing.assert_allclose(one.answer.table, expected.answer.table, atol=1e-6)
+        assert (class_names(one), one.about.n_examples) == (class_names(expected), expected.about.n_examples)
+        assert predictions(one)["label"] == predictions(expected)["label"]
+        np.testing.assert_allclose(one.probabilities, expected.probabilities, atol=1e-6)
 
 
 def test_vectors_in_a_folder_of_parquet_files_may_be_named(tmp_path):
@@ -643,7 +652,7 @@ def test_vectors_in_a_folder_of_parquet_files_may_be_named(tmp_path):
         rows = slice(part, None, 2)
         table = pa.table({"one": known[rows].tolist(), "two": known[rows].tolist(), "label": labels[rows].tolist()})
         parquet.write_table(table, tmp_path / "c" / f"{part}.parquet")
-    assert classify(tmp_path / "c", tmp_path / "b.npy", features="two").n_examples == len(known)
+    assert classify(tmp_path / "c", tmp_path / "b.npy", features="two").about.n_examples == len(known)
 
 
 @pytest.mark.parametrize("argument", ["sequence", "pool", "order", "group_by"])

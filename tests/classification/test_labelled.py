@@ -1,31 +1,32 @@
 """A labelled batch: what is read off a table of probabilities, and what the file of predictions says."""
 
 import csv
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from handful.classification import Batch, Classified, check_ending, classify, files, write_predictions
-from handful.classification.labelled import PREDICTION_TYPES
+from handful.classification import About, Batch, check_ending, classify, files, write_predictions
+from handful.classification.labelled import PREDICTION_TYPES, label_counts, predictions, present_codes, unknown_summary
 from handful.errors import OptionError
-from handful.estimators import Proposal
+from handful.estimators import Answer, Proposal
 from tests.answers_at_hand import answer_of
 
 TABLE = np.array([[0.7, 0.2, 0.1], [0.0, 0.4, 0.6], [0.1, 0.8, 0.1]])
 
 
-def labelled(table=TABLE, names=("ant", "bee", "cat"), **about) -> Classified:
+def labelled(table=TABLE, names=("ant", "bee", "cat"), **about) -> Answer:
     batch = Batch([0, 2, 3], ("a.png", "c.png", "d.png"), None, ("b.png: no picture",))
-    return Classified(batch, answer_of(table, names, **about), n_examples=9, backbone="")
+    return replace(answer_of(table, names, **about), about=About(batch, n_examples=9, backbone=""))
 
 
 def test_one_class_has_no_runner_up():
-    table = labelled(np.ones((3, 1)), ("ant",)).predictions()
+    table = predictions(labelled(np.ones((3, 1)), ("ant",)))
     assert (table["label"], table["runner_up"], table["runner_up_certainty"]) == (["ant"] * 3, [None] * 3, [None] * 3)
 
 
 def test_predictions_of_some_items():
-    assert labelled().predictions([2, 0]) == {
+    assert predictions(labelled(), [2, 0]) == {
         "row": [3, 0],
         "item": ["d.png", "a.png"],
         "label": ["bee", "ant"],
@@ -49,14 +50,14 @@ def unknown(rejected, *groups, interval=(0.1, 0.9)):
 
 def test_unknown_items_and_their_groups_are_columns():
     found = labelled(**unknown([False, True, True], [2]))
-    table = found.predictions([2, 1])
+    table = predictions(found, [2, 1])
     assert (table["unknown"], table["proposal"]) == ([0.8, 0.9], [1, None])
-    assert found.predictions()["rejected"] == [False, True, True]
+    assert predictions(found)["rejected"] == [False, True, True]
 
 
 def test_rejected_items_count_for_no_class():
-    assert labelled().label_counts().tolist() == [1, 1, 1, 0]
-    assert labelled(**unknown([False, True, True])).label_counts().tolist() == [1, 0, 0, 2]
+    assert label_counts(labelled()).tolist() == [1, 1, 1, 0]
+    assert label_counts(labelled(**unknown([False, True, True]))).tolist() == [1, 0, 0, 2]
 
 
 @pytest.mark.parametrize(
@@ -78,17 +79,17 @@ def test_rejected_items_count_for_no_class():
     ],
 )
 def test_it_is_said_in_one_sentence(rejected, groups, said):
-    assert labelled(**unknown(rejected, *groups)).unknown_summary == said
+    assert unknown_summary(labelled(**unknown(rejected, *groups))) == said
 
 
 def test_a_small_share_of_unknown_items_goes_without_saying():
     few = unknown([False, False, False]) | {"unknown": np.array([0.1, 0.1, 0.2])}
-    assert labelled(**few).unknown_summary == ""
+    assert unknown_summary(labelled(**few)) == ""
 
 
 def test_present_classes_come_largest_first():
     few = labelled(expected_counts=np.array([0.7, 1.2, 1.7]), presence=np.array([0.4, 0.5, 0.9]))
-    assert few.present() == [2, 1]
+    assert present_codes(few) == [2, 1]
 
 
 def test_a_file_has_one_line_per_item_however_it_is_cut(tmp_path, monkeypatch):

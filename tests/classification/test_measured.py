@@ -8,6 +8,7 @@ import pytest
 
 from handful import classify
 from handful.classification.batch import MEAN
+from handful.classification.labelled import predictions
 from handful.classification.measured import scaled
 from handful.cli.main import main
 from handful.errors import BankError, OptionError
@@ -52,7 +53,7 @@ WRITTEN = {"x.csv": csv, "y.csv": semicolons, "x.parquet": parquet, "x.xlsx": xl
 
 
 def labels_and_chances(found):
-    return found.predictions()["label"], found.answer.probabilities
+    return predictions(found)["label"], found.probabilities
 
 
 @pytest.mark.parametrize("kind", [*WRITTEN, "frame", "records"])
@@ -66,8 +67,8 @@ def test_filled_with_the_mean_of_the_examples(tmp_path, kind):
 
     labels, chances = labels_and_chances(classify(given(EXAMPLES, "c"), given(BATCH, "b"), missing="mean"))
     by_hand = classify(EXAMPLES.fillna(FILLED), BATCH.fillna(FILLED))
-    assert labels == by_hand.predictions()["label"] == ["a", "a", "b", "b"]
-    np.testing.assert_allclose(chances, by_hand.answer.probabilities, atol=1e-5)
+    assert labels == predictions(by_hand)["label"] == ["a", "a", "b", "b"]
+    np.testing.assert_allclose(chances, by_hand.probabilities, atol=1e-5)
 
 
 def test_refused_with_row_and_column_otherwise(tmp_path):
@@ -83,9 +84,7 @@ def test_vectors_that_are_no_measurements_are_filled_too():
     gap[0, 1], by_hand[0, 1] = np.nan, X[1:, 1].mean()
     y, batch = list("aaabbbcccddd"), X[[0, 3, 3]]
     found = classify((gap, y), batch, missing="mean")
-    np.testing.assert_allclose(
-        found.answer.probabilities, classify((by_hand, y), batch).answer.probabilities, atol=1e-6
-    )
+    np.testing.assert_allclose(found.probabilities, classify((by_hand, y), batch).probabilities, atol=1e-6)
     with pytest.raises(BankError, match="row 0, column 1 of the array is nan"):
         classify((gap, y), batch)
     gap[2, 2] = np.inf
@@ -190,33 +189,33 @@ def test_running_numbers_and_years_change_no_label_and_stay_in_the_output(tmp_pa
         catalogue = WRITTEN[kind](catalogue, tmp_path / f"c_{kind}")
         given = WRITTEN[kind](batch, tmp_path / f"b_{kind}")
     found = classify(catalogue, batch if kind == "frame" else given)
-    assert found.predictions()["label"] == expected.predictions()["label"]
-    np.testing.assert_allclose(found.answer.probabilities, expected.answer.probabilities, atol=1e-5)
-    assert found.batch.features == ("height", "width")
-    assert set(batch.columns) <= set(found.predictions())
-    assert np.mean(np.array(found.predictions()["label"]) == truth) > 0.9
+    assert predictions(found)["label"] == predictions(expected)["label"]
+    np.testing.assert_allclose(found.probabilities, expected.probabilities, atol=1e-5)
+    assert found.about.batch.features == ("height", "width")
+    assert set(batch.columns) <= set(predictions(found))
+    assert np.mean(np.array(predictions(found)["label"]) == truth) > 0.9
 
 
 def test_numbers_that_only_together_are_a_count():
     catalogue, batch, _ = both_worlds({})
     numbers = np.random.default_rng(3).permutation(64)
     found = classify(catalogue.assign(sample=numbers[:24]), batch.assign(sample=numbers[24:]))
-    assert found.batch.features == ("height", "width")
+    assert found.about.batch.features == ("height", "width")
 
 
 def test_a_few_items_measured_near_2000_are_no_years():
     catalogue, batch, _ = both_worlds({"weight": lambda rng, n: rng.integers(800, 3_000, n)})
     few = batch.head(3).assign(weight=[1950, 1990, 2050])
     found = classify(catalogue, few)
-    assert found.batch.features == ("weight", "height", "width")
-    assert found.predictions()["weight"] == [1950, 1990, 2050]
+    assert found.about.batch.features == ("weight", "height", "width")
+    assert predictions(found)["weight"] == [1950, 1990, 2050]
 
 
 def test_named_columns_are_features_whatever_they_contain():
     catalogue, batch, _ = both_worlds({"Nr": count, "Jahr": years})
     found = classify(catalogue, batch, features="Nr,Jahr,height")
-    assert found.batch.features == ("Nr", "Jahr", "height")
-    assert set(batch.columns) <= set(found.predictions())
+    assert found.about.batch.features == ("Nr", "Jahr", "height")
+    assert set(batch.columns) <= set(predictions(found))
 
 
 def test_the_terminal_says_which_columns_are_features_and_which_are_kept(tmp_path, capsys):

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from handful.classification.label import classify
+from handful.classification.labelled import class_names, predictions
 from handful.classification.names import NamedClasses, read_names, spoken
 from handful.errors import BankError, HandfulError, LabelError, OptionError
 from handful.extraction.backbone import Backbone
@@ -92,13 +93,13 @@ def vectors_at_hand(folder):
 def test_vectors_of_names_label_vectors(tmp_path):
     places, _, truth = vectors_at_hand(tmp_path)
     found = classify(None, tmp_path / "batch.npy", names=tmp_path / "names.npz")
-    assert found.predictions()["label"] == truth
-    assert found.n_examples == 0
+    assert predictions(found)["label"] == truth
+    assert found.about.n_examples == 0
     # Examples of one class under another spelling, and of one that has no name.
     np.savez(tmp_path / "few.npz", features=np.stack([places[4], -places[1]]), labels=["Class 4", "other"])
     found = classify(tmp_path / "few.npz", tmp_path / "batch.npy", names=tmp_path / "names.npz")
-    assert set(found.class_names) == {"Class 4", "other", *(f"class_{k}" for k in (0, 1, 2, 3, 5))}
-    assert found.predictions()["label"] == [name.replace("class_4", "Class 4") for name in truth]
+    assert set(class_names(found)) == {"Class 4", "other", *(f"class_{k}" for k in (0, 1, 2, 3, 5))}
+    assert predictions(found)["label"] == [name.replace("class_4", "Class 4") for name in truth]
 
 
 def test_groups_are_labelled_by_names_too(tmp_path):
@@ -106,7 +107,7 @@ def test_groups_are_labelled_by_names_too(tmp_path):
     features, site = np.load(tmp_path / "batch.npy"), np.repeat(["wood", "marsh"], 9)
     np.savez(tmp_path / "sites.npz", features=features, site=site)
     found = classify(None, tmp_path / "sites.npz", names=tmp_path / "names.npz", group_by="site")
-    assert found["wood"].predictions()["label"] == truth[:9]
+    assert predictions(found["wood"])["label"] == truth[:9]
 
 
 def test_neither_examples_nor_names_are_refused(tmp_path):
@@ -141,7 +142,7 @@ def test_a_network_of_two_sides_labels_images_by_names(tmp_path, monkeypatch):
     monkeypatch.setattr("handful.extraction.backbones.load_backbone", lambda name, device: two)
     lines = "\n".join(f"{name}\ta photo of something {name}" for name in colours)
     found = classify(None, tmp_path / "photos", names=written(tmp_path, "names.txt", lines), backbone="two sides")
-    assert found.predictions()["label"] == ["red", "red", "blue", "red", "blue", "blue"]
+    assert predictions(found)["label"] == ["red", "red", "blue", "red", "blue", "blue"]
 
 
 def test_two_names_of_one_class_are_refused(tmp_path):

@@ -5,7 +5,6 @@ import hashlib
 import json
 import os
 import re
-from dataclasses import replace
 from html import escape
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import numpy as np
 import pytest
 
 from handful.classification import page as page_module
+from handful.classification.labelled import messages
 from handful.classification.page import by_doubt, write_page
 from handful.errors import CollapseWarning, UnlikeCatalogueWarning
 from handful.estimators import Diagnostic, Proposal
@@ -82,11 +82,11 @@ def test_warnings_and_skipped_items_stand_on_top(tmp_path):
 
 @pytest.mark.parametrize("table", [TABLE, [[1.0, 0.0, 0.0, 0.0]], [[0.3, 0.3, 0.2, 0.2]] * 3])
 def test_every_batch_has_a_page(tmp_path, table):
-    assert "</html>" in written(tmp_path, replace(classified(table), backbone=""))
+    assert "</html>" in written(tmp_path, classified(table, backbone=""))
 
 
 def test_how_the_batch_was_labelled_is_said(tmp_path):
-    assert "The batch was streamed." in written(tmp_path, replace(classified(TABLE), streamed=True))
+    assert "The batch was streamed." in written(tmp_path, classified(TABLE, streamed=True))
     page = written(tmp_path, classified(TABLE, about={"joint_weight": 0.0}))
     assert "The batch was streamed." not in page
     assert "4 items, each labelled alone, with a catalogue of 4 classes" in page
@@ -238,7 +238,7 @@ def test_warnings_of_groups_stand_on_top_and_in_the_table(tmp_path):
     ],
 )
 def test_one_message_for_each_kind(told, said):
-    assert of_sites(THREE, **warned(**told)).messages() == said
+    assert messages(of_sites(THREE, **warned(**told))) == said
 
 
 def test_unknown_items_have_a_column(tmp_path):

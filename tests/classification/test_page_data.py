@@ -1,12 +1,12 @@
 """What the page works with: every item once, whatever its name holds, and no more pictures than a browser bears."""
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from handful.classification import Shown, classify, page_data
+from handful.classification.labelled import class_names, predictions
 from handful.classification.page_data import embedded
 from handful.classification.page_data import page_data as data_of
 from handful.estimators import Proposal
@@ -58,7 +58,7 @@ def test_pictures_of_the_least_certain_and_smaller_if_there_are_many(tmp_path, m
 
 def test_examples_of_classes_that_occur_come_first(monkeypatch):
     shown = Shown(("a dog", "an ant", "a <bee>"), ("1", "2", "3"), np.array(["dog", "ant & co", "<b>bee</b>"]), {2: 2})
-    data = data_of(replace(classified(TABLE, tuple("abcd")), shown=shown), "t")
+    data = data_of(classified(TABLE, tuple("abcd"), shown=shown), "t")
     assert data["examples"] == [[1, "a <bee>", "3"], [0, "an ant", "2"], [3, "a dog", "1"]]
     assert data["nearest"] == {2: 0}
 
@@ -118,7 +118,7 @@ def test_items_that_a_person_labelled_are_not_asked_about(files):
     before = data_of(classify(files / "c.npz", files / "b.npz"), "t")["first"]
     after = classify(files / "c.npz", files / "b.npz", given={before[0]: "class 0"})
     assert before[0] not in data_of(after, "t")["first"]
-    assert after.predictions()["label"][before[0]] == "class 0"
+    assert predictions(after)["label"][before[0]] == "class 0"
 
 
 # -- the map -----------------------------------------------------------------------------------------------------------
@@ -139,14 +139,12 @@ def test_the_map_of_the_page_is_that_of_the_answer(tmp_path):
     pyplot = pytest.importorskip("matplotlib.pyplot")
     found = of_vectors(tmp_path)
     drawn = data_of(found, "t")["map"]
-    at = np.concatenate(
-        [dots.get_offsets() for dots in found.answer.plot_map().collections if dots.get_sizes()[0] == 28]
-    )
+    at = np.concatenate([dots.get_offsets() for dots in found.plot_map().collections if dots.get_sizes()[0] == 28])
     pyplot.close("all")
     assert np.array(drawn["items"]).shape == (30, 2)
     wide = np.ptp(at, axis=0).max()
     np.testing.assert_allclose(np.sort(drawn["items"], axis=0), np.sort(at / wide, axis=0), atol=1e-4)
-    assert {found.class_names[k] for k in drawn["codes"]} == {"kind 0", "kind 1", "kind 2"}
+    assert {class_names(found)[k] for k in drawn["codes"]} == {"kind 0", "kind 1", "kind 2"}
     assert len(drawn["examples"]) == len(drawn["codes"]) == 15
 
 

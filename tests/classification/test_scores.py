@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from handful.classification import write_page
+from handful.classification.labelled import n_groups, predictions
 from handful.classification.scores import rescore, write_scores, writes_back
 from handful.errors import FileFormatError, OptionError
 
@@ -39,7 +40,7 @@ def made(folder, n=60, weak=2.2, seed=0):
 
 
 def accuracy(found, truth):
-    return (np.array(found.predictions()["label"]) == truth).mean()
+    return (np.array(predictions(found)["label"]) == truth).mean()
 
 
 def test_by_site_and_by_sequence(tmp_path):
@@ -49,25 +50,25 @@ def test_by_site_and_by_sequence(tmp_path):
     by_folder = rescore(path, group_by="folder")
     by_site = rescore(path, group_by="location", sites=tmp_path / "cct.json")
     in_sequence = rescore(path, group_by="location", sites=tmp_path / "cct.json", sequence="seq_id")
-    assert by_folder.predictions()["label"] == by_site.predictions()["label"]
+    assert predictions(by_folder)["label"] == predictions(by_site)["label"]
     assert accuracy(by_site, truth) > top_one + 0.1
     assert accuracy(in_sequence, truth) > accuracy(by_site, truth)
-    assert by_site.group_by == ("location",)
-    assert {CLASSES[k] for k in SITES["north"]} == set(by_site["north"].answer.present_classes)
-    assert by_site.predictions()["seq_id"][:2] == ["north-0", "north-0"]
-    labels = np.array(in_sequence.predictions()["label"]).reshape(-1, 3)
+    assert by_site.about.group_by == ("location",)
+    assert {CLASSES[k] for k in SITES["north"]} == set(by_site["north"].present_classes)
+    assert predictions(by_site)["seq_id"][:2] == ["north-0", "north-0"]
+    labels = np.array(predictions(in_sequence)["label"]).reshape(-1, 3)
     assert (labels == labels[:, :1]).all()
-    assert rescore(path).group_by == ()
+    assert rescore(path).about.group_by == ()
 
 
 def test_what_is_known_about_the_place(tmp_path):
     path, _ = made(tmp_path)
     (tmp_path / "list.txt").write_text("animal 1\nanimal 7\nanimal 99\n")
     found = rescore(path, candidates=tmp_path / "list.txt")
-    assert set(found.predictions()["label"]) <= {"animal 1", "animal 7"}
+    assert set(predictions(found)["label"]) <= {"animal 1", "animal 7"}
     (tmp_path / "weights.csv").write_text("species,weight\n" + "".join(f"{name},1\n" for name in CLASSES))
     plain, weighted = rescore(path), rescore(path, prior=tmp_path / "weights.csv")
-    np.testing.assert_allclose(weighted.predictions()["certainty"], plain.predictions()["certainty"], atol=0.05)
+    np.testing.assert_allclose(predictions(weighted)["certainty"], predictions(plain)["certainty"], atol=0.05)
 
 
 def test_written_back_or_as_a_table(tmp_path):
@@ -75,7 +76,7 @@ def test_written_back_or_as_a_table(tmp_path):
     found = rescore(path, group_by="folder")
     write_scores(found, path, tmp_path / "better.json")
     images = json.loads((tmp_path / "better.json").read_text())["predictions"]
-    assert [image["prediction"] for image in images] == found.predictions()["label"]
+    assert [image["prediction"] for image in images] == predictions(found)["label"]
     assert [image["classifications"] for image in images] == [
         image["classifications"] for image in json.loads(path.read_text())["predictions"]
     ]
@@ -101,7 +102,7 @@ def test_birds(tmp_path):
         best.append(common > rare)
     (tmp_path / "b.csv").write_text("\n".join(lines) + "\n")
     found = rescore(tmp_path / "b.csv", group_by="file")
-    labels = np.array(found.predictions()["label"])
+    labels = np.array(predictions(found)["label"])
     assert (labels == "Turdus merula_Blackbird").mean() > np.mean(best) + 0.05
     write_scores(found, tmp_path / "b.csv", tmp_path / "c.csv")
     after = (tmp_path / "c.csv").read_text().splitlines()
@@ -127,7 +128,7 @@ def test_items_without_a_sequence_stand_alone(tmp_path):
     images[0]["seq_id"] = "only"
     (tmp_path / "cct.json").write_text(json.dumps({"images": images}))
     alone, found = rescore(path), rescore(path, sites=tmp_path / "cct.json", sequence="seq_id")
-    assert found.predictions()["label"] == alone.predictions()["label"]
+    assert predictions(found)["label"] == predictions(alone)["label"]
 
 
 def annotated_images(**column):
@@ -177,7 +178,7 @@ def test_weights_as_large_as_numbers_can_be(tmp_path):
     path, _ = made(tmp_path)
     (tmp_path / "w.csv").write_text("species,weight\n" + "".join(f"{name},1e308\n" for name in CLASSES))
     found, plain = rescore(path, prior=tmp_path / "w.csv"), rescore(path)
-    assert found.predictions()["certainty"] == pytest.approx(plain.predictions()["certainty"])
+    assert predictions(found)["certainty"] == pytest.approx(predictions(plain)["certainty"])
 
 
 def nested(folder, name):
@@ -202,14 +203,14 @@ def nested(folder, name):
 )
 def test_by_a_level_of_the_folders(tmp_path, name, level, sites):
     plain, _ = made(tmp_path)
-    expected = rescore(plain, group_by="folder").predictions()["label"]
+    expected = predictions(rescore(plain, group_by="folder"))["label"]
     path, _ = nested(tmp_path, name.format)
     found = rescore(path, group_by=f"folder:{level}")
-    assert found.answer.groups.tolist() == sites
-    assert found.predictions()["label"] == expected
-    assert rescore(path, group_by="folder").n_groups == 4
+    assert found.groups.tolist() == sites
+    assert predictions(found)["label"] == expected
+    assert n_groups(rescore(path, group_by="folder")) == 4
     pooled = rescore(path, group_by="folder", pool=f"folder:{level}")
-    assert pooled.answer.pooling.pools.tolist() == sites
+    assert pooled.pooling.pools.tolist() == sites
 
 
 def test_levels_that_some_paths_do_not_have_are_refused(tmp_path):

@@ -5,6 +5,8 @@ import socket
 import numpy as np
 import pytest
 
+from handful.classification.labelled import how_labelled
+
 pytest.importorskip("typer")
 import torch
 
@@ -106,7 +108,7 @@ def test_one_class_and_one_item_are_said(here, capsys):
     np.savez("one.npz", features=X[:3], labels=["a"] * 3)
     assert main(["classify", "one.npz", "x.npz", "--out", "l.csv"]) == 0
     assert "With a single class every item has its label" in " ".join(capsys.readouterr().out.split())
-    assert "one item is no batch to learn from" in classify((X, Y), X[:1]).how
+    assert "one item is no batch to learn from" in how_labelled(classify((X, Y), X[:1]))
 
 
 def test_tuning_runs_with_the_bank_that_comes_with_the_package(here, capsys):

@@ -185,10 +185,10 @@ def test_what_a_person_said_is_certain(world, monkeypatch, how):
     if how == "streamed":
         monkeypatch.setattr(task, "MOST_DENSE_BYTES", 0)
     told = classify(folder / "c.npz", folder / "b.npz", given={0: "class 05", 1: None, 30: "class 03"})
-    assert told.answer.certainty[[0, 1, 30]].tolist() == [1, 0, 1]
-    assert (told.answer.unknown[1], told.answer.rejected[1]) == (1, True)
+    assert told.certainty[[0, 1, 30]].tolist() == [1, 0, 1]
+    assert (told.unknown[1], told.rejected[1]) == (1, True)
     most = (N_EXAMPLES + 3) / (N_EXAMPLES + 4)  # two more examples
-    assert told.answer.certainty[np.setdiff1d(np.arange(len(batch)), [0, 1, 30])].max() <= most
+    assert told.certainty[np.setdiff1d(np.arange(len(batch)), [0, 1, 30])].max() <= most
 
 
 def test_few_examples_support_no_large_certainty():

@@ -11,6 +11,7 @@ from handful import fewshot, large
 from handful.classification import classify, rescore
 from handful.classification import task as task_module
 from handful.classification.files import write_predictions
+from handful.classification.labelled import predictions
 from handful.cli.main import main
 from handful.errors import HandfulError, OptionError, UnusedShareWarning
 from handful.estimators import BatchClassifier, infer_scores
@@ -109,7 +110,7 @@ class Doors:
             executor=in_process(),
             folder=self.out / "r",
         )
-        assert found.streamed
+        assert found.about.streamed
         return self._classified(found)
 
     def command_line(self, _, words):
@@ -124,7 +125,7 @@ class Doors:
         return pd.read_csv(self.out / "o.csv")["rejected"].to_numpy(), None
 
     def _classified(self, found):
-        table = found.predictions()
+        table = predictions(found)
         return np.array(table["rejected"]), np.array(table["unknown"])
 
     def _parquet(self):
@@ -161,7 +162,7 @@ def test_what_is_said_changes_the_answer(world):
         assert not found.rejected.any()
         assert (found.unknown == 0).all()
         assert found.unknown_interval == (0, 0)
-    shares = [classifier.infer(batch[:9], expect_unknown=share).unknown_share for share in (0.02, 0.2, 0.6)]
+    shares = [classifier.infer(batch[:9], expect_unknown=share).unknown.mean() for share in (0.02, 0.2, 0.6)]
     assert shares == sorted(shares)
     assert shares[0] < shares[2]
 
@@ -279,7 +280,7 @@ def test_reviewed_batches_tell_how_many_to_expect(world, tmp_path):
     for ending in ("csv", "parquet"):
         write_predictions(first, tmp_path / f"reviewed.{ending}")
         again = classify(folder / "c.npz", tmp_path / "now.npy", expect_unknown=tmp_path / f"reviewed.{ending}")
-        np.testing.assert_allclose(again.answer.unknown, expected.unknown, atol=1e-4)
+        np.testing.assert_allclose(again.unknown, expected.unknown, atol=1e-4)
     files = [folder / "c.npz", tmp_path / "now.npy", "--out", tmp_path / "o.csv"]
     words = ["classify", *map(str, files), "--expect-unknown", str(tmp_path / "reviewed.csv")]
     assert main(words) == 0
@@ -321,7 +322,7 @@ def test_labels_of_a_person_count_alike_at_every_door(world, tmp_path, monkeypat
     assert found.rejected[[item for item in given if STRANGE[item]]].all()
     grouped = classifier.infer(batch, ["wood"] * N_ITEMS, given=given, expect_unknown=0.3)["wood"]
     page = {"handful_corrections": 3, "corrections": [], "new_classes": [], "confirmed": [], "none_of_these": []}
-    whole = classify(folder / "c.npz", folder / "b.npz").batch
+    whole = classify(folder / "c.npz", folder / "b.npz").about.batch
     for item, label in given.items():
         about = {"row": item, "item": whole.names[item], "content": whole.content(item)}
         page["none_of_these" if label is None else "confirmed"].append(
@@ -331,11 +332,11 @@ def test_labels_of_a_person_count_alike_at_every_door(world, tmp_path, monkeypat
     about = {"given": tmp_path / "corrections.json", "expect_unknown": 0.3}
     doors = {
         "groups": grouped,
-        "classify": classify(folder / "c.npz", folder / "b.npz", **about).answer,
-        "classify groups": classify(folder / "c.npz", folder / "b.npz", group_by="site", **about).answer,
+        "classify": classify(folder / "c.npz", folder / "b.npz", **about),
+        "classify groups": classify(folder / "c.npz", folder / "b.npz", group_by="site", **about),
     }
     monkeypatch.setattr(task_module, "MOST_DENSE_BYTES", 0)
-    doors["stream"] = classify(folder / "c.npz", folder / "b.npz", folder=tmp_path / "r", **about).answer
+    doors["stream"] = classify(folder / "c.npz", folder / "b.npz", folder=tmp_path / "r", **about)
     for door, answer in doors.items():
         assert answer.rejected.tolist() == found.rejected.tolist(), door
         np.testing.assert_allclose(answer.unknown, found.unknown, atol=1e-4, err_msg=door)

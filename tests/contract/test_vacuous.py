@@ -138,10 +138,10 @@ def test_files_and_streams_hear_as_much(world, tmp_path):
     np.savez(items, features=batch.astype(np.float32))
     for number, name in enumerate(("nothing", "prior", "candidates", "labels and none of these", "a share")):
         said = SAID[name]
-        wanted = classify(catalogue, items, **said).answer
+        wanted = classify(catalogue, items, **said)
         for other in ("all classes", "all classes of one item", "equal tiny weights"):
             if beside(said, VACUOUS[other]):
-                assert_equal(classify(catalogue, items, **said, **VACUOUS[other]).answer, wanted)
+                assert_equal(classify(catalogue, items, **said, **VACUOUS[other]), wanted)
         streamed = []
         for place, vacuous in enumerate(({}, {"candidates": NAMES}, {"prior": dict.fromkeys(NAMES, 3.0)})):
             if beside(said, vacuous):

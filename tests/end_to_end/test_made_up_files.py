@@ -10,6 +10,7 @@ import json
 import numpy as np
 import pytest
 
+from handful.classification.labelled import predictions
 from handful.classification.scores import rescore
 
 FILES, SPECIES, DIM, SITES = 20, 120, 16, 3
@@ -94,6 +95,6 @@ def test_joint_labels_are_not_worse_than_those_of_the_model(write, sharpness, by
         logits, truth, site = seen(seed, sharpness)
         column = "file" if write in (birdnet, raven) else "folder"
         found = rescore(write(tmp_path, logits, site), group_by=column if by_site else None)
-        labels = [NAMES.index(name.removeprefix("S_")) for name in found.predictions()["label"]]
+        labels = [NAMES.index(name.removeprefix("S_")) for name in predictions(found)["label"]]
         ahead.append((labels == truth).mean() - (logits.argmax(1) == truth).mean())
     assert np.mean(ahead) + 1.96 * np.std(ahead, ddof=1) / FILES**0.5 > 0

@@ -237,7 +237,7 @@ def used_as_feature(table, folder):
     path = table.write(folder)
     with warnings.catch_warnings(action="ignore"):
         found = read(path)
-        batch = classify(path, path, labels="label").batch if found.vectors is not None else None
+        batch = classify(path, path, labels="label").about.batch if found.vectors is not None else None
     assert {table.beside, *table.header} <= set(map(str.strip, found.columns))
     if batch is None:
         return False

@@ -1,9 +1,11 @@
 """The answer: what a batch says about its classes, its tables and text, and the answers about single groups."""
 
+import re
 import subprocess
 import sys
 import warnings
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,9 +14,10 @@ import handful
 from handful.catalogue import Catalogue
 from handful.datasets import load_clinc150
 from handful.engine.knowledge import Knowledge
+from handful.engine.present_classes import LEAST_LISTED, PRESENT
 from handful.errors import LabelError, MissingExtraError, OptionError, UnlikeCatalogueWarning
 from handful.estimators import Answer, BatchClassifier, Diagnostic
-from handful.estimators.answer import LEAST_LISTED, PRESENT, counted, top_of
+from handful.estimators.answer import counted, top_of
 from handful.estimators.batches import Batches
 from handful.estimators.items import CatalogueItems
 from handful.estimators.summary import aligned, listed_in_words
@@ -26,6 +29,7 @@ pl = optional("polars")
 pa = optional("pyarrow")
 torch = optional("torch")
 
+ROOT = Path(__file__).resolve().parents[2]
 CLASSES = np.array([f"class {k:02}" for k in range(20)])
 COLUMNS = ["label", "certainty", "runner_up", "runner_up_certainty", "doubtful", "unknown", "rejected", "proposal"]
 
@@ -61,7 +65,6 @@ def test_everything_agrees_with_the_answer_of_the_catalogue(sentences):
     np.testing.assert_array_equal(found.rejected, expected.rejected)
     np.testing.assert_allclose(found.expected_counts, expected.expected_counts)
     np.testing.assert_allclose(found.expected_counts, (1 - expected.unknown) @ expected.probabilities, atol=1e-3)
-    np.testing.assert_allclose(found.class_proportions, found.expected_counts / 30)
     np.testing.assert_allclose(found.probabilities.sum(-1), 1)
     assert (found.labels == found.probabilities.argmax(-1)).all()
 
@@ -268,7 +271,7 @@ def test_classes_that_may_be_present_are_read_together(world):
     ordered = table.loc[found.classes[listed]]
     np.testing.assert_array_equal(ordered["expected_count"], found.expected_counts[listed])
     np.testing.assert_array_equal(ordered["presence"], found.presence[listed])
-    np.testing.assert_array_equal(ordered["proportion"], found.class_proportions[listed])
+    np.testing.assert_array_equal(ordered["proportion"], found.expected_counts[listed] / len(found))
 
 
 def test_the_largest_class_is_listed_whatever_its_chance(world):
@@ -328,7 +331,7 @@ def test_what_is_said_about_a_batch_has_an_axis_of_groups(world):
     classifier, batch = world
     groups = np.array(["north"] * 12 + ["south"] * 9 + ["west"] * 8)
     found = classifier.infer(batch, groups=groups)
-    assert found.sizes.tolist() == [12, 9, 8]
+    assert found.to_frame()["group"].value_counts(sort=False).tolist() == [12, 9, 8]
     assert found.unknown_interval.shape == (3, 2)
     assert [len(found.proposals), len(found.diagnostics), len(found.joint_weight)] == [3, 3, 3]
     assert {"class 03", "class 07"} <= set(found.present_classes)
@@ -336,11 +339,9 @@ def test_what_is_said_about_a_batch_has_an_axis_of_groups(world):
         one = found[group]
         np.testing.assert_array_equal(found.presence[place], one.presence)
         np.testing.assert_array_equal(found.expected_counts[place], one.expected_counts)
-        np.testing.assert_allclose(found.class_proportions[place], one.class_proportions)
-        assert found.unknown_share[place] == pytest.approx(one.unknown_share)
         assert tuple(found.unknown_interval[place]) == one.unknown_interval
         assert one.joint_weight == found.joint_weight[place]
-        assert (one.groups, one.group_of, one.pooling) == (None, None, None)
+        assert (one.groups, one.pooling) == (None, None)
         np.testing.assert_array_equal(one.doubtful, found.doubtful[groups == group])
 
 
@@ -368,8 +369,6 @@ def test_groups_that_are_not_there_are_refused(world):
         classifier.infer(batch[:2], groups=["marsh", "wood"])[["marsh"]]
     with pytest.raises(LabelError, match="it has no group 'marsh'"):
         classifier.infer(batch)["marsh"]
-    with pytest.raises(LabelError, match="it has no groups"):
-        classifier.infer(batch).place("marsh")
     with pytest.raises(OptionError, match="the probabilities of all classes were not kept"):
         _ = Batches.of(CatalogueItems(classifier.catalogue_, batch)).answer(keep=False).probabilities
 
@@ -434,3 +433,11 @@ def test_groups_are_counted_indexed_and_iterated_as_in_a_dict():
     found = BatchClassifier().fit(np.eye(3), ["a", "b", "c"]).infer(np.eye(3)[[2, 0, 1]], groups=["x", "y", "x"])
     assert len(found) == 2
     assert {name: found[name].labels.tolist() for name in found} == {"x": ["c", "b"], "y": ["a"]}
+
+
+def test_an_answer_has_few_public_names_and_the_page_says_who_needs_each():
+    names = {name for name in (*dir(Answer), *Answer.__dataclass_fields__) if not name.startswith("_")}
+    page = (ROOT / "docs" / "do" / "python.md").read_text(encoding="utf-8")
+    table = page[page.index("| name | meaning | who needs it |") :].split("\n\n")[0]
+    assert len(names) <= 30
+    assert {name for name in names if not re.search(rf"`{name}\b", table)} == set()

@@ -8,6 +8,7 @@ import pytest
 from handful.catalogue import Catalogue
 from handful.errors import OptionError, TaskError
 from handful.estimators import BatchClassifier, infer_scores
+from handful.estimators.answer import none_of_these
 from handful.estimators.batches import Batches, predict_codes
 from handful.estimators.context import Known
 from handful.estimators.items import CatalogueItems
@@ -44,11 +45,11 @@ def test_every_group_has_its_own_prior_and_what_is_given_holds():
 def test_predicted_codes_are_those_of_the_answer():
     catalogue, features, _ = small_world()
     items, groups, known = CatalogueItems(catalogue, features), np.arange(8) % 3, Known(candidates=[1, 4])
-    codes, rejected, none_of_these = predict_codes(items, groups, known)
+    codes, rejected, nameless = predict_codes(items, groups, known)
     found = Batches.of(items, groups, known).answer()
     np.testing.assert_array_equal(codes, found.codes[:, 0])
     np.testing.assert_array_equal(rejected, found.rejected)
-    np.testing.assert_array_equal(none_of_these, found.none_of_these)
+    np.testing.assert_array_equal(nameless, none_of_these(found))
 
 
 # -- groups through the classifier -------------------------------------------------------------------------------------

@@ -73,7 +73,7 @@ def test_the_answer_is_that_of_the_library():
     found = BatchClassifier().fit(features, labels).infer(batch)
     assert (found.labels == classes[expected.predictions[0]]).all()
     np.testing.assert_allclose(found.probabilities, expected.log_assignments[0].exp(), atol=1e-4)
-    shares = found.class_proportions / found.class_proportions.sum()
+    shares = found.expected_counts / found.expected_counts.sum()
     np.testing.assert_allclose(shares, expected.proportions[0], atol=1e-4)
 
 

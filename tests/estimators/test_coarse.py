@@ -7,6 +7,7 @@ import pytest
 
 from handful.classification import classify, rescore
 from handful.classification.files import write_predictions
+from handful.classification.labelled import predictions
 from handful.classification.page_data import page_data
 from handful.cli.main import main
 from handful.errors import FileFormatError, LabelError, OptionError
@@ -96,8 +97,8 @@ def files(birds, tmp_path):
 def test_a_column_of_the_catalogue_or_a_table_names_coarse_classes(files, coarse):
     said = str(files / coarse) if coarse.endswith(".csv") else coarse
     found = classify(files / "catalogue.csv", files / "batch.csv", coarse=said)
-    assert found.predictions()["sure_label"] == ["sparrow"] * 10 + ["raven"] * 10
-    assert set(found.predictions()["coarse"]) == {"sparrow", "corvid"}
+    assert predictions(found)["sure_label"] == ["sparrow"] * 10 + ["raven"] * 10
+    assert set(predictions(found)["coarse"]) == {"sparrow", "corvid"}
     write_predictions(found, files / "labels.csv")
     written = pd.read_csv(files / "labels.csv")
     assert written["sure_label"].tolist() == ["sparrow"] * 10 + ["raven"] * 10
@@ -131,9 +132,9 @@ def test_scores_with_a_taxonomy_need_no_table(tmp_path):
     images = [{"filepath": f"{i}.jpg", "classifications": scores} for i in range(6)]
     (tmp_path / "predictions.json").write_text(json.dumps({"predictions": images}))
     found = rescore(tmp_path / "predictions.json", coarse="genus")
-    np.testing.assert_allclose(found.answer.coarse.certainty, found.answer.probabilities[:, :2].sum(1))
-    assert set(found.predictions()["coarse"]) == {"cervus"}
-    assert rescore(tmp_path / "predictions.json", coarse="family").answer.coarse.labels[0] == "cervidae"
+    np.testing.assert_allclose(found.coarse.certainty, found.probabilities[:, :2].sum(1))
+    assert set(predictions(found)["coarse"]) == {"cervus"}
+    assert rescore(tmp_path / "predictions.json", coarse="family").coarse.labels[0] == "cervidae"
     plain = [{"filepath": "a.jpg", "classifications": {"classes": ["cow", "elk"], "scores": [0.8, 0.1]}}]
     (tmp_path / "plain.json").write_text(json.dumps({"predictions": plain}))
     with pytest.raises(OptionError, match="the classes do not say their genus, such as 'cow'"):

@@ -6,6 +6,7 @@ import pytest
 from handful.catalogue import Catalogue
 from handful.errors import LabelError, OptionError
 from handful.estimators import BatchClassifier
+from handful.estimators.answer import none_of_these
 from handful.estimators.given import with_given
 from tests.optional import optional
 
@@ -119,9 +120,9 @@ def open_batch():
 def test_none_of_these_takes_items_that_look_alike_and_no_others(open_batch):
     classifier, batch, truth = open_batch
     found = classifier.infer(batch, given={25: None, 26: None, 40: None})
-    assert (found.none_of_these == (truth >= 30)).mean() > 0.95
-    assert (found.rejected >= found.none_of_these).all()
-    assert all(label is None for label in found.labels[found.none_of_these])
+    assert (none_of_these(found) == (truth >= 30)).mean() > 0.95
+    assert (found.rejected >= none_of_these(found)).all()
+    assert all(label is None for label in found.labels[none_of_these(found)])
     assert (found.labels[:24] == truth[:24]).mean() > 0.95
     first, second = found.proposals[:2]
     assert set(truth[first.items]) == {30}
@@ -131,8 +132,8 @@ def test_none_of_these_takes_items_that_look_alike_and_no_others(open_batch):
     assert set(truth[numbers == 2]) == {31}
     assert (numbers[~found.rejected] == 0).all()
     by_group = classifier.infer(batch, given={25: None, 26: None, 40: None}, groups=["first"] * 36 + ["second"] * 12)
-    assert by_group.proposal[25] == by_group["first"].proposal[25] == 1
-    assert by_group.proposal[40] == by_group["second"].proposal[4] == 1
+    assert by_group.to_frame()["proposal"][25] == by_group["first"].to_frame()["proposal"][25] == 1
+    assert by_group.to_frame()["proposal"][40] == by_group["second"].to_frame()["proposal"][4] == 1
     assert found.classes.tolist() == list(range(30))
     assert found.probabilities.shape == (48, 30)
 
@@ -147,8 +148,8 @@ def test_none_of_these_at_every_door(open_batch):
     assert classifier.predict(batch, np.zeros(48, int), given=given).tolist() == found.labels.tolist()
     assert (classifier.predict(batch, given=given, unknown=-1) == -1).tolist() == found.rejected.tolist()
     sequence = classifier.infer(batch, sequence=np.arange(48) // 2, given={25: None})
-    assert (sequence.none_of_these.reshape(-1, 2).all(1) == sequence.none_of_these.reshape(-1, 2).any(1)).all()
-    assert sequence.none_of_these[24]
+    assert (none_of_these(sequence).reshape(-1, 2).all(1) == none_of_these(sequence).reshape(-1, 2).any(1)).all()
+    assert none_of_these(sequence)[24]
     questions = classifier.questions(batch, 3, given=given)
     assert not {question.item for question in questions} & set(given)
     assert classifier.explain(batch, 25, given=given).rejected
@@ -158,7 +159,7 @@ def test_what_rules_classes_out_leaves_classes_without_a_name(open_batch):
     classifier, batch, truth = open_batch
     for known in ({"candidates": [3, 7, 9]}, {"prior": {3: 5.0, 7: 5.0}}, {"candidates": [[3, 7, 9]] * 48}):
         found = classifier.infer(batch, given={25: None, 40: None}, **known)
-        assert (found.none_of_these == (truth >= 30)).mean() > 0.9
+        assert (none_of_these(found) == (truth >= 30)).mean() > 0.9
         assert (found.labels[:24] == truth[:24]).mean() > 0.9
 
 

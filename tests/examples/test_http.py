@@ -48,7 +48,7 @@ def expected(material):
             "labels": one.labels.tolist(),
             "certainty": one.certainty.tolist(),
             "present_classes": one.present_classes.tolist(),
-            "unknown": None if np.isnan(one.unknown_share) else one.unknown.tolist(),
+            "unknown": None if np.isnan(one.unknown).any() else one.unknown.tolist(),
             "diagnostics": [{"name": seen.name, "message": seen.message} for seen in one.diagnostics],
         }
         for one in found

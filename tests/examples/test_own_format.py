@@ -63,7 +63,7 @@ def test_a_program_registers_it(monkeypatch, barcodes, files):
         handful.read(files / "known.fasta")
     register_field("barcodes", barcodes.FIELD)
     found = handful.classify(files / "known.fasta", files / "sample.fasta")
-    assert found.predictions()["label"] == EXPECTED
+    assert found.labels.tolist() == EXPECTED
     handful.classification.write_predictions(found, files / "named.fasta")
     assert named(files / "named.fasta") == EXPECTED
 

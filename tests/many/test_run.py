@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from handful.errors import OptionError, TaskError
+from handful.estimators.answer import sizes_of
 from handful.fewshot import MethodClassifier
 from handful.many import label_groups, portions
 from handful.runs import in_process
@@ -46,7 +47,7 @@ def check(out, classifier, vectors, groups, names=("site",), unknown_atol=1e-4):
     at = np.array([where[key] for key in keys]), listed["class"].map(classes).to_numpy()
     np.testing.assert_allclose(listed["expected_count"], found.expected_counts[at], rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(listed["presence"], found.presence[at], atol=1e-4)
-    np.testing.assert_array_equal(listed["items"], np.bincount(found.group_of)[at[0]])
+    np.testing.assert_array_equal(listed["items"], sizes_of(found)[at[0]])
     np.testing.assert_allclose(listed["joint_weight"], found.joint_weight[at[0]], atol=1e-4)
     wanted = found.presence >= 0.021
     assert wanted[at].sum() == wanted.sum()

@@ -39,10 +39,10 @@ def test_a_catalogue_labels_a_batch_and_grows(folder):
     assert before.classes.tolist() == [f"kind {k}" for k in range(8)]
     found = classify(folder / "kinds.handful", folder / "today.npz")
     known = np.array(truth()) != "kind 8"
-    assert (found.answer.labels == truth())[known].all()
+    assert (found.labels == truth())[known].all()
     with (folder / "labels.csv").open() as stream:
         then = [row["label"] for row in csv.DictReader(stream)]
-    assert (np.array(then) == found.answer.labels)[known].all()
+    assert (np.array(then) == found.labels)[known].all()
 
 
 def test_a_fitted_classifier_predicts(folder):
@@ -60,13 +60,13 @@ def test_a_bank_is_read(folder):
 def test_corrections_are_taken_over(folder):
     found = classify(folder / "kinds.handful", folder / "today.npz", given=folder / "reviewed.corrections.json")
     said = dict(zip([9, 3, 17, 4], ["kind 8", "kind 1", "kind 2", "kind 1"], strict=True))
-    assert {item: found.answer.labels[item] for item in said} == said
-    assert found.answer.none_of_these[0]
+    assert {item: found.labels[item] for item in said} == said
+    assert found.labels[0] is None
 
 
 def test_an_earlier_batch_tells_the_share_of_unknown_items(folder):
     found = classify(folder / "kinds.handful", folder / "today.npz", expect_unknown=folder / "labels.csv")
-    assert found.answer.rejected.any()
+    assert found.rejected.any()
 
 
 def test_a_review_goes_on_with_all_its_answers(folder, tmp_path):

@@ -8,6 +8,7 @@ import pytest
 
 from handful.catalogue import Catalogue
 from handful.estimators import BatchClassifier, NearExample
+from handful.estimators.summary import notes_on
 from handful.estimators.why import Explanation
 from tests.answers_at_hand import answer_of
 
@@ -105,7 +106,7 @@ def test_forms_say_what_summaries_say(classifier):
     answer = fitted.infer(batch)
     assert answer.summary().split("\n")[0] in said(answer)
     assert "Next: plot_map()" in said(answer)
-    assert all(note in said(answer) for note in answer.notes)
+    assert all(note in said(answer) for note in notes_on(answer))
     groups = fitted.infer(batch, groups=["marsh"] * 6 + ["wood"] * 4)
     assert "2 groups, 10 items" in said(groups)
     assert "marsh" in said(groups)

@@ -16,6 +16,7 @@ from handful.catalogue import Catalogue
 from handful.catalogue.report import confused_pairs
 from handful.errors import OptionError
 from handful.estimators import BatchClassifier
+from handful.estimators.answer import compared_items
 from handful.plots.catalogues import reliability
 from handful.plots.classes import MOST_BARS
 from handful.plots.maps import MOST_COLOURED, discriminants
@@ -70,10 +71,11 @@ def test_bars_are_labels_and_their_sum_is_the_batch():
 
 def test_marks_are_the_counts_of_each_item_alone():
     answer = found()
-    alone = answer.items.catalogue.head.scores(answer.items.points).argmax(1)
+    items = compared_items(answer)
+    alone = items.catalogue.head.scores(items.points).argmax(1)
     (line,) = found().plot().lines
     assert sum(line.get_xdata()) == len(answer)
-    assert line.get_xdata()[0] == (alone == answer.present_places[0]).sum()
+    assert line.get_xdata()[0] == (answer.classes[alone] == answer.present_classes[0]).sum()
 
 
 def test_classes_beyond_the_most_are_one_row_without_a_bar():
@@ -110,7 +112,8 @@ def test_axes_given_are_used():
 
 def test_two_directions_separate_the_classes_present():
     answer = found(30, [3] * 12 + [7] * 12 + [9] * 12)
-    head, items = answer.items.catalogue.head, answer.items
+    items = compared_items(answer)
+    head = items.catalogue.head
     points, codes = items.catalogue.labelled_points
     project = discriminants(head.means[[3, 7, 9]], points - head.means[codes], items.points)
     at = project(items.points)
@@ -214,17 +217,20 @@ def test_wrong_items_are_refused(given, said):
 
 def test_groups_have_a_row_each_and_classes_a_column():
     answer = found(groups=["marsh"] * 12 + ["wood"] * 8)
-    ax = answer.plot_groups()
+    ax = answer.plot()
     assert names_of(ax) == ["marsh", "wood"]
-    np.testing.assert_allclose(ax.images[0].get_array(), answer.class_proportions[:, answer.present_places])
-    assert len(found(groups=np.arange(20)).plot_groups().images) == 1
+    shares = answer.expected_counts / np.array([[12], [8]])
+    columns = [answer.classes.tolist().index(name) for name in answer.present_classes]
+    np.testing.assert_allclose(ax.images[0].get_array(), shares[:, columns])
+    assert len(found(groups=np.arange(20)).plot().images) == 1
 
 
-def test_pictures_of_one_batch_and_of_groups_name_each_other():
-    with pytest.raises(OptionError, match=r"about 2 groups; plot_groups\(\)"):
-        found(groups=["marsh"] * 12 + ["wood"] * 8).plot()
-    with pytest.raises(OptionError, match=r"one batch.*plot\(\)"):
-        found().plot_groups()
+def test_a_map_and_a_sheet_are_of_one_batch():
+    answer = found(groups=["marsh"] * 12 + ["wood"] * 8)
+    with pytest.raises(OptionError, match=r"about 2 groups; answer\[group\].plot_map\(\)"):
+        answer.plot_map()
+    with pytest.raises(OptionError, match=r"about 2 groups; answer\[group\].plot_items\(\)"):
+        answer.plot_items(texts=["a"] * 20)
 
 
 # -- catalogues --------------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ import pytest
 
 from handful.banks import FeatureBank
 from handful.classification import classify, rescore
+from handful.classification.labelled import class_names, messages, predictions
 from handful.errors import LabelError, SimilarNamesWarning
 from handful.estimators import BatchClassifier, TopScores, infer_scores
 from handful.reading import read_bank
@@ -177,13 +178,13 @@ def test_files_of_what_is_known_and_folders(tmp_path):
     (tmp_path / "coarse.csv").write_text(f"class,coarse\n{DECOMPOSED},food \nBrot , food\n")
     for known in ("candidates.txt", "prior.csv"):
         found = classify(table, batch, **{known.partition(".")[0]: tmp_path / known})
-        assert found.predictions()["label"] == ["Brot"]
-    assert classify(table, batch, given={0: " Brot"}).class_names == tuple(CLASSES)
-    assert classify(table, batch, coarse=tmp_path / "coarse.csv").predictions()["coarse"] == ["food"]
+        assert predictions(found)["label"] == ["Brot"]
+    assert class_names(classify(table, batch, given={0: " Brot"})) == tuple(CLASSES)
+    assert predictions(classify(table, batch, coarse=tmp_path / "coarse.csv"))["coarse"] == ["food"]
     (tmp_path / "names.txt").write_text(f"{DECOMPOSED}\nBrot \n")
-    predictions = {"predictions": [{"filepath": "a.jpg", "classifications": {"classes": ["cow "], "scores": [0.8]}}]}
-    (tmp_path / "predictions.json").write_text(json.dumps(predictions))
-    assert rescore(tmp_path / "predictions.json").class_names == ("cow",)
+    scored = {"predictions": [{"filepath": "a.jpg", "classifications": {"classes": ["cow "], "scores": [0.8]}}]}
+    (tmp_path / "predictions.json").write_text(json.dumps(scored))
+    assert class_names(rescore(tmp_path / "predictions.json")) == ("cow",)
 
 
 def test_similar_names_are_reported_with_counts_and_not_merged(tmp_path):
@@ -198,5 +199,5 @@ def test_similar_names_are_reported_with_counts_and_not_merged(tmp_path):
     np.savez(tmp_path / "c.npz", features=X, labels=labels)
     np.save(tmp_path / "b.npy", X[:2])
     found = classify(tmp_path / "c.npz", tmp_path / "b.npy")
-    assert found.class_names == ("Fox", "fox", "wolf")
-    assert any("'Fox' (1) and 'fox' (2)" in message for message in found.messages())
+    assert class_names(found) == ("Fox", "fox", "wolf")
+    assert any("'Fox' (1) and 'fox' (2)" in message for message in messages(found))

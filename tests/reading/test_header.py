@@ -3,6 +3,7 @@
 import pytest
 
 from handful.classification import classify
+from handful.classification.labelled import class_names
 from handful.errors import BankError, OptionError, TableWarning
 from handful.reading import read, read_bank
 
@@ -196,6 +197,6 @@ def test_the_sheet_can_be_named(tmp_path):
 def test_a_line_of_names_is_for_those_inputs_that_have_one(tmp_path):
     book = xlsx(tmp_path / "x.xlsx", Notes=[["a", "b"], ["c", "d"]], Daten=BELOW)
     found = classify(book / "Daten", [[1.0, 2.0], [3.0, 4.0]], header_row=3)
-    assert found.class_names == ("a", "b")
+    assert class_names(found) == ("a", "b")
     with pytest.raises(OptionError, match="header_row is for"):
         classify(([[1.0, 2.0]], ["a"]), [[1.0, 2.0]], header_row=3)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from handful.classification import classify, rescore, write_page
+from handful.classification.labelled import predictions
 from handful.errors import BankError, SkippedRowsWarning
 from handful.extraction.items import list_items
 from handful.reading import Skipped, read, read_bank, skipped_counts
@@ -111,8 +112,8 @@ def test_rows_without_a_label_and_rows_that_cannot_be_read_are_on_the_page_and_i
     batch = csv(tmp_path / "b.csv", ["e0,e1", "1,1", "1,x", "1,0"])
     with pytest.warns(SkippedRowsWarning, match=r"c.csv: 2 of 30 items are left out: 1 unreadable, 1 without a label"):
         found = classify(catalogue, batch)
-    assert skipped_counts(found.skipped_examples) == {"unreadable": 1, "without label": 1}
-    assert [str(one) for one in found.batch.skipped] == ["line 3: it must have a number in column 'e1', got 'x'"]
+    assert skipped_counts(found.about.skipped_examples) == {"unreadable": 1, "without label": 1}
+    assert [str(one) for one in found.about.batch.skipped] == ["line 3: it must have a number in column 'e1', got 'x'"]
     write_page(found, tmp_path / "page.html", title="b")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "Catalogue: 2 of 30 items are left out: 1 unreadable, 1 without a label" in page
@@ -140,12 +141,12 @@ def test_images_that_failed_in_speciesnet_are_counted(tmp_path):
     ]
     (tmp_path / "predictions.json").write_text(json.dumps({"predictions": images}))
     found = rescore(tmp_path / "predictions.json")
-    assert [(one.row, one.name, one.kind) for one in found.batch.skipped] == [
+    assert [(one.row, one.name, one.kind) for one in found.about.batch.skipped] == [
         (1, "b.jpg", "failed"),
         (2, "c.jpg", "failed"),
     ]
-    assert "CLASSIFIER" in found.batch.skipped[0].reason
-    assert found.predictions()["row"] == [0, 3]
+    assert "CLASSIFIER" in found.about.batch.skipped[0].reason
+    assert predictions(found)["row"] == [0, 3]
 
 
 def test_an_unreadable_example_is_counted(tmp_path):
@@ -154,5 +155,5 @@ def test_an_unreadable_example_is_counted(tmp_path):
     (folder / "class0" / "00.png").write_bytes(image_bytes(0)[:20])
     with pytest.warns(SkippedRowsWarning, match="1 of 6 items is left out: 1 unreadable: class0/00.png"):
         found = classify(folder, folder / "class1")
-    assert [one.name for one in found.skipped_examples] == ["class0/00.png"]
-    assert np.all(np.array(found.batch.rows) == [0, 1, 2])
+    assert [one.name for one in found.about.skipped_examples] == ["class0/00.png"]
+    assert np.all(np.array(found.about.batch.rows) == [0, 1, 2])

@@ -35,7 +35,7 @@ def under_review(folder, label, **options):
 
 def kind_of(review, label):
     """Return what a person who knows the class says."""
-    return "class" if label in (*review.first.class_names, *review.new_classes) else "new"
+    return "class" if label in (*review.first.classes, *review.new_classes) else "new"
 
 
 def say(review, items, label):

@@ -79,7 +79,7 @@ def test_labels_of_people_are_those_of_people(tmp_path, prepared):
         for _ in range(6):
             answer_next(review, truth)
         assert review.state.decisions[item].label == wrong
-        assert review.classified.answer.labels[item] == wrong
+        assert review.answer.labels[item] == wrong
         assert review.state.decisions[item].was != wrong  # what the model said stays beside it
 
 
@@ -101,7 +101,7 @@ def test_it_ends_when_everything_was_seen_and_says_before_that_one_may_stop(tmp_
 
 def test_the_session_is_the_one_that_python_has(tmp_path, prepared):
     label, truth = prepared
-    alone = Session.of(lambda said: label(said).answer)
+    alone = Session.of(label)
     with under_review(tmp_path, label) as review:
         for _ in range(5):
             request = alone.ask()

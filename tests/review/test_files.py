@@ -204,7 +204,7 @@ def test_a_group_without_a_name_gets_one_after_the_review_was_finished(folder, t
     assert group == {"1"}
     with opened(outputs.folder, {"batch": ready.batch.fingerprint}) as journal:  # the same command again
         review = BatchReview(journal, FileLabeller(ready))
-        members = review.classified.answer.proposals[0].items.tolist()
+        members = review.answer.proposals[0].items.tolist()
         assert set(unknown[:3]) <= set(members)
         review.decide(review.state.number, [item for item in members if item in unknown], "new", "kraken")
         finish(review, outputs, "today")

@@ -35,9 +35,9 @@ def test_labels_are_those_of_infer_with_the_same_given(fitted):
         numbers = {item: None if name is None else int(name) for item, name in given.items()}
         wanted = classifier.infer(batch, **({"given": numbers, "new_classes": [77]} if given else {}))
         labels = [None if label is None else str(label) for label in wanted.labels.tolist()]
-        assert found.answer.labels.tolist() == labels
-        np.testing.assert_allclose(found.answer.certainty, wanted.certainty, atol=1e-6)
-        assert found.class_names[:KNOWN] == tuple(map(str, range(KNOWN)))
+        assert found.labels.tolist() == labels
+        np.testing.assert_allclose(found.certainty, wanted.certainty, atol=1e-6)
+        assert found.classes[:KNOWN].tolist() == list(map(str, range(KNOWN)))
 
 
 def test_new_classes_must_be_of_the_kind_of_the_others(fitted):

@@ -9,6 +9,7 @@ import pytest
 
 from handful.catalogue import load_catalogue
 from handful.classification import classify
+from handful.classification.labelled import predictions
 from handful.classification.unlabelled import read_unlabelled
 from handful.errors import BankError, OptionError
 from handful.review import unlabelled as module
@@ -85,7 +86,7 @@ def test_from_nothing_to_labels_and_a_catalogue_for_the_next_batch(batch, under_
     assert catalogue.classes.tolist() == sorted(CLASSES)
     assert {source.person for source in catalogue.record.sources.values()} == {"Ada"}
     later = classify(outputs.catalogue, place / "later.npz")
-    assert later.predictions()["label"] == np.repeat(CLASSES, 3).tolist()
+    assert predictions(later)["label"] == np.repeat(CLASSES, 3).tolist()
 
 
 def test_items_that_nobody_named_have_no_label_and_are_said(batch, under_review, tmp_path):
@@ -201,7 +202,7 @@ def test_a_table_of_measurements_becomes_a_table_of_examples(tmp_path):
     examples = tmp_path / "flowers.examples.csv"
     assert str(examples) in done.written
     assert done.next_batch == f"handful review {examples} next_batch"
-    assert classify(examples, table).predictions()["label"] == truth.tolist()
+    assert predictions(classify(examples, table))["label"] == truth.tolist()
 
 
 @pytest.mark.parametrize("rows", [np.ones((1, 4)), np.ones((5, 4)), np.eye(4)[:2], np.zeros((3, 4))])

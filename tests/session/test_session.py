@@ -42,7 +42,13 @@ def finished(session, truth, **how):
 
 def said_of(session):
     answer = session.result
-    return answer.table.tobytes(), answer.rejected.tobytes(), session.expected_right, session.ask(), session.may_stop
+    return (
+        answer.probabilities.tobytes(),
+        answer.rejected.tobytes(),
+        session.expected_right,
+        session.ask(),
+        session.may_stop,
+    )
 
 
 def test_everything_is_seen_in_fewer_decisions_than_items(world):
@@ -120,7 +126,7 @@ def test_discarded_items_have_no_part_in_anything(world):
     discarded = Session(spoiled, classifier).discard(5)
     without = Session(np.delete(batch, 5, axis=0), classifier)
     rest = np.arange(36) != 5
-    np.testing.assert_array_equal(discarded.result.table[rest], without.result.table)
+    np.testing.assert_array_equal(discarded.result.probabilities[rest], without.result.probabilities)
     np.testing.assert_array_equal(discarded.result.rejected[rest], without.result.rejected)
     assert discarded.result.rejected[5]
     assert discarded.expected_right == without.expected_right
@@ -137,7 +143,7 @@ def test_skipped_items_are_seen_and_left_open(world):
     session.skip(item)
     assert session.seen[item]
     assert item not in session.ask().items
-    assert session.result.table.tobytes() == Session(batch, classifier).result.table.tobytes()
+    assert session.result.probabilities.tobytes() == Session(batch, classifier).result.probabilities.tobytes()
     while (request := session.ask()) is not None:
         session.skip(request.items)
     assert session.is_done
@@ -162,7 +168,7 @@ def test_what_is_known_in_advance_counts(world):
     sequence = np.repeat(np.arange(12), 3)
     session = Session(batch, classifier, sequence=sequence, expect_unknown=0.25)
     expected = classifier.infer(batch, sequence=sequence, expect_unknown=0.25)
-    assert session.result.table.tobytes() == expected.table.tobytes()
+    assert session.result.probabilities.tobytes() == expected.probabilities.tobytes()
     session.answer(27, "hare")
     assert session.result.labels[27:30].tolist() == ["hare"] * 3
     given = Session(batch, classifier, given={0: "fox"}, new_classes=["fox"])

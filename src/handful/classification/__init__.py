@@ -6,14 +6,14 @@ from handful.classification.corrections import Corrections, GivenLabel, read_cor
 from handful.classification.files import check_ending, write_predictions, write_tasks
 from handful.classification.known import KnownFiles
 from handful.classification.label import classify
-from handful.classification.labelled import Classified, Shown
+from handful.classification.labelled import About, Shown
 from handful.classification.page import write_page
 from handful.classification.scores import rescore, write_scores
 from handful.classification.task import dense_bytes
 
 __all__ = [
+    "About",
     "Batch",
-    "Classified",
     "Corrections",
     "GivenLabel",
     "KnownFiles",

@@ -20,8 +20,20 @@ import numpy as np
 
 from handful.arguments import column_names
 from handful.classification.known import KnownFiles
-from handful.classification.labelled import COARSE_TYPES, GROUP_TYPES, NONE, PREDICTION_TYPES, Classified, in_front
+from handful.classification.labelled import (
+    COARSE_TYPES,
+    GROUP_TYPES,
+    NONE,
+    PREDICTION_TYPES,
+    about_of,
+    column_types,
+    group_table,
+    in_front,
+    key_columns,
+    predictions,
+)
 from handful.errors import OptionError
+from handful.estimators.answer import Answer
 from handful.extraction.extract import checkpoint_of
 from handful.machine.extras import import_extra, import_pyarrow
 from handful.machine.outputs import refuse_overwriting, written_whole
@@ -95,18 +107,19 @@ def replaceable(
 
 
 def refuse_outputs(
-    classified: Classified, *, scores: Path | None = None, sites: Path | None = None, **outputs: Path | None
+    answer: Answer, *, scores: Path | None = None, sites: Path | None = None, **outputs: Path | None
 ) -> None:
     """Refuse outputs that would destroy what the labels were made from, or one another."""
 
     def files() -> Iterator[Path]:
-        for source in (classified.batch.contents, classified.shown and classified.shown.contents):
+        about = about_of(answer)
+        for source in (about.batch.contents, about.shown and about.shown.contents):
             if isinstance(source, FolderFiles):
                 yield from (source.root / name for name in source.names)
 
-    writes = paths_written(grouped=bool(classified.group_by), **outputs)
+    writes = paths_written(grouped=bool(about_of(answer).group_by), **outputs)
     copies = replaceable(outputs.get("predictions"), scores, sites)
-    refuse_overwriting(classified.inputs, writes, replaces=copies, files=files())
+    refuse_overwriting(about_of(answer).inputs, writes, replaces=copies, files=files())
 
 
 def writes_back(scores: Path, out: Path) -> bool:
@@ -161,7 +174,7 @@ def check_ending(path: Path, source: Path | None = None) -> None:
         import_extra("openpyxl", "xlsx")
 
 
-def write_predictions(classified: Classified, path: str | os.PathLike[str]) -> None:
+def write_predictions(answer: Answer, path: str | os.PathLike[str]) -> None:
     """Write the predictions as Parquet, CSV or `.xlsx`, by the ending of the path, and a table of groups beside it.
 
     Predictions of cells can also go into a copy of their `.h5ad` file, which may replace it: columns `handful_label`
@@ -184,23 +197,23 @@ def write_predictions(classified: Classified, path: str | os.PathLike[str]) -> N
     'site,items,unknown_items,joint_weight,class,expected_count,presence'
     """
     final = Path(path)
-    batch = classified.batch
-    refuse_outputs(classified, predictions=final)
+    batch = about_of(answer).batch
+    refuse_outputs(answer, predictions=final)
     if (writer := writer_of(final)) is not None:
         check_ending(final, batch.source)
-        writer.write(classified, final)
+        writer.write(answer, final)
     else:
         keys, others = (
-            _types(columns, final) for columns in (classified.key_columns(), batch.columns.beside(classified.types))
+            _types(columns, final) for columns in (key_columns(answer), batch.columns.beside(column_types(answer)))
         )
-        types = in_front(classified.types) | keys | others | classified.types
+        types = in_front(column_types(answer)) | keys | others | column_types(answer)
         n_items = len(batch.rows)
         runs = (range(start, min(start + ROWS_AT_ONCE, n_items)) for start in range(0, max(1, n_items), ROWS_AT_ONCE))
-        write_table(final, types, map(classified.predictions, runs))
-    write_group_table(classified, final)
+        write_table(final, types, (predictions(answer, run) for run in runs))
+    write_group_table(answer, final)
 
 
-def write_tasks(classified: Classified, path: str | os.PathLike[str]) -> None:
+def write_tasks(answer: Answer, path: str | os.PathLike[str]) -> None:
     """Write one task per item for people who label in another tool: `.json` for Label Studio.
 
     The choices are the classes and "none of these", which is predicted for unknown items. `classify(..., given=...)`
@@ -208,7 +221,7 @@ def write_tasks(classified: Classified, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    classified : Classified
+    answer : Answer
         The labelled batch.
     path : path
         Where the tasks go. The labelling interface of Label Studio is written beside it, with the ending `.xml`.
@@ -226,8 +239,9 @@ def write_tasks(classified: Classified, path: str | os.PathLike[str]) -> None:
     ('woof', {'choices': ['dog']})
     """
     final = Path(path)
-    refuse_outputs(classified, tasks=final)
-    task_writer(final).write(replace(classified, unknown_label=NONE), final)
+    refuse_outputs(answer, tasks=final)
+    about = replace(about_of(answer), unknown_label=NONE)
+    task_writer(final).write(replace(answer, about=about), final)
 
 
 def task_writer(path: Path) -> Writer:
@@ -238,12 +252,12 @@ def task_writer(path: Path) -> Writer:
     return known[path.suffix.lower()]
 
 
-def write_group_table(classified: Classified, path: str | os.PathLike[str]) -> None:
+def write_group_table(answer: Answer, path: str | os.PathLike[str]) -> None:
     """Write the table of groups beside the file of predictions at `path`, if there are groups."""
-    if classified.group_by:
+    if about_of(answer).group_by:
         beside = group_table_path(path)
-        types = _types(classified.key_columns(), beside) | GROUP_TYPES
-        write_table(beside, types, [classified.group_table()])
+        types = _types(key_columns(answer), beside) | GROUP_TYPES
+        write_table(beside, types, [group_table(answer)])
 
 
 def _types(columns: Columns, path: Path) -> dict[str, Any]:

@@ -46,7 +46,7 @@ class KnownFiles(TypedDict, total=False):
     given : path, Corrections or mapping from rows to labels
         What a person said about items of this batch, for instance on its page. These items keep that label, and count
         as examples of their class. Corrections of items that are not in the batch any more are not applied, and listed
-        in `Classified.not_applied`.
+        in `Answer.about.not_applied`.
     new_classes : sequence of str
         Labels of `given` that the catalogue may not have yet. The page marks its new classes itself.
     sequence : str or sequence of str

@@ -38,7 +38,7 @@ from handful.catalogue import Catalogue, Source
 from handful.catalogue.changes import other_length
 from handful.classification.batch import Batch, Reading, extracted
 from handful.classification.known import KnownFiles, new_labels
-from handful.classification.labelled import MOST_EXPLAINED, Classified, Shown
+from handful.classification.labelled import MOST_EXPLAINED, About, Shown
 from handful.classification.names import with_names
 from handful.classification.task import (
     GivenExamples,
@@ -99,7 +99,7 @@ class Fitted:
     batch, rows : Batch, sequence of int
         The items, with their vectors, and their positions in `task.batch`.
     skipped_examples : tuple of Skipped
-        As in `Classified`.
+        As in `About`.
     """
 
     task: Task
@@ -146,7 +146,7 @@ def classify(
     executor: Executor | None = None,
     on_progress: Listener | None = None,
     **options: Unpack[ClassifyOptions],
-) -> Classified:
+) -> Answer:
     """Label every item of the batch jointly, with the classes of the catalogue.
 
     Batches with `dense_bytes` above `MOST_DENSE_BYTES` are streamed, unless they have groups.
@@ -190,8 +190,8 @@ def classify(
 
     Returns
     -------
-    Classified
-        The items, and the answer about them.
+    Answer
+        What was found; `about` has the items.
 
     Examples
     --------
@@ -199,11 +199,11 @@ def classify(
     >>> np.savez(folder / "catalogue.npz", features=np.eye(3), labels=["cat", "dog", "fox"])
     >>> np.save(folder / "batch.npy", np.eye(3)[[1, 1, 0, 1]])
     >>> found = classify(folder / "catalogue.npz", folder / "batch.npy")
-    >>> found.predictions()["label"], found.answer.present_classes.tolist()
+    >>> found.labels.tolist(), found.present_classes.tolist()
     (['dog', 'dog', 'cat', 'dog'], ['dog', 'cat'])
     >>> np.savez(folder / "batch.npz", features=np.eye(3)[[1, 1, 0, 1]], site=["wood", "wood", "marsh", "wood"])
     >>> found = classify(folder / "catalogue.npz", folder / "batch.npz", group_by="site")
-    >>> found["wood"].predictions()["label"]
+    >>> found["wood"].labels.tolist()
     ['dog', 'dog', 'dog']
 
     Frames, arrays and lists do as well, and `to_frame` returns a frame of the kind of the batch:
@@ -277,7 +277,7 @@ def label(
     keep: bool = False,
     left_out: Collection[int] = (),
     **changes: Unpack[KnownFiles],
-) -> Classified:
+) -> Answer:
     """Label the batch; call it again with something else that is known about it.
 
     Parameters
@@ -296,15 +296,15 @@ def label(
 
     Returns
     -------
-    Classified
-        The items, and the answer about them.
+    Answer
+        What was found; `about` has the items.
     """
     task = fitted.task.with_known(**changes) if changes else fitted.task
     if fitted.catalogue is None:
         assert fitted.examples is not None
         answer = _by_method(task.method, fitted.examples, fitted.points)
         similar = similar_names(fitted.classes, fitted.examples.class_sizes.tolist())
-        return _classified(fitted, task, answer, similar=tuple(similar), method=task.method.method)
+        return _with_about(fitted, task, answer, similar=tuple(similar), method=task.method.method)
     given, lost = task.given_to(fitted.rows)
     # A class of which no example could be read is one that a person named, if an item was given it.
     new_classes = new_labels(given, fitted.classes)
@@ -336,22 +336,21 @@ def label(
             executor=executor,
             on_progress=on_progress,
         )
-        return _classified(fitted, task, run.answer(contexts.classes), streamed=True, **about)
+        return _with_about(fitted, task, run.answer(contexts.classes), streamed=True, **about)
     batches = Batches(CatalogueItems(catalogue, points, contexts.given, contexts.classes), contexts)
     # Without groups the table is small; a copy of the batch may have room for it in any case.
     grouped = task.batch.groups is not None
     writer = writer_of(task.batch.source)
     keep = keep or not grouped or (writer is not None and writer.probabilities)
     answer = batches.answer(keep=keep, most_in_doubt=MOST_EXPLAINED if grouped else 0)
-    return _classified(fitted, task, answer, batches=batches, **about)
+    return _with_about(fitted, task, answer, batches=batches, **about)
 
 
-def _classified(fitted: Fitted, task: Task, answer: Answer, **about: Any) -> Classified:
-    """Put the answer beside what it is about."""
+def _with_about(fitted: Fitted, task: Task, answer: Answer, **about: Any) -> Answer:
+    """Return the answer with what it is about."""
     groups = task.batch.groups
-    return Classified(
+    labelled = About(
         fitted.batch,
-        answer,
         fitted.n_examples + sum(k is not None for k in about.get("given", {}).values()),
         fitted.backbone,
         group_by=() if groups is None else groups.columns,
@@ -359,9 +358,9 @@ def _classified(fitted: Fitted, task: Task, answer: Answer, **about: Any) -> Cla
         shown=_shown(fitted, answer if groups is None else None),
         skipped_examples=fitted.skipped_examples,
         inputs=task.inputs.paths,
-        frame_of=task.inputs.frame_of.rows(np.asarray(fitted.batch.rows)),
         **about,
     )
+    return replace(answer, about=labelled, _frame_of=task.inputs.frame_of.rows(np.asarray(fitted.batch.rows)))
 
 
 def _fitted(examples: GivenExamples, task: Task) -> tuple[Catalogue, tuple[str, ...]]:
@@ -387,7 +386,7 @@ def _by_method(classifier: Any, examples: FeatureBank, points: Any) -> Answer:
         answer,
         classes=names,
         codes=np.where(answer.codes < 0, -1, order[answer.codes]),
-        table=answer.probabilities[:, position],
+        _table=answer.probabilities[:, position],
         expected_counts=answer.expected_counts[position],
         presence=answer.presence[position],
     )

@@ -20,10 +20,25 @@ import numpy as np
 
 from handful.arguments import counted
 from handful.classification.files import refuse_outputs
-from handful.classification.labelled import NONE, NOT_APPLIED, Classified
+from handful.classification.labelled import (
+    NONE,
+    NOT_APPLIED,
+    about_of,
+    common_names,
+    doubtful_items,
+    group_names,
+    how_labelled,
+    is_judged,
+    messages,
+    n_groups,
+    present_codes,
+    rejected_items,
+    unknown_summary,
+)
 from handful.classification.page_data import embedded, page_data
 from handful.classification.page_frame import report_frame
 from handful.classification.page_program import REPORT, page_program, page_style
+from handful.estimators.answer import Answer, sizes_of
 from handful.machine.outputs import written_whole
 from handful.reading.table import Skipped, first_listed, skipped_summary
 from handful.shapes import Int
@@ -38,28 +53,28 @@ MOST_NAMED = 6
 OPTIONS = ("names", "segments", "prior", "candidates")
 
 
-def write_page(classified: Classified, path: str | os.PathLike[str], *, title: str) -> None:
+def write_page(answer: Answer, path: str | os.PathLike[str], *, title: str) -> None:
     """Write the page; with groups, a table of these stands above the items.
 
     Parameters
     ----------
-    classified : Classified
+    answer : Answer
         From `handful.classification.classify`.
     path : path
         The file, usually `.html`; an older one is replaced, but nothing that the labels were made from.
     title : str
         What the batch is called.
     """
-    refuse_outputs(classified, page=Path(path))
+    refuse_outputs(answer, page=Path(path))
     script = page_program(REPORT)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    data = embedded(page_data(classified, title))
-    groups = sorted(by_doubt(classified)[:MOST_ROWS].tolist()) if classified.group_by else []
+    data = embedded(page_data(answer, title))
+    groups = sorted(by_doubt(answer)[:MOST_ROWS].tolist()) if about_of(answer).group_by else []
     page = report_frame(
         title,
         "<meta http-equiv='Content-Security-Policy' content=\"default-src 'none'; img-src data:; "
         f"style-src 'unsafe-inline'; script-src 'sha256-{digest}'\"><style>{page_style()}</style>",
-        page_top(classified, title) + _how_to_answer(classified) + (_overview(classified, groups) if groups else ""),
+        page_top(answer, title) + _how_to_answer(answer) + (_overview(answer, groups) if groups else ""),
         f"<script type='application/json' id='data'>{data}</script><script type='module'>{script}</script>",
     )
     with written_whole(Path(path)) as temporary:
@@ -67,43 +82,44 @@ def write_page(classified: Classified, path: str | os.PathLike[str], *, title: s
         temporary.write_text(page, encoding="utf-8", errors="backslashreplace")
 
 
-def page_top(classified: Classified, title: str, *, live: bool = False) -> str:
+def page_top(answer: Answer, title: str, *, live: bool = False) -> str:
     """Say what the batch is and what looks wrong with it; a `live` page has labels that change."""
-    answer = classified.answer
-    groups = counted(classified.n_groups, "group")
-    head = f": {groups if classified.group_by else counted(len(classified.present()), 'class') + ' present'}"
-    by = f" {groups} by {' and '.join(classified.group_by)}." if classified.group_by else ""
-    unknown = "" if live else classified.unknown_summary
-    if not live and not classified.group_by and answer.unknown_reason is None and answer.rejected.any():
+    about = about_of(answer)
+    groups = counted(n_groups(answer), "group")
+    head = f": {groups if about.group_by else counted(len(present_codes(answer)), 'class') + ' present'}"
+    by = f" {groups} by {' and '.join(about.group_by)}." if about.group_by else ""
+    unknown = "" if live else unknown_summary(answer)
+    if not live and not about.group_by and answer.unknown_reason is None and answer.rejected.any():
         low, high = answer.unknown_interval
         unknown += f" Between {low:.0%} and {high:.0%} of the items belong to no class of the catalogue (90% interval)."
-    n_given = sum(k is not None for k in classified.given.values())  # they are examples too
+    n_given = sum(k is not None for k in about.given.values())  # they are examples too
     # It stands out if unknown items could not be judged.
     style = "" if answer.unknown_reason is None else " class='alarm' role='note'"
     return "".join(
         [
             f"<h1>{escape(title)}{'' if live else head}</h1>",
-            f"<p class='quiet'>{escape(classified.how)}.{escape(by)}"
-            f"{' The batch was streamed.' if classified.streamed else ''}</p>",
-            *(f"<p class='alarm' role='note'>{escape(message)}</p>" for message in classified.messages()),
-            _skipped("catalogue", classified.skipped_examples, classified.n_examples - n_given),
-            _skipped("batch", classified.batch.skipped, len(classified.batch.rows)),
-            listed(f"{counted(len(classified.not_applied), 'correction')} {NOT_APPLIED}", classified.not_applied),
+            f"<p class='quiet'>{escape(how_labelled(answer))}.{escape(by)}"
+            f"{' The batch was streamed.' if about.streamed else ''}</p>",
+            *(f"<p class='alarm' role='note'>{escape(message)}</p>" for message in messages(answer)),
+            _skipped("catalogue", about.skipped_examples, about.n_examples - n_given),
+            _skipped("batch", about.batch.skipped, len(about.batch.rows)),
+            listed(f"{counted(len(about.not_applied), 'correction')} {NOT_APPLIED}", about.not_applied),
             f"<p{style}>{escape(unknown)}</p>" if unknown else "",
         ]
     )
 
 
-def review_command(classified: Classified) -> str:
+def review_command(answer: Answer) -> str:
     """Return the command that reviews the batch; empty if it was not read from files that a review can read."""
-    inputs = classified.inputs
+    about = about_of(answer)
+    inputs = about.inputs
     if "catalogue" not in inputs or "batch" not in inputs:
         return ""
     words = ["handful", "review", _shown(inputs["catalogue"]), _shown(inputs["batch"])]
     for name in OPTIONS:
         if name in inputs:
             words += [f"--{name}", _shown(inputs[name])]
-    for column in classified.group_by:
+    for column in about.group_by:
         words += ["--group-by", column]
     return shlex.join(words)
 
@@ -114,8 +130,8 @@ def _shown(path: Path) -> str:
     return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
-def _how_to_answer(classified: Classified) -> str:
-    command = review_command(classified)
+def _how_to_answer(answer: Answer) -> str:
+    command = review_command(answer)
     if not command:
         return ""
     return (
@@ -136,44 +152,44 @@ def listed(sentence: str, skipped: Sequence[Skipped]) -> str:
     return f"<details class='alarm'><summary>{sentence}</summary><ul>{lines}</ul></details>"
 
 
-def by_doubt(classified: Classified) -> Int[np.ndarray, "group"]:
+def by_doubt(answer: Answer) -> Int[np.ndarray, "group"]:
     """Return the groups: first those with a warning, then by doubtful and unknown items, most first."""
-    calm = np.array([not found for found in classified.answer.diagnostics], dtype=bool)
-    return np.lexsort((-(classified.doubtful_items + classified.rejected_items), calm))
+    calm = np.array([not found for found in answer.diagnostics], dtype=bool)
+    return np.lexsort((-(doubtful_items(answer) + rejected_items(answer)), calm))
 
 
-def _overview(classified: Classified, groups: Sequence[int]) -> str:
+def _overview(answer: Answer, groups: Sequence[int]) -> str:
     """Show one row per group; the name of a group shows its items."""
-    answer = classified.answer
-    doubtful = classified.doubtful_items
-    unknown = classified.rejected_items
-    sizes = answer.sizes
+    doubtful = doubtful_items(answer)
+    unknown = rejected_items(answer)
+    sizes = sizes_of(answer)
+    names = group_names(answer)
+    called = common_names(answer)
     rows = []
     warned = any(answer.diagnostics)
     for group in groups:
-        name = f"<button data-group='{group}'>{escape(classified.name(group))}</button>"
-        present = classified.present(group)
+        name = f"<button data-group='{group}'>{escape(names[group])}</button>"
+        present = present_codes(answer, group)
         named = ", ".join(
-            f"{escape(classified.common_names[k])}&nbsp;{_count(answer.expected_counts[group][k])}"
-            for k in present[:MOST_NAMED]
+            f"{escape(called[k])}&nbsp;{_count(answer.expected_counts[group][k])}" for k in present[:MOST_NAMED]
         )
         more = f", and {counted(len(present) - MOST_NAMED, 'more class')}" if len(present) > MOST_NAMED else ""
         rows.append(
             f"<tr><td>{name}</td>"
             f"{_number(int(sizes[group]), 'item')}<td>{named or 'none for certain'}{more}</td>"
             f"{_number(int(doubtful[group]), 'in doubt')}"
-            f"{'' if not classified.judged else _number(int(unknown[group]), NONE)}"
+            f"{'' if not is_judged(answer) else _number(int(unknown[group]), NONE)}"
             f"{_number(len(answer.diagnostics[group]), 'warning') if warned else ''}</tr>"
         )
     heads = ["Items", "Classes present, with expected counts", "In doubt", NONE.capitalize(), "Warnings"]
-    if not classified.judged:
+    if not is_judged(answer):
         heads.remove(NONE.capitalize())
     if not warned:
         heads.remove("Warnings")
     head = "".join(f"<th{'' if name.startswith('Classes') else ' class=number'}>{name}</th>" for name in heads)
-    left = classified.n_groups - len(groups)
+    left = n_groups(answer) - len(groups)
     more = f"<p class='quiet'>And {counted(left, 'more group')} with less doubt, in the files.</p>" if left > 0 else ""
-    columns = escape(", ".join(classified.group_by))
+    columns = escape(", ".join(about_of(answer).group_by))
     return (
         f"<details open><summary>Groups</summary>"
         f"<table class='groups'><thead><tr><th>{columns}</th>{head}</tr></thead>"

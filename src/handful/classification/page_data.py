@@ -10,8 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from handful.classification.labelled import MOST_EXPLAINED, Classified, Shown
+from handful.classification.labelled import (
+    MOST_EXPLAINED,
+    Shown,
+    about_of,
+    class_names,
+    common_names,
+    group_names,
+    n_groups,
+    suspects,
+)
 from handful.engine.questions import Question
+from handful.estimators.answer import Answer, compared_items, groups_of_items, item_columns, rows_of_groups
 from handful.estimators.why import Explanation, NearExample, explained, questions_of
 from handful.extraction.decode import decode_image
 from handful.plots.maps import batch_map
@@ -103,66 +113,67 @@ def embedded(data: dict[str, Any]) -> str:
     return json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False).translate(ESCAPES)
 
 
-def page_data(classified: Classified, title: str) -> dict[str, Any]:
+def page_data(answer: Answer, title: str) -> dict[str, Any]:
     """Return what the page shows: columns of items, classes, groups, proposals and examples."""
-    on_page = items_on_page(classified)
-    data = item_data(classified, on_page, title) | label_data(classified, on_page)
-    data["map"] = map_data(classified, on_page)
+    about = about_of(answer)
+    on_page = items_on_page(answer)
+    data = item_data(answer, on_page, title) | label_data(answer, on_page)
+    data["map"] = map_data(answer, on_page)
     position = {item: at for at, item in enumerate(on_page.tolist())}
-    if classified.batch.contents is not None and data["texts"] is None:
-        data["pictures"] = _pictures(classified, on_page.tolist())
+    if about.batch.contents is not None and data["texts"] is None:
+        data["pictures"] = _pictures(answer, on_page.tolist())
     near: dict[int, tuple[NearExample, ...]] = {}
-    if classified.batches is not None:
-        first = [position[one.item] for one in best_questions(classified, N_QUESTIONS) if one.item in position]
+    if about.batches is not None:
+        first = [position[one.item] for one in best_questions(answer, N_QUESTIONS) if one.item in position]
         data["first"] += [item for item in first if item not in data["first"]]
-        for at, (explanation, numbers) in explanations(classified, position).items():
+        for at, (explanation, numbers) in explanations(answer, position).items():
             data["why"][at] = numbers
             near[at] = explanation.nearest
     at_row = dict[int, int]()
-    if classified.shown is not None:
-        shown = classified.shown
+    shown = about.shown
+    if shown is not None:
         # Corrected items of the batch are examples too, with positions after those of the catalogue.
         asked = [one.position for i in data["first"] for one in near.get(i, ()) if one.position < len(shown.names)]
         nearest = {position[item]: row for item, row in shown.nearest.items() if item in position}
-        data["examples"], at_row = example_data(classified, data, [*asked, *nearest.values()], pictures)
+        data["examples"], at_row = example_data(answer, data, [*asked, *nearest.values()], pictures)
         data["nearest"] = {item: at_row[row] for item, row in nearest.items() if row in at_row}
     for i, examples_near in near.items():
         data["why"][i] += [[at_row.get(one.position, -1), one.label, round(one.distance, 3)] for one in examples_near]
     return data
 
 
-def items_on_page(classified: Classified) -> Int[np.ndarray, "some"]:
+def items_on_page(answer: Answer) -> Int[np.ndarray, "some"]:
     """Return the items on a page: rejected ones and the least certain first, if there are too many."""
-    answer = classified.answer
     return np.sort(np.lexsort((answer.certainty, ~answer.rejected))[:MOST_ON_PAGE])
 
 
-def item_data(classified: Classified, on_page: Int[np.ndarray, "some"], title: str) -> dict[str, Any]:
+def item_data(answer: Answer, on_page: Int[np.ndarray, "some"], title: str) -> dict[str, Any]:
     """Return what the items are, which no label changes."""
-    batch = classified.batch
+    about = about_of(answer)
+    batch = about.batch
     items = on_page.tolist()
     texts = batch.contents if isinstance(batch.contents, tuple) else None
-    group_of = classified.answer.group_of
+    group_of = groups_of_items(answer)
     return {
         "title": title,
         "names": [batch.names[i] for i in items],
         "texts": None if texts is None else [shortened(texts[i]) for i in items],
         "pictures": None,
         "left_out": len(batch.names) - len(items),
-        "groups": [classified.name(group) for group in range(classified.n_groups)] if classified.group_by else None,
+        "groups": group_names(answer) if about.group_by else None,
         "group": None if group_of is None else group_of[on_page].tolist(),
     }
 
 
-def map_data(classified: Classified, on_page: Int[np.ndarray, "some"]) -> dict[str, Any] | None:
+def map_data(answer: Answer, on_page: Int[np.ndarray, "some"]) -> dict[str, Any] | None:
     """Return the places of items and examples on the map of `Answer.plot_map`, one unit wide; None without vectors."""
-    answer = classified.answer
     if isinstance(answer, PartlyNamed):
-        found = batch_map(answer, answer.items, on_page)
-    elif classified.batches is None:
-        return None
+        found = batch_map(answer, compared_items(answer), on_page)
     else:
-        found = batch_map(answer, classified.batches.items, on_page)
+        batches = about_of(answer).batches
+        if batches is None:
+            return None
+        found = batch_map(answer, batches.items, on_page, rows_of_groups(answer))
     some = slice(None, None, 1 + len(found.codes) // MOST_ON_MAP)
     wide = float(np.ptp(found.items, axis=0).max()) or 1.0
     return {
@@ -172,19 +183,20 @@ def map_data(classified: Classified, on_page: Int[np.ndarray, "some"]) -> dict[s
     }
 
 
-def label_data(classified: Classified, on_page: Int[np.ndarray, "some"]) -> dict[str, Any]:
+def label_data(answer: Answer, on_page: Int[np.ndarray, "some"]) -> dict[str, Any]:
     """Return what the answer says about the items, which changes with every labelling."""
-    answer = classified.answer
+    about = about_of(answer)
     position = {item: at for at, item in enumerate(on_page.tolist())}
+    names = class_names(answer)
     data: dict[str, Any] = {
-        "classes": list(classified.class_names),
+        "classes": list(names),
         # Files have the names above, and these are shown.
-        "called": list(classified.common_names),
-        "n_known": len(classified.class_names) - classified.n_named,
+        "called": list(common_names(answer)),
+        "n_known": len(names) - about.n_named,
         "label": answer.codes[on_page, 0].tolist(),
         "certainty": rounded(answer.certainty[on_page]),
         "second": answer.codes[on_page, 1].tolist(),
-        "second_certainty": rounded(answer.certainties[on_page, 1]),
+        "second_certainty": rounded(item_columns(answer)["runner_up_certainty"][on_page]),
         # Where unknown items cannot be judged, those that a person called so have a chance.
         "unknown": rounded(np.nan_to_num(answer.unknown[on_page]), 3),
         "rejected": answer.rejected[on_page].astype(int).tolist(),
@@ -192,17 +204,15 @@ def label_data(classified: Classified, on_page: Int[np.ndarray, "some"]) -> dict
         "coarse": None if answer.coarse is None else answer.coarse.labels[on_page].tolist(),
         "coarse_certainty": None if answer.coarse is None else rounded(answer.coarse.certainty[on_page]),
         "from_nothing": isinstance(answer, PartlyNamed),
-        "not_named": _not_named(classified, on_page),
+        "not_named": _not_named(answer, on_page),
         "given": [
-            [position[item], None if k is None else classified.class_names[k]]
-            for item, k in classified.given.items()
-            if item in position
+            [position[item], None if k is None else names[k]] for item, k in about.given.items() if item in position
         ],
-        "first": [position[item] for item in classified.suspects if item in position],
+        "first": [position[item] for item in suspects(answer) if item in position],
         "why": {},
         "nearest": {},
         "examples": [],
-        **(_of_groups(classified) if classified.group_by else _of_batch(classified)),
+        **(_of_groups(answer) if about.group_by else _of_batch(answer)),
     }
     # Items of a proposal are given as positions in the batch; the page counts its own.
     numbers = np.zeros(len(on_page), np.int64)
@@ -213,20 +223,18 @@ def label_data(classified: Classified, on_page: Int[np.ndarray, "some"]) -> dict
     return data
 
 
-def _not_named(classified: Classified, on_page: Int[np.ndarray, "some"]) -> list[int]:
+def _not_named(answer: Answer, on_page: Int[np.ndarray, "some"]) -> list[int]:
     """Return the items, as places on the page, that are like nothing named so far; none if there is a catalogue."""
-    answer = classified.answer
     if not isinstance(answer, PartlyNamed):
         return []
     is_open = answer.not_named.copy()
-    is_open[list(classified.given)] = False
+    is_open[list(about_of(answer).given)] = False
     return np.flatnonzero(is_open[on_page]).tolist()
 
 
-def best_questions(classified: Classified, n: int) -> list[Question]:
+def best_questions(answer: Answer, n: int) -> list[Question]:
     """Return the questions about all groups that are worth most; of many groups, about those with most doubt."""
-    batches = classified.batches
-    answer = classified.answer
+    batches = about_of(answer).batches
     if batches is None:
         return []
     found = [
@@ -237,15 +245,14 @@ def best_questions(classified: Classified, n: int) -> list[Question]:
     return sorted(found, key=lambda one: -one.worth)[:n]
 
 
-def explanations(classified: Classified, position: Mapping[int, int]) -> dict[int, tuple[Explanation, list[Any]]]:
+def explanations(answer: Answer, position: Mapping[int, int]) -> dict[int, tuple[Explanation, list[Any]]]:
     """Return why items have their labels, by their positions on the page: the explanation, and its numbers.
 
     `position` has the items that may be explained, as positions in the batch. Of many groups, those with most doubt are
     explained, `MOST_EXPLAINED` items in all.
     """
-    batches = classified.batches
-    answer = classified.answer
-    codes = {name: k for k, name in enumerate(classified.class_names)}
+    batches = about_of(answer).batches
+    codes = {name: k for k, name in enumerate(class_names(answer))}
     why: dict[int, tuple[Explanation, list[Any]]] = {}
     if batches is None:
         return why
@@ -261,22 +268,23 @@ def explanations(classified: Classified, position: Mapping[int, int]) -> dict[in
     return why
 
 
-def _pictures(classified: Classified, items: list[int]) -> list[str | None]:
+def _pictures(answer: Answer, items: list[int]) -> list[str | None]:
     """Return a picture of each of the items, least certain first if there are too many."""
-    assert classified.batch.contents is not None
-    by_doubt = np.argsort(classified.answer.certainty[items], kind="stable")[:MOST_PICTURES]
+    about = about_of(answer)
+    assert about.batch.contents is not None
+    by_doubt = np.argsort(answer.certainty[items], kind="stable")[:MOST_PICTURES]
     size = next(pixels for most, pixels in SIZES if len(by_doubt) <= most)
     drawn: list[str | None] = [None] * len(items)
     positions = np.sort(by_doubt).tolist()
     for at, picture in zip(
-        positions, pictures(classified.batch.contents, [items[at] for at in positions], size), strict=True
+        positions, pictures(about.batch.contents, [items[at] for at in positions], size), strict=True
     ):
         drawn[at] = picture
     return drawn
 
 
 def example_data(
-    classified: Classified,
+    answer: Answer,
     data: dict[str, Any],
     also: Sequence[int],
     draw: Callable[[Contents, Sequence[int], int], list[str | None]],
@@ -285,12 +293,13 @@ def example_data(
 
     `also` are rows that are shown in any case, and `draw` makes pictures of them.
     """
-    shown = classified.shown
+    shown = about_of(answer).shown
     assert shown is not None
     occurring = set(data["label"]) | set(data["second"])
-    occurring |= {classified.class_names.index(proposal["nearest"]) for proposal in data["proposals"]}
-    rows = chosen_examples(shown, classified.class_names, occurring, list(dict.fromkeys(also)))
-    codes = {name: k for k, name in enumerate(classified.class_names)}
+    names = class_names(answer)
+    codes = {name: k for k, name in enumerate(names)}
+    occurring |= {codes[proposal["nearest"]] for proposal in data["proposals"]}
+    rows = chosen_examples(shown, names, occurring, list(dict.fromkeys(also)))
     contents: list[str | None]
     if isinstance(shown.contents, tuple):
         contents = [shortened(shown.contents[row]) for row in rows]
@@ -303,8 +312,7 @@ def example_data(
     return examples, {row: number for number, row in enumerate(rows)}
 
 
-def _of_batch(classified: Classified) -> dict[str, Any]:
-    answer = classified.answer
+def _of_batch(answer: Answer) -> dict[str, Any]:
     proposals = answer.proposals
     called = "New group"
     if isinstance(answer, PartlyNamed):  # every item without a name is in a group, often alone
@@ -325,10 +333,10 @@ def _of_batch(classified: Classified) -> dict[str, Any]:
     }
 
 
-def _of_groups(classified: Classified) -> dict[str, Any]:
+def _of_groups(answer: Answer) -> dict[str, Any]:
     """Return the same for many batches; a proposal belongs to one of them, and the whole table has counts only."""
-    answer = classified.answer
-    of_groups = range(classified.n_groups)
+    of_groups = range(n_groups(answer))
+    names = group_names(answer)
     counts = answer.expected_counts.sum(0)
     return {
         "present": [[k, count, None] for k, count, _ in _present(counts, (counts >= LEAST_COUNT).astype(float))],
@@ -336,9 +344,9 @@ def _of_groups(classified: Classified) -> dict[str, Any]:
         "warnings": [[diagnostic.message for diagnostic in found] for found in answer.diagnostics],
         "proposals": [
             {
-                "name": f"{classified.name(group)}: new group {number}",
+                "name": f"{names[group]}: new group {number}",
                 "group": group,
-                "items": answer.rows_of[group][proposal.items].tolist(),
+                "items": rows_of_groups(answer)[group][proposal.items].tolist(),
                 "cohesion": round(float(proposal.cohesion), 4),
                 "nearest": str(proposal.nearest),
             }

@@ -7,6 +7,7 @@ import os
 import warnings
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from os.path import isfile
 from pathlib import Path
@@ -22,9 +23,9 @@ from handful.classification.files import (
     writes_back,
 )
 from handful.classification.known import KnownFiles, columns_named, new_labels, read_known
-from handful.classification.labelled import BY_SCORES, Classified
+from handful.classification.labelled import BY_SCORES, About, predictions
 from handful.errors import FileFormatError, LabelError, OptionError, OverturnedScoresWarning
-from handful.estimators import TopScores, infer_scores
+from handful.estimators import Answer, TopScores, infer_scores
 from handful.reading.class_names import similar_names
 from handful.reading.contents import IMAGE_SUFFIXES, FolderFiles
 from handful.reading.images import FOLDER, folder_columns
@@ -41,7 +42,7 @@ def rescore(
     sites: str | os.PathLike[str] | None = None,
     pictures: str | os.PathLike[str] | None = None,
     **known: Unpack[KnownFiles],
-) -> Classified:
+) -> Answer:
     r"""Label all items of a file of scores jointly, or those of each group.
 
     Parameters
@@ -63,7 +64,7 @@ def rescore(
 
     Returns
     -------
-    Classified
+    Answer
         Scores do not tell which items belong to none of the classes, so these are not judged.
 
     Examples
@@ -77,7 +78,7 @@ def rescore(
     >>> images = [{"filepath": f"site/{i}.jpg", "classifications": unsure if i == 4 else cow} for i in range(10)]
     >>> _ = file.write_text(json.dumps({"predictions": images}))
     >>> found = rescore(file, group_by="folder")
-    >>> set(found["site"].predictions()["label"])
+    >>> set(found["site"].labels.tolist())
     {'cow'}
     """
     if known.get("precursor") is not None:
@@ -119,9 +120,8 @@ def rescore(
             **about,
         )
     codes = {name: k for k, name in enumerate(classes)}
-    return Classified(
+    scored = About(
         batch,
-        answer,
         0,
         BY_SCORES,
         group_by=asked,
@@ -130,6 +130,7 @@ def rescore(
         not_applied=not_applied,
         inputs=inputs,
     )
+    return replace(answer, about=scored)
 
 
 def _images(files: Sequence[str], scores: Path, folder: str | os.PathLike[str] | None) -> FolderFiles | None:
@@ -146,14 +147,14 @@ def _images(files: Sequence[str], scores: Path, folder: str | os.PathLike[str] |
     return None
 
 
-def write_scores(classified: Classified, scores: str | os.PathLike[str], out: str | os.PathLike[str]) -> None:
+def write_scores(answer: Answer, scores: str | os.PathLike[str], out: str | os.PathLike[str]) -> None:
     """Write the answers into a copy of the file of scores, or, with another ending, as Parquet or CSV.
 
     The table of groups, if there are any, is written beside it.
 
     Parameters
     ----------
-    classified : Classified
+    answer : Answer
         What `rescore` returned.
     scores : path
         The file of scores that it was given.
@@ -174,20 +175,20 @@ def write_scores(classified: Classified, scores: str | os.PathLike[str], out: st
     source = Path(scores)
     final = Path(out)
     if not writes_back(source, final):
-        write_predictions(classified, final)
+        write_predictions(answer, final)
         return
-    refuse_outputs(classified, scores=source, predictions=final)
-    read_scores(source).write(_answers_of(classified), final)
-    write_group_table(classified, final)
+    refuse_outputs(answer, scores=source, predictions=final)
+    read_scores(source).write(_answers_of(answer), final)
+    write_group_table(answer, final)
 
 
-def write_annotations(classified: Classified, scores: Path, sites: Path, out: Path) -> None:
+def write_annotations(answer: Answer, scores: Path, sites: Path, out: Path) -> None:
     """Write the labels as annotations into a copy of COCO Camera Traps, or as observations of Camtrap DP (CSV)."""
-    refuse_outputs(classified, sites=sites, annotations=out)
-    write_sites(sites, read_scores(scores).files, _answers_of(classified), out)
+    refuse_outputs(answer, sites=sites, annotations=out)
+    write_sites(sites, read_scores(scores).files, _answers_of(answer), out)
 
 
-def _answers_of(classified: Classified) -> list[ItemLabel]:
-    table = classified.predictions()
+def _answers_of(answer: Answer) -> list[ItemLabel]:
+    table = predictions(answer)
     columns = ("label", "certainty", "runner_up", "runner_up_certainty")
     return [ItemLabel(*row) for row in zip(*(table[name] for name in columns), strict=True)]

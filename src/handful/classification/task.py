@@ -105,7 +105,7 @@ class Task:
     streams : bool
         Whether the batch is streamed.
     unknown_label : str or None
-        As in `Classified`.
+        As in `About`.
     """
 
     inputs: Inputs

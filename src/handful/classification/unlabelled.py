@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -14,7 +14,7 @@ from handful.catalogue.record import PreviewKind
 from handful.classification.batch import Batch, Reading, asked_of, extracted, load_network
 from handful.classification.building import EmbeddedExamples, bank_of, write_catalogue
 from handful.classification.files import paths_read
-from handful.classification.labelled import Classified
+from handful.classification.labelled import About
 from handful.classification.measured import filled, scaled
 from handful.classification.task import MOST_DENSE_BYTES, PathLike, dense_bytes
 from handful.errors import OptionError
@@ -44,7 +44,7 @@ class Unlabelled:
     measured : bool
         Whether the vectors are measurements, which are scaled for each batch: a file of a catalogue cannot keep them.
     unknown_label : str or None
-        As in `Classified`.
+        As in `About`.
     paths : mapping of str to Path
         The files and folders that were read, by what they are.
     frame_of : FrameOf
@@ -58,22 +58,21 @@ class Unlabelled:
     paths: Mapping[str, Path] = field(default_factory=dict)
     frame_of: FrameOf = new_frame
 
-    def classified(self, answer: Answer, given: Mapping[int, str | None]) -> Classified:
-        """Put an answer beside the items; `given` is what a person named, by positions."""
+    def answer(self, answer: Answer, given: Mapping[int, str | None]) -> Answer:
+        """Return the answer with what it is about; `given` is what a person named, by positions."""
         names = answer.classes.tolist()
         place = {name: k for k, name in enumerate(names)}
         codes = {item: None if name is None else place[name] for item, name in given.items()}
-        return Classified(
+        about = About(
             self.batch,
-            answer,
             sum(name is not None for name in given.values()),
             self.batch.backbone,
             unknown_label=self.unknown_label,
             given=codes,
             n_named=len(names),
             inputs=self.paths,
-            frame_of=self.frame_of.rows(np.asarray(self.batch.rows)),
         )
+        return replace(answer, about=about, _frame_of=self.frame_of.rows(np.asarray(self.batch.rows)))
 
     def write_examples(self, items: Sequence[int], labels: Sequence[str], out: Path, **said: Any) -> Path:
         """Write named items as a catalogue, and return where: a table beside it for measurements.

@@ -87,6 +87,7 @@ def classify_command(
         write_tasks,
     )
     from handful.classification.label import classify
+    from handful.classification.labelled import about_of
     from handful.classification.page import write_page
     from handful.cli.printed import print_batch
     from handful.machine.outputs import refuse_overwriting
@@ -111,7 +112,7 @@ def classify_command(
         replaces=replaceable(out),
     )
     with bars(f"labelling {batch}") as on_progress:
-        classified = classify(
+        answer = classify(
             catalogue,
             batch,
             group_by=group_by,
@@ -122,13 +123,13 @@ def classify_command(
             **reading_of(options),
             **known,
         )
-        write_predictions(classified, out)
+        write_predictions(answer, out)
         if tasks is not None:
-            write_tasks(classified, tasks)
-        if classified.streamed:
+            write_tasks(answer, tasks)
+        if about_of(answer).streamed:
             shutil.rmtree(run)
         if report is not None:
-            write_page(classified, report, title=batch.stem)
+            write_page(answer, report, title=batch.stem)
     writer = writer_of(out)
     written = [(out, "predictions, one row per item" if writer is None else writer.written)]
     if group_by:
@@ -137,7 +138,7 @@ def classify_command(
         written.append((report, "a page about them"))
     if tasks is not None:
         written.append((tasks, task_writer(tasks).written))
-    print_batch(classified, written)
+    print_batch(answer, written)
 
 
 def _inputs(paths: list[Path], names: Path | None) -> tuple[Path | None, Path]:

@@ -131,15 +131,15 @@ def demo(
         for side, arrays in sides.items():
             with written_whole(out / f"{side}.npz") as place, place.open("wb") as file:
                 np.savez(file, **arrays)
-        classified = classify(out / "catalogue.npz", out / "batch.npz")
-        write_predictions(classified, out / "labels.csv")
-        write_page(classified, out / "report.html", title="demo")
-        presence = dict(zip(classified.class_names, classified.answer.presence.tolist(), strict=True))
+        answer = classify(out / "catalogue.npz", out / "batch.npz")
+        write_predictions(answer, out / "labels.csv")
+        write_page(answer, out / "report.html", title="demo")
+        presence = dict(zip(answer.classes.tolist(), answer.presence.tolist(), strict=True))
         page = out / "index.html"
         with written_whole(page) as place:
             place.write_text(page_about(found, found[shown], presence, bank.n_classes), encoding="utf-8")
     one = found[shown]
-    present = [classified.class_names[k] for k in classified.present()]
+    present = answer.present_classes.tolist()
     about = (
         f"{ITEMS} sentences to a voice assistant; a catalogue of {bank.n_classes} intents, "
         f"{counted(SHOTS, 'example')} of each. {INSIDE} intents occur in the batch. Found: {', '.join(present)}."

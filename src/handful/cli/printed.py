@@ -10,8 +10,25 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from handful.arguments import counted
-from handful.classification.labelled import NONE, NOT_APPLIED
+from handful.classification.labelled import (
+    NONE,
+    NOT_APPLIED,
+    about_of,
+    columns_summary,
+    common_names,
+    doubtful_items,
+    group_names,
+    how_labelled,
+    label_counts,
+    messages,
+    n_groups,
+    present_codes,
+    rejected_items,
+    unknown_summary,
+)
 from handful.cli.terminal import show
+from handful.estimators.answer import sizes_of
+from handful.estimators.summary import sure_summary
 from handful.machine.untrusted import printable
 from handful.reading.table import Skipped, first_listed, skipped_summary
 
@@ -20,7 +37,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from handful.banks import FeatureBank
-    from handful.classification.labelled import Classified
+    from handful.estimators import Answer
 
 # Classes of a batch, groups, and classes of each group that are printed; files have all of them.
 MOST_CLASSES = 50
@@ -31,49 +48,52 @@ MOST_SKIPPED = 20
 DOUBTFUL = "in doubt, because another class or none is nearly as likely"
 
 
-def print_batch(found: Classified, files: Sequence[tuple[Path, str]]) -> None:
+def print_batch(found: Answer, files: Sequence[tuple[Path, str]]) -> None:
     """Print what was found in a batch, or in each group.
 
     Parameters
     ----------
-    found : Classified
+    found : Answer
         The labelled batch.
     files : sequence of path and str
         Files that were written, and what is in them.
     """
     _complain(found)
-    n_doubtful = int(found.doubtful_items.sum())
+    n_doubtful = int(doubtful_items(found).sum())
     are = "is" if n_doubtful == 1 else "are"
-    head, table = _groups(found) if found.group_by else _classes(found)
+    columns = columns_summary(found)
+    unknown = unknown_summary(found)
+    sure = sure_summary(found)
+    head, table = _groups(found) if about_of(found).group_by else _classes(found)
     written = _table()
     for place, what in files:
         written.add_row(_plain(str(place), "bold"), _plain(what, "dim"))
     show(
-        _plain(found.how),
-        *([_plain(found.columns_summary)] if found.columns_summary else []),
+        _plain(how_labelled(found)),
+        *([_plain(columns)] if columns else []),
         "",
         _plain(head, "bold"),
         *((table,) if table.row_count else ()),
         "",
         *([_plain(f"{counted(n_doubtful, 'item')} {are} {DOUBTFUL}.")] if n_doubtful else []),
-        *([_plain(found.unknown_summary)] if found.unknown_summary else []),
-        *([_plain(found.answer.sure_summary)] if found.answer.sure_summary else []),
+        *([_plain(unknown)] if unknown else []),
+        *([_plain(sure)] if sure else []),
         _plain("Written:"),
         written,
     )
 
 
-def _classes(found: Classified) -> tuple[str, Table]:
+def _classes(found: Answer) -> tuple[str, Table]:
     """Return the classes present: their number in words, and name, items and expected items of each."""
-    present = found.present()
-    counts = found.label_counts()
-    answer = found.answer
-    told = not np.isnan(answer.presence).any()
+    present = present_codes(found)
+    counts = label_counts(found)
+    called = common_names(found)
+    told = not np.isnan(found.presence).any()
     chance_column = [("chance", "right")] if told else []
     classes = _table(("items", "right"), ("expected", "right"), *chance_column, ("class", "left"))
     for k in present[:MOST_CLASSES]:
-        chance = [f"{answer.presence[k]:.3f}"] if told else []
-        classes.add_row(f"{counts[k]:,}", f"{answer.expected_counts[k]:,.1f}", *chance, _plain(found.common_names[k]))
+        chance = [f"{found.presence[k]:.3f}"] if told else []
+        classes.add_row(f"{counts[k]:,}", f"{found.expected_counts[k]:,.1f}", *chance, _plain(called[k]))
     # All other items, so that the numbers add up.
     more = present[MOST_CLASSES:]
     others = set(np.flatnonzero(counts[:-1]).tolist()) - set(present)
@@ -84,28 +104,30 @@ def _classes(found: Classified) -> tuple[str, Table]:
         classes.add_row(f"{counts[-1]:,}", "", *([""] if told else []), _plain(NONE))
     head = f"{counted(len(present), 'class')} present, with items, expected items and the chance of presence"
     if not told:
-        head = f"{counted(len(present), 'class')} with items; {found.method} does not estimate the chance of presence"
+        method = about_of(found).method
+        head = f"{counted(len(present), 'class')} with items; {method} does not estimate the chance of presence"
     return head if present else "No class is present for certain", classes
 
 
-def _groups(found: Classified) -> tuple[str, Table]:
+def _groups(found: Answer) -> tuple[str, Table]:
     """Return the groups: their number in words, and name, items and classes of each."""
-    columns = ", ".join(found.group_by)
-    answer = found.answer
+    columns = ", ".join(about_of(found).group_by)
     groups = _table((columns, "left"), ("items", "right"), ("classes present, with expected items", "left"))
-    sizes = answer.sizes
-    unknown = found.rejected_items
-    for place in range(min(found.n_groups, MOST_GROUPS)):
-        named = [f"{found.common_names[k]} {answer.expected_counts[place][k]:,.1f}" for k in found.present(place)]
+    sizes = sizes_of(found)
+    unknown = rejected_items(found)
+    called = common_names(found)
+    names = group_names(found)
+    for place in range(min(n_groups(found), MOST_GROUPS)):
+        named = [f"{called[k]} {found.expected_counts[place][k]:,.1f}" for k in present_codes(found, place)]
         if len(named) > MOST_CLASSES_OF_A_GROUP:
             named[MOST_CLASSES_OF_A_GROUP:] = [f"{len(named) - MOST_CLASSES_OF_A_GROUP} more"]
         none = f"; {NONE} {unknown[place]:,}" if unknown[place] else ""
         classes = f"{', '.join(named) or 'no class for certain'}{none}"
-        groups.add_row(_plain(found.name(place)), f"{sizes[place]:,}", _plain(classes))
-    left = found.n_groups - MOST_GROUPS
+        groups.add_row(_plain(names[place]), f"{sizes[place]:,}", _plain(classes))
+    left = n_groups(found) - MOST_GROUPS
     if left > 0:
         groups.add_row(_plain(f"and {left:,} more", "dim"))
-    return f"{counted(found.n_groups, 'group')} by {columns}", groups
+    return f"{counted(n_groups(found), 'group')} by {columns}", groups
 
 
 def print_bank(bank: FeatureBank, place: Path) -> None:
@@ -133,14 +155,15 @@ def complain_of_skipped(skipped: Sequence[Skipped], n_items: int) -> None:
         sys.stderr.writelines(f"  {line}\n" for line in first_listed(skipped, MOST_SKIPPED))
 
 
-def _complain(found: Classified) -> None:
+def _complain(found: Answer) -> None:
     """Name what was left out, and what looks wrong, on standard error."""
-    complain_of_skipped(found.batch.skipped, len(found.batch.rows) + len(found.batch.skipped))
+    about = about_of(found)
+    complain_of_skipped(about.batch.skipped, len(about.batch.rows) + len(about.batch.skipped))
     lines = []
-    if found.not_applied:
-        lines.append(f"warning: {counted(len(found.not_applied), 'correction')} {NOT_APPLIED}:")
-        lines += [f"  {line}" for line in first_listed(found.not_applied, MOST_SKIPPED)]
-    for line in (*lines, *(f"warning: {message}" for message in found.messages())):
+    if about.not_applied:
+        lines.append(f"warning: {counted(len(about.not_applied), 'correction')} {NOT_APPLIED}:")
+        lines += [f"  {line}" for line in first_listed(about.not_applied, MOST_SKIPPED)]
+    for line in (*lines, *(f"warning: {message}" for message in messages(found))):
         sys.stderr.write(f"{printable(line)}\n")
 
 

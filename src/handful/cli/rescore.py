@@ -74,12 +74,12 @@ def rescore_command(
         replaces=replaceable(out, scores, sites),
     )
     with bars(f"labelling {scores}"):
-        classified = rescore(scores, group_by=group_by, sites=sites, pictures=options["pictures"], **known)
-        write_scores(classified, scores, out)
+        answer = rescore(scores, group_by=group_by, sites=sites, pictures=options["pictures"], **known)
+        write_scores(answer, scores, out)
         if annotate is not None and sites is not None:
-            write_annotations(classified, scores, sites, annotate)
+            write_annotations(answer, scores, sites, annotate)
         if report is not None:
-            write_page(classified, report, title=scores.stem)
+            write_page(answer, report, title=scores.stem)
     copied = f"{scores.name} with joint labels"
     written = [(out, copied if writes_back(scores, out) else "predictions, one row per item")]
     if group_by:
@@ -88,4 +88,4 @@ def rescore_command(
         written.append((annotate, "labels as annotations of the sites' files"))
     if report is not None:
         written.append((report, "a page about them"))
-    print_batch(classified, written)
+    print_batch(answer, written)

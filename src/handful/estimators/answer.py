@@ -6,7 +6,7 @@ One long file: half of it documents fields.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from handful import plots
 from handful.arguments import counted, whole
+from handful.engine.present_classes import PRESENT, listed_classes, presence_or_labels, present_places
 from handful.errors import LabelError, OptionError
 from handful.estimators.certainty import SURE, in_doubt
 from handful.estimators.coarse import Coarse
@@ -25,9 +26,6 @@ from handful.extraction.decode import picture_of
 from handful.plots import html
 from handful.shapes import Bool, Float, Int
 
-# A class is present if its chance of being present is at least this, and listed in tables from the other on.
-PRESENT = 0.5
-LEAST_LISTED = 0.02
 # Numbers of a table that are sorted at a time.
 SORTED_NUMBERS = 2**22
 
@@ -41,6 +39,23 @@ class AnsweredItems(Protocol):
 
     def rows(self, rows: Int[np.ndarray, "some"] | slice) -> AnsweredItems:
         """Return some of the items."""
+
+
+class AboutItems(Protocol):
+    """What is known about the items of an answer beside it: names, columns, files."""
+
+    @property
+    def unknown_label(self) -> str | None:
+        """The label of rejected items; None if they have that of the least bad class."""
+
+    def rows(self, rows: Int[np.ndarray, "some"] | slice) -> AboutItems:
+        """Return the same about one group, with these rows."""
+
+    def columns(self, answer: Any) -> dict[str, npt.NDArray[Any]]:
+        """Return the columns of `Answer.to_frame`."""
+
+    def sentences(self, answer: Any) -> tuple[str, list[str]]:
+        """Say how the items were labelled, and what looks wrong."""
 
 
 class Top(NamedTuple):
@@ -98,11 +113,8 @@ class Answer:
     ----------
     classes : ndarray [class]
         All classes: those of a catalogue in increasing order, those of scores in the order of their columns.
-    codes, certainties : ndarray [item, 2]
-        The most probable class of each item and the next, as positions in `classes` (-1 if there is no second one), and
-        the chance that each of them is right; see `certainty`.
-    table : ndarray [item, class] or None
-        `probabilities`; None if these were not kept: for a streamed batch and for groups of a file.
+    codes : ndarray [item, 2]
+        The most probable class of each item and the next, as positions in `classes` (-1 if there is no second one).
     expected_counts, presence : ndarray [class] or [group, class]
         Expected number of items of each class, `Σ_n p_nk`, and the chance that there is at least one, which assumes
         that items of one class are wrong together; NaN for the methods of `handful.fewshot`, which do not tell it. In a
@@ -120,8 +132,6 @@ class Answer:
         the whole batch is from the catalogue, the more evidence is needed. Without it nothing is rejected, and `labels`
         are the same as if nothing could be unknown. With `expect_unknown`, as many items as are expected to be unknown,
         the most likely ones.
-    none_of_these : ndarray [item]
-        Rejected items that a person called none of these, and those that look like them; they have no label.
     unknown_interval : tuple of float, or ndarray [group, 2]
         90 % interval for the share of unknown items; (0, 1) if they were not judged.
     unknown_reason : str or None
@@ -132,14 +142,15 @@ class Answer:
         batch.
     diagnostics : tuple of Diagnostic, or of such tuples
         What looks wrong, with what it means and what to do; empty for an ordinary batch.
-    groups, group_of : ndarray [group], ndarray [item]; or None
-        Distinct values of the column of groups, in increasing order, and the position there of each item's.
+    groups : ndarray [group] or None
+        Distinct values of the column of groups, in increasing order.
     pooling : Pooling or None
         Whether groups were labelled with the help of their siblings, and what it gained.
     coarse : Coarse or None
         With `coarse`, the most probable coarse class of each item; see `sure_labels`.
-    items : AnsweredItems or None
-        The items as they were compared, for pictures; None if they were not kept, for instance of a streamed batch.
+    about : About or None
+        Of `classify`, `rescore` and a review: the items with their names and columns, what was left out, and what they
+        were compared with, see `handful.classification.About`. None for rows in memory.
 
     Examples
     --------
@@ -178,25 +189,34 @@ class Answer:
 
     classes: npt.NDArray[Any]
     codes: Int[np.ndarray, "item two"]
-    certainties: Float[np.ndarray, "item two"]
-    table: Float[np.ndarray, "item class"] | None
     expected_counts: npt.NDArray[np.float64]
     presence: npt.NDArray[np.float64]
     joint_weight: Any
     prior_weight: Any
     unknown: Float[np.ndarray, "item"]
     rejected: Bool[np.ndarray, "item"]
-    none_of_these: Bool[np.ndarray, "item"]
     unknown_interval: Any
     unknown_reason: str | None
     proposals: tuple[Any, ...]
     diagnostics: tuple[Any, ...]
     groups: npt.NDArray[Any] | None = None
-    group_of: Int[np.ndarray, "item"] | None = None
     pooling: Pooling | None = None
     coarse: Coarse | None = None
-    items: AnsweredItems | None = None
-    frame_of: FrameOf = new_frame  # makes a table of the kind of the rows given
+    about: AboutItems | None = None
+    # What the rest is made of.
+    _: KW_ONLY
+    # The chances that the two classes in `codes` are right.
+    _certainties: Float[np.ndarray, "item two"]
+    # `probabilities`; None if these were not kept: for a streamed batch and for groups of a file.
+    _table: Float[np.ndarray, "item class"] | None
+    # Rejected items that a person called none of these, and those that look like them; they have no label.
+    _none_of_these: Bool[np.ndarray, "item"]
+    # The position in `groups` of each item's.
+    _group_of: Int[np.ndarray, "item"] | None = None
+    # The items as they were compared, for pictures; None if they were not kept, for instance of a streamed batch.
+    _items: AnsweredItems | None = None
+    # Makes a table of the kind of the rows given.
+    _frame_of: FrameOf = new_frame
 
     def __repr__(self) -> str:
         items = counted(len(self.codes), "item")
@@ -215,7 +235,7 @@ class Answer:
     def __getitem__(self, which: Any) -> Any:
         """Return one item, or a list for a slice; with groups, the answer about one, items in the order of the rows."""
         if self.groups is not None:
-            return self.at(self.place(which))
+            return group_at(self, place_of(self, which))
         if isinstance(which, slice):
             return [self._item(place) for place in range(len(self))[which]]
         if isinstance(which, str):
@@ -227,68 +247,12 @@ class Answer:
         return (self._item(place) for place in range(len(self))) if self.groups is None else iter(self.groups.tolist())
 
     def _item(self, place: int) -> LabelledItem:
-        return LabelledItem(*(self._items[name][place : place + 1].tolist()[0] for name in LabelledItem._fields))
+        return LabelledItem(*(self._columns[name][place : place + 1].tolist()[0] for name in LabelledItem._fields))
 
     def _repr_html_(self) -> str:
-        return html.of_answer(self)
-
-    def place(self, group: Any) -> int:
-        """Return the position of a group in `groups`.
-
-        Parameters
-        ----------
-        group : object
-            One of `groups`.
-
-        Returns
-        -------
-        int
-            Its position.
-        """
-        name = group.item() if isinstance(group, np.generic) else group
-        if self.groups is None:
-            raise LabelError("this answer is about one batch; it has no groups")
-        if not isinstance(name, Hashable) or name not in self._places:
-            raise LabelError(f"there is no group {group!r}; see groups")
-        return self._places[name]
-
-    def at(self, place: int) -> Answer:
-        """Return the answer about the group at this place among `groups`.
-
-        Parameters
-        ----------
-        place : int
-            Position in `groups`.
-
-        Returns
-        -------
-        Answer
-            The answer, without groups.
-        """
-        rows = slice(None) if len(self.rows_of) == 1 else self.rows_of[place]
-        low, high = self.unknown_interval[place].tolist()
-        return replace(
-            self,
-            codes=self.codes[rows],
-            certainties=self.certainties[rows],
-            table=None if self.table is None else self.table[rows],
-            expected_counts=self.expected_counts[place],
-            presence=self.presence[place],
-            joint_weight=None if self.joint_weight is None else float(self.joint_weight[place]),
-            prior_weight=None if self.prior_weight is None else float(self.prior_weight[place]),
-            unknown=self.unknown[rows],
-            rejected=self.rejected[rows],
-            none_of_these=self.none_of_these[rows],
-            unknown_interval=(low, high),
-            proposals=self.proposals[place],
-            diagnostics=self.diagnostics[place],
-            groups=None,
-            group_of=None,
-            pooling=None,
-            coarse=None if self.coarse is None else self.coarse.rows(rows),
-            items=None if self.items is None else self.items.rows(rows),
-            frame_of=self.frame_of.rows(rows),
-        )
+        how, messages = ("", None) if self.about is None else self.about.sentences(self)
+        notes = notes_on(self) if self.groups is None else []
+        return html.of_answer(self, notes, how, messages)
 
     @property
     def probabilities(self) -> Float[np.ndarray, "item class"]:
@@ -297,16 +261,25 @@ class Answer:
         The chance that a label is right is its `certainty`. With several classes per item, the chance of each class by
         itself.
         """
-        if self.table is None:
-            raise OptionError("the probabilities of all classes were not kept; codes and certainties have the best two")
-        return self.table
+        if self._table is None:
+            raise OptionError(
+                "the probabilities of all classes were not kept; to_frame() has the best two of each item"
+            )
+        return self._table
 
     @property
     def labels(self) -> npt.NDArray[Any]:
-        """The most probable class of each item, as one of the labels given to `fit`; None if it is `none_of_these`."""
+        """The most probable class of each item, as one of the labels given to `fit`.
+
+        None for rejected items that a person called none of these, and for those that look like them. With `unknown`
+        of `classify`, all rejected items have that label.
+        """
         if len(self.classes) == 0:  # before the first name
             return np.full(len(self.codes), None, dtype=object)
-        return without_label(self.classes[self.codes[:, 0]], self.none_of_these)
+        labels = self.classes[self.codes[:, 0]]
+        if self.about is None or self.about.unknown_label is None:
+            return without_label(labels, self._none_of_these)
+        return np.where(self.rejected, np.array(self.about.unknown_label, dtype=object), labels)
 
     @property
     def certainty(self) -> Float[np.ndarray, "item"]:
@@ -315,7 +288,7 @@ class Answer:
         p is its entry of `probabilities`. If `unknown` was not judged, it counts as zero here. That a rejected item
         belongs to none of the classes has the chance `unknown`. See `handful.estimators.certainty`.
         """
-        return self.certainties[:, 0]
+        return self._certainties[:, 0]
 
     @property
     def sure_labels(self) -> npt.NDArray[Any]:
@@ -335,44 +308,13 @@ class Answer:
 
         Of a method that does not tell `presence`, those that some item has as its label.
         """
-        return np.asarray(self.classes[self.present_places])
-
-    @property
-    def present_places(self) -> Int[np.ndarray, "place"]:
-        """Positions of `present_classes` in `classes`."""
-        counts, presence = (np.atleast_2d(table) for table in (self.expected_counts, self.presence_or_labels))
-        return present_places(counts.sum(0), presence.max(0))
+        presence = presence_or_labels(self.presence, self.codes)
+        return np.asarray(self.classes[present_places(self.expected_counts, presence)])
 
     @property
     def alone(self) -> Int[np.ndarray, "item"] | None:
         """The most probable class of each item without the batch, as a position in `classes`; None if not known."""
-        return None if self.items is None else self.items.alone
-
-    @property
-    def presence_or_labels(self) -> npt.NDArray[np.float64]:
-        """`presence`; of a method that does not tell it, one for every class that some item has as its label."""
-        if not np.isnan(self.presence).any():
-            return self.presence
-        return np.asarray(np.bincount(self.codes[:, 0], minlength=len(self.classes)) > 0, np.float64)
-
-    @property
-    def class_proportions(self) -> npt.NDArray[np.float64]:
-        """Expected share of each class in the batch."""
-        return np.asarray(self.expected_counts / self.sizes[..., None])
-
-    @property
-    def unknown_share(self) -> Any:
-        """Mean of `unknown`; with groups, of each."""
-        if self.group_of is None:
-            return float(self.unknown.mean())
-        return np.bincount(self.group_of, self.unknown, len(self.sizes)) / self.sizes
-
-    @property
-    def sizes(self) -> npt.NDArray[np.int64]:
-        """Number of items; with groups, of each."""
-        if self.groups is None or self.group_of is None:
-            return np.array(len(self.codes))
-        return np.bincount(self.group_of, minlength=len(self.groups))
+        return None if self._items is None else self._items.alone
 
     @property
     def doubtful(self) -> Bool[np.ndarray, "item"]:
@@ -380,35 +322,7 @@ class Answer:
 
         Another class, or none, is then nearly as likely. Rejected items are not in doubt: they look like none.
         """
-        return in_doubt(self.certainties, self.rejected)
-
-    @property
-    def sure_summary(self) -> str:
-        """How many items are sure at each level, as a sentence; empty without coarse classes."""
-        if self.coarse is None:
-            return ""
-        known = ~self.rejected
-        fine = self.certainty[known] >= SURE
-        sure = fine | (self.coarse.certainty[known] >= SURE)
-        return (
-            f"{int(fine.sum()):,} of {counted(int(known.sum()), 'item')} have a class with a certainty of at least "
-            f"{SURE:g}, and {int((sure & ~fine).sum()):,} more a coarse class."
-        )
-
-    @cached_property
-    def rows_of(self) -> list[Int[np.ndarray, "row"]]:
-        """Rows of each group; of all items without groups."""
-        return [np.arange(len(self.codes))] if self.group_of is None else rows_by_group(self.group_of)
-
-    @cached_property
-    def proposal(self) -> Int[np.ndarray, "item"]:
-        """The number of the group in `proposals` that each item is in, from 1; 0 if it is in none."""
-        numbers = np.zeros(len(self.codes), np.int64)
-        of_groups = [self.proposals] if self.groups is None else self.proposals  # streamed groups have none
-        for rows, proposals in zip(self.rows_of, of_groups, strict=False):
-            for number, found in enumerate(proposals, start=1):
-                numbers[rows[found.items]] = number
-        return numbers
+        return in_doubt(self._certainties, self.rejected)
 
     def top(self, k: int = 3) -> Top:
         """Return the k most probable classes of every item, with their probabilities.
@@ -434,10 +348,13 @@ class Answer:
             Of polars or Arrow if the batch was; else of pandas, with the index of the batch if it had one. The columns
             are `label`, `certainty`, `runner_up`, `runner_up_certainty`, `doubtful`, `unknown`, `rejected` and
             `proposal`, after `group` if there are groups; with `coarse` also `coarse`, `coarse_certainty` and
-            `sure_label`.
+            `sure_label`. Of `classify` and `rescore`, what `write_predictions` writes: position and name of each item
+            and the columns of the batch stand in front.
         """
-        named = {} if self.groups is None else {"group": self.groups[self.group_of]}
-        return self.frame_of(named | self._items)
+        if self.about is not None:
+            return self._frame_of(self.about.columns(self))
+        named = {} if self.groups is None else {"group": self.groups[self._group_of]}
+        return self._frame_of(named | self._columns)
 
     def by_class(self) -> Any:
         """Return one row per class that may be present, as a table; in each group the classes with most items first.
@@ -451,15 +368,15 @@ class Answer:
             there are groups.
         """
         counts, presence = (np.atleast_2d(table) for table in (self.expected_counts, self.presence))
-        place, code = listed_classes(counts, np.atleast_2d(self.presence_or_labels))
+        place, code = listed_classes(counts, np.atleast_2d(presence_or_labels(self.presence, self.codes)))
         named = {} if self.groups is None else {"group": self.groups[place]}
         columns = {
             "class": self.classes[code],
             "expected_count": counts[place, code],
-            "proportion": np.atleast_2d(self.class_proportions)[place, code],
+            "proportion": counts[place, code] / np.atleast_1d(sizes_of(self))[place],
             "presence": presence[place, code],
         }
-        return self.frame_of.rows(None)(named | columns)
+        return self._frame_of.rows(None)(named | columns)
 
     def summary(self) -> str:
         """Say in plain text what was found.
@@ -475,7 +392,8 @@ class Answer:
     def plot(self, ax: Any = None) -> Any:
         """Draw how many items each class present has, jointly and alone, how many are doubtful, and its presence.
 
-        Needs the extra `plots`, as all pictures do.
+        With groups, a heat map: the share of each class in each group, with expected numbers of items. Needs the extra
+        `plots`, as all pictures do.
 
         Parameters
         ----------
@@ -487,8 +405,7 @@ class Answer:
         Axes
             The axes; `ax.figure.savefig(path)` writes the picture.
         """
-        self._refuse_groups("plot_groups() draws all of them")
-        return plots.plot_classes(self, ax)
+        return plots.plot_classes(self, ax) if self.groups is None else plots.plot_groups(self, ax)
 
     def plot_map(self, ax: Any = None) -> Any:
         """Draw the items, and the examples of the classes present, in the two directions that separate these best.
@@ -508,7 +425,7 @@ class Answer:
             The axes.
         """
         self._refuse_groups("answer[group].plot_map() draws one")
-        return plots.plot_map(self, ax)
+        return plots.plot_map(self, self._items, ax)
 
     def plot_items(
         self, images: Any = None, texts: Any = None, ax: Any = None, *, most_classes: int = 8, most_items: int = 8
@@ -543,29 +460,9 @@ class Answer:
             return plots.plot_texts(self, entries, most_classes, most_items, ax)
         return plots.plot_pictures(self, lambda item: picture_of(entries[item]), most_classes, most_items, ax)
 
-    def plot_groups(self, ax: Any = None) -> Any:
-        """Draw the share of each class in each group as a heat map, with expected numbers of items.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes or None
-            As in `plot`.
-
-        Returns
-        -------
-        Axes
-            The axes.
-        """
-        return plots.plot_groups(self, ax)
-
     def _refuse_groups(self, instead: str) -> None:
         if self.groups is not None:
             raise OptionError(f"this answer is about {counted(len(self), 'group')}; {instead}")
-
-    @property
-    def notes(self) -> list[str]:
-        """What there is to say about doubtful and unknown items of a batch, one sentence each."""
-        return notes_on(self)
 
     @cached_property
     def _places(self) -> dict[Any, int]:
@@ -574,23 +471,115 @@ class Answer:
         return {name: place for place, name in enumerate(self.groups.tolist())}
 
     @cached_property
-    def _items(self) -> dict[str, npt.NDArray[Any]]:
+    def _rows_of(self) -> list[Int[np.ndarray, "row"]]:
+        """Rows of each group; of all items without groups."""
+        return [np.arange(len(self.codes))] if self._group_of is None else rows_by_group(self._group_of)
+
+    @cached_property
+    def _proposal(self) -> Int[np.ndarray, "item"]:
+        """The number of the group in `proposals` that each item is in, from 1; 0 if it is in none."""
+        numbers = np.zeros(len(self.codes), np.int64)
+        of_groups = [self.proposals] if self.groups is None else self.proposals  # streamed groups have none
+        for rows, proposals in zip(self._rows_of, of_groups, strict=False):
+            for number, found in enumerate(proposals, start=1):
+                numbers[rows[found.items]] = number
+        return numbers
+
+    @cached_property
+    def _columns(self) -> dict[str, npt.NDArray[Any]]:
         """Columns with one entry per item; with a single class there is no runner-up."""
         second = self.codes[:, 1]
         columns = {
             "label": self.labels,
             "certainty": self.certainty,
             "runner_up": self.classes[second] if (second >= 0).all() else np.full(len(second), None, dtype=object),
-            "runner_up_certainty": self.certainties[:, 1],
+            "runner_up_certainty": self._certainties[:, 1],
             "doubtful": self.doubtful,
             "unknown": self.unknown,
             "rejected": self.rejected,
-            "proposal": self.proposal,
+            "proposal": self._proposal,
         }
         if self.coarse is None:
             return columns
         coarse = {"coarse": self.coarse.labels, "coarse_certainty": self.coarse.certainty}
         return columns | coarse | {"sure_label": self.sure_labels}
+
+
+# What the rooms above need of an answer, beside its public names.
+
+
+def group_at(answer: Answer, place: int) -> Answer:
+    """Return the answer about the group at this place among `groups`, without groups."""
+    rows = slice(None) if len(answer._rows_of) == 1 else answer._rows_of[place]
+    low, high = answer.unknown_interval[place].tolist()
+    return replace(
+        answer,
+        codes=answer.codes[rows],
+        expected_counts=answer.expected_counts[place],
+        presence=answer.presence[place],
+        joint_weight=None if answer.joint_weight is None else float(answer.joint_weight[place]),
+        prior_weight=None if answer.prior_weight is None else float(answer.prior_weight[place]),
+        unknown=answer.unknown[rows],
+        rejected=answer.rejected[rows],
+        unknown_interval=(low, high),
+        proposals=answer.proposals[place],
+        diagnostics=answer.diagnostics[place],
+        groups=None,
+        pooling=None,
+        coarse=None if answer.coarse is None else answer.coarse.rows(rows),
+        about=None if answer.about is None else answer.about.rows(rows),
+        _certainties=answer._certainties[rows],
+        _table=None if answer._table is None else answer._table[rows],
+        _none_of_these=answer._none_of_these[rows],
+        _group_of=None,
+        _items=None if answer._items is None else answer._items.rows(rows),
+        _frame_of=answer._frame_of.rows(rows),
+    )
+
+
+def place_of(answer: Answer, group: Any) -> int:
+    """Return the position of a group in `groups`."""
+    name = group.item() if isinstance(group, np.generic) else group
+    if not isinstance(name, Hashable) or name not in answer._places:
+        raise LabelError(f"there is no group {group!r}; see groups")
+    return answer._places[name]
+
+
+def rows_of_groups(answer: Answer) -> list[Int[np.ndarray, "row"]]:
+    """Return the rows of each group; of all items without groups."""
+    return answer._rows_of
+
+
+def groups_of_items(answer: Answer) -> Int[np.ndarray, "item"] | None:
+    """Return the position in `groups` of each item's; None without groups."""
+    return answer._group_of
+
+
+def sizes_of(answer: Answer) -> npt.NDArray[np.int64]:
+    """Return the number of items; with groups, of each."""
+    if answer.groups is None or answer._group_of is None:
+        return np.array(len(answer.codes))
+    return np.bincount(answer._group_of, minlength=len(answer.groups))
+
+
+def item_columns(answer: Answer) -> dict[str, npt.NDArray[Any]]:
+    """Return the columns of `to_frame` that have one entry per item, but `group`."""
+    return answer._columns
+
+
+def compared_items(answer: Answer) -> Any:
+    """Return the items as they were compared; None if they were not kept."""
+    return answer._items
+
+
+def kept_probabilities(answer: Answer) -> Float[np.ndarray, "item class"] | None:
+    """Return the probabilities of all classes; None if they were not kept."""
+    return answer._table
+
+
+def none_of_these(answer: Answer) -> Bool[np.ndarray, "item"]:
+    """Return the rejected items that a person called none of these, and those that look like them."""
+    return answer._none_of_these
 
 
 def without_label(labels: npt.NDArray[Any], none_of_these: Bool[np.ndarray, "item"]) -> npt.NDArray[Any]:
@@ -600,26 +589,6 @@ def without_label(labels: npt.NDArray[Any], none_of_these: Bool[np.ndarray, "ite
     labels = labels.astype(object)
     labels[none_of_these] = None
     return labels
-
-
-def present_places(
-    counts: Float[np.ndarray, "class"], presence: Float[np.ndarray, "class"]
-) -> Int[np.ndarray, "place"]:
-    """Return the places of the classes that are more likely present than not, those with most items first."""
-    order = np.argsort(-counts, kind="stable")
-    return np.asarray(order[presence[order] >= PRESENT])
-
-
-def listed_classes(
-    counts: Float[np.ndarray, "group class"], presence: Float[np.ndarray, "group class"]
-) -> tuple[Int[np.ndarray, "row"], Int[np.ndarray, "row"]]:
-    """Return group and class of what tables list: chances of at least 0.02, and always the class with most items."""
-    listed = presence >= LEAST_LISTED
-    if counts.shape[-1]:  # before the first name there is no class
-        listed[np.arange(len(counts)), counts.argmax(-1)] = True
-    place, code = np.nonzero(listed)
-    order = np.lexsort((-counts[place, code], place))
-    return place[order], code[order]
 
 
 def best_two(

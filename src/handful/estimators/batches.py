@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from handful.engine.answer import JointAnswer
-from handful.estimators.answer import Answer, best_two
+from handful.estimators.answer import Answer, best_two, group_at
 from handful.estimators.certainty import certainty_of, in_doubt, most_certain
 from handful.estimators.coarse import Coarse
 from handful.estimators.containers import FrameOf, new_frame, rows_by_group
@@ -167,27 +167,27 @@ class Batches:
         answer = Answer(
             classes=items.classes,
             codes=codes,
-            certainties=certainties,
-            table=table,
+            _certainties=certainties,
+            _table=table,
             expected_counts=np.stack([found.expected_counts for found in of_groups]),
             presence=np.stack([found.presence for found in of_groups]),
             joint_weight=np.array([found.joint_weight for found in of_groups]),
             prior_weight=None if self.contexts.prior is None else np.array([found.prior_weight for found in of_groups]),
             unknown=unknown,
             rejected=rejected,
-            none_of_these=none_of_these,
+            _none_of_these=none_of_these,
             unknown_interval=np.array([found.interval for found in of_groups]),
             unknown_reason=items.unknown_reason,
             proposals=tuple(tuple(Proposal.of(group, items.classes) for group in found.groups) for found in of_groups),
             diagnostics=self._diagnosed(of_groups),
             groups=names,
-            group_of=self.contexts.group_of,
+            _group_of=self.contexts.group_of,
             pooling=self.pooling,
             coarse=coarse,
-            items=items,
-            frame_of=frame_of,
+            _items=items,
+            _frame_of=frame_of,
         )
-        return answer if names is not None else answer.at(0)
+        return answer if names is not None else group_at(answer, 0)
 
     def _diagnosed(self, of_groups: list[JointAnswer]) -> tuple[tuple[Diagnostic, ...], ...]:
         """Say what looks wrong with each group."""

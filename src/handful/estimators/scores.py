@@ -14,7 +14,7 @@ from handful.arguments import takes
 from handful.catalogue.labels import distinct
 from handful.engine.scores import KINDS, differences, factor_of_labelled, in_nats, unit_of
 from handful.errors import LabelError, OptionError, TaskError
-from handful.estimators.answer import Answer
+from handful.estimators.answer import Answer, rows_of_groups
 from handful.estimators.batches import Batches
 from handful.estimators.containers import frame_of, labels_of, values_of, vectors_of
 from handful.estimators.context import BatchContexts, Known, checked
@@ -134,7 +134,7 @@ def infer_scores(
 
         With `several`, `probabilities` are the chances that the item has each class, and their sum over the classes is
         its expected number of classes. `labels` is the class with the largest chance. `expected_counts` are items that
-        have the class, and `class_proportions` their share of the batch. `unknown` is the chance that the item has none
+        have the class. `unknown` is the chance that the item has none
         of the classes, as if these were independent, and `rejected` are items that more likely have none than any.
         `presence` and `present_classes` are those of the batch, as always.
 
@@ -221,7 +221,7 @@ def _with_overturned(
     lost = high & (own != found.codes[:, 0])
     of_groups = []
     before = [found.diagnostics] if found.groups is None else found.diagnostics
-    for rows, others in zip(found.rows_of, before, strict=True):
+    for rows, others in zip(rows_of_groups(found), before, strict=True):
         items = np.flatnonzero(lost[rows])
         items = items[np.argsort(-top[rows][items], kind="stable")]
         diagnostic = overturned_scores(tuple(items.tolist()), int(high[rows].sum()))

@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from handful.arguments import counted
+from handful.engine.present_classes import presence_or_labels, present_places
+from handful.estimators.certainty import SURE
 from handful.machine.untrusted import printable
 from handful.plots.protocols import AnswerLike
 
@@ -26,7 +28,7 @@ def summary_of(answer: AnswerLike) -> str:
     counts = f"{counted(len(answer.codes), 'item')}, ", counted(len(answer.classes), "class")
     if answer.groups is not None:
         return "\n".join([f"{counted(len(answer), 'group')}, {''.join(counts)}.", *_groups(answer, answer.groups)])
-    present = answer.present_places
+    present = present_places(answer.expected_counts, presence_or_labels(answer.presence, answer.codes))
     lines = [f"{counts[0]}{len(present):,} of {counts[1]} present."]
     if len(present):
         chances = ["not told" if np.isnan(chance) else f"{chance:.2f}" for chance in answer.presence[present]]
@@ -42,7 +44,7 @@ def summary_of(answer: AnswerLike) -> str:
 
 
 def _groups(answer: AnswerLike, groups: npt.NDArray[Any]) -> list[str]:
-    shown = [(str(groups[place]), answer.at(place)) for place in range(min(len(groups), MOST_LINES))]
+    shown = [(str(groups[place]), answer[groups[place]]) for place in range(min(len(groups), MOST_LINES))]
     judged = answer.unknown_reason is None
     table = [
         [name, f"{len(one):,}", f"{one.doubtful.sum():,}", f"{one.rejected.sum():,}" if judged else "not judged"]
@@ -76,7 +78,20 @@ def notes_on(answer: AnswerLike) -> list[str]:
         f"{listed_in_words(proposal.items)}."
         for proposal in answer.proposals
     ]
-    return [line for line in (*lines, answer.sure_summary) if line]
+    return [line for line in (*lines, sure_summary(answer)) if line]
+
+
+def sure_summary(answer: AnswerLike) -> str:
+    """Say how many items are sure at each level; empty without coarse classes."""
+    if answer.coarse is None:
+        return ""
+    known = ~answer.rejected
+    fine = answer.certainty[known] >= SURE
+    sure = fine | (answer.coarse.certainty[known] >= SURE)
+    return (
+        f"{int(fine.sum()):,} of {counted(int(known.sum()), 'item')} have a class with a certainty of at least "
+        f"{SURE:g}, and {int((sure & ~fine).sum()):,} more a coarse class."
+    )
 
 
 def undecided(expected: float) -> str:

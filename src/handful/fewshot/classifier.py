@@ -124,20 +124,20 @@ class MethodClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return Answer(
             classes=self.classes_,
             codes=best,
-            certainties=certainties,
-            table=weights.numpy(),
+            _certainties=certainties,
+            _table=weights.numpy(),
             expected_counts=weights.sum(0).numpy(),
             presence=np.full(len(self.classes_), np.nan),
             joint_weight=None,
             prior_weight=None,
             unknown=unknown,
-            none_of_these=np.zeros(len(weights), bool),
+            _none_of_these=np.zeros(len(weights), bool),
             rejected=np.zeros(len(weights), bool),
             unknown_interval=(0.0, 1.0),
             unknown_reason=f"Unknown items are not judged by the method {self.method!r}, only by the default.",
             proposals=(),
             diagnostics=diagnostics,
-            frame_of=frame_of(X),
+            _frame_of=frame_of(X),
         )
 
     def predict(self, X: Any) -> npt.NDArray[Any]:

@@ -19,7 +19,7 @@ from typing import IO, Any
 import numpy as np
 
 from handful.catalogue import Catalogue
-from handful.estimators.answer import listed_classes
+from handful.engine.present_classes import listed_classes
 from handful.estimators.batches import Batches
 from handful.estimators.certainty import certainty_of, most_certain
 from handful.estimators.context import Known

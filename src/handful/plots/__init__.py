@@ -1,7 +1,7 @@
 """Pictures of answers and catalogues with matplotlib, and their tables for notebooks.
 
-People call these as methods: `Answer.plot`, `Answer.plot_map`, `Answer.plot_items`, `Answer.plot_groups` and
-`Catalogue.plot`. Colours of text and axes are those of the style in use, so `dark_background` works.
+People call these as methods: `Answer.plot`, `Answer.plot_map`, `Answer.plot_items` and `Catalogue.plot`.
+Colours of text and axes are those of the style in use, so `dark_background` works.
 """
 
 from handful.plots.catalogues import plot_catalogue

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from handful.errors import OptionError
+from handful.engine.present_classes import PRESENT, presence_or_labels, present_places
 from handful.plots.axes import BLUE, GREY, ORANGE, PLAIN, axes_of, only_bars, short
 from handful.plots.protocols import AnswerLike
 
@@ -35,7 +35,7 @@ def bars_of(answer: AnswerLike, most: int = MOST_BARS) -> list[Bar]:
     )
     own = answer.alone
     alone = None if own is None else np.bincount(own, minlength=n_classes)
-    present = answer.present_places
+    present = present_places(answer.expected_counts, presence_or_labels(answer.presence, answer.codes))
 
     def bar(name: str, places: Any, presence: str = "") -> Bar:
         counts = None if alone is None else int(alone[places].sum())
@@ -100,16 +100,15 @@ LONGEST = 24
 
 
 def plot_groups(answer: AnswerLike, ax: Any = None) -> Any:
-    """Draw the share of each class in each group; see `Answer.plot_groups`."""
-    if answer.groups is None:
-        raise OptionError("this answer is about one batch; give groups to infer, or draw its classes with plot()")
-    present = answer.presence_or_labels
-    order = np.argsort(-np.where(present >= 0.5, answer.expected_counts, 0).sum(0), kind="stable")
-    there = order[(present[:, order] >= 0.5).any(0)]
+    """Draw the share of each class in each group; see `Answer.plot`."""
+    assert answer.groups is not None
+    present = answer.presence
+    order = np.argsort(-np.where(present >= PRESENT, answer.expected_counts, 0).sum(0), kind="stable")
+    there = order[(present[:, order] >= PRESENT).any(0)]
     classes = there[:MOST_CLASSES]
     groups = np.arange(min(len(answer.groups), MOST_GROUPS))
-    shares = answer.class_proportions[np.ix_(groups, classes)]
     counts = answer.expected_counts[np.ix_(groups, classes)]
+    shares = counts / np.array([len(answer[answer.groups[place]]) for place in groups])[:, None]
     ax = axes_of(ax, 2.5 + 0.38 * max(len(classes), 6), 2 + 0.3 * len(groups))
     mesh = ax.imshow(shares, cmap="Blues", vmin=0, vmax=1, aspect="auto")
     if shares.size <= MOST_NUMBERED:

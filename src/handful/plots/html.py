@@ -74,15 +74,16 @@ def paragraphs(kind: str, sentences: Iterable[str]) -> str:
     return "".join(f"<p class='{kind}'>{escape(printable(sentence))}</p>" for sentence in sentences)
 
 
-def of_answer(answer: AnswerLike, how: str = "", messages: Sequence[str] | None = None) -> str:
+def of_answer(answer: AnswerLike, notes: Sequence[str], how: str = "", messages: Sequence[str] | None = None) -> str:
     """Return the classes of a batch with bars, or one row per group; then warnings and what to do next.
 
-    `how` says how it was labelled; the messages are those of the diagnostics if there are no others.
+    `notes` are sentences about doubtful and unknown items, `how` says how it was labelled; the messages are those of
+    the diagnostics if there are no others.
     """
     title = answer.summary().split("\n")[0]
     note = paragraphs("note", [f"{how}."] if how else [])
     if answer.groups is not None:
-        todo = paragraphs("next", ["Next: answer[group], by_class(), plot_groups()."])
+        todo = paragraphs("next", ["Next: answer[group], by_class(), plot()."])
         return page(title, note, _groups(answer), paragraphs("warning", messages or ()), todo)
     if messages is None:
         messages = [diagnostic.message for diagnostic in answer.diagnostics]
@@ -92,7 +93,7 @@ def of_answer(answer: AnswerLike, how: str = "", messages: Sequence[str] | None 
         title,
         note,
         table(["class", "", "items", "doubtful", "expected", "presence"], (_row(one, most) for one in bars)),
-        paragraphs("note", answer.notes),
+        paragraphs("note", notes),
         paragraphs("warning", messages),
         paragraphs("next", [_next(answer)]),
     )
@@ -126,7 +127,7 @@ def _groups(answer: AnswerLike) -> str:
     assert answer.groups is not None
     rows = []
     for place in range(min(len(answer.groups), MOST_ROWS)):
-        one = answer.at(place)
+        one = answer[answer.groups[place]]
         present = ", ".join(map(str, one.present_classes[:5])) + (" …" if len(one.present_classes) > 5 else "")
         counts = [f"{int(n):,}" for n in (len(one), one.doubtful.sum(), one.rejected.sum())]
         rows.append([text(answer.groups[place]), *counts, text(present)])

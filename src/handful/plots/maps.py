@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from handful.engine.present_classes import presence_or_labels, present_places
 from handful.errors import OptionError
 from handful.plots.axes import COLOURS, GREY, MARKS, axes_of, short, text_colour
 from handful.plots.protocols import AnswerLike
@@ -44,8 +45,18 @@ class BatchMap(NamedTuple):
     codes: npt.NDArray[np.int64]
 
 
-def batch_map(answer: AnswerLike, items: Any, rows: Any = slice(None)) -> BatchMap:
-    """Return the map of the items at these rows, those of all groups on one; `items` are as in `Answer.items`."""
+def batch_map(answer: AnswerLike, items: Any, rows: Any = slice(None), rows_of: Any = (slice(None),)) -> BatchMap:
+    """Return the map of the items at these rows, those of all groups on one.
+
+    Parameters
+    ----------
+    answer, items
+        The answer, and the items as they were compared.
+    rows
+        The items on the map.
+    rows_of
+        The rows of each group.
+    """
     if hasattr(answer, "not_named"):
         return _map_of_groups(answer, items, rows)
     means = items.catalogue.head.means
@@ -53,8 +64,8 @@ def batch_map(answer: AnswerLike, items: Any, rows: Any = slice(None)) -> BatchM
     shown = shown_classes(answer)
     of_groups = answer.proposals if answer.groups is not None else [answer.proposals]
     groups = [
-        items.points[of_group[proposal.items]].mean(0)[None]
-        for of_group, proposals in zip(answer.rows_of, of_groups, strict=True)
+        items.points[of_group][proposal.items].mean(0)[None]
+        for of_group, proposals in zip(rows_of, of_groups, strict=True)
         for proposal in proposals
     ]
     project = discriminants(np.concatenate([means[shown], *groups]), points - means[codes], items.points)
@@ -73,14 +84,14 @@ def _map_of_groups(answer: Any, items: Any, rows: Any) -> BatchMap:
     return BatchMap(shown_classes(answer), project(points[rows]), np.zeros((0, 2)), np.zeros(0, np.int64))
 
 
-def plot_map(answer: AnswerLike, ax: Any = None) -> Any:
-    """Draw the items and examples of the classes present; see `Answer.plot_map`."""
-    if not hasattr(answer.items, "points"):
+def plot_map(answer: AnswerLike, items: Any, ax: Any = None) -> Any:
+    """Draw the items, as they were compared, and examples of the classes present; see `Answer.plot_map`."""
+    if not hasattr(items, "points"):
         raise OptionError(
             "the map needs the vectors of the items, which this answer has not kept; label them with "
             "BatchClassifier.infer"
         )
-    shown, at, examples, codes = batch_map(answer, answer.items)
+    shown, at, examples, codes = batch_map(answer, items)
     ax = axes_of(ax, 8, 5.5)
     classes = answer.codes[:, 0]
     named = shown[:MOST_COLOURED]
@@ -127,7 +138,7 @@ def _mark_unknown(ax: Any, answer: AnswerLike, at: Floats) -> None:
 
 def shown_classes(answer: AnswerLike) -> npt.NDArray[np.int64]:
     """Return the classes present, or those with most items if fewer than three are: two axes need three classes."""
-    present = answer.present_places
+    present = present_places(answer.expected_counts, presence_or_labels(answer.presence, answer.codes))
     nearest = np.argsort(-np.atleast_2d(answer.expected_counts).sum(0), kind="stable")
     others = nearest[~np.isin(nearest, present)][: max(0, 3 - len(present))]
     return np.concatenate([present, others]).astype(np.int64)

@@ -33,9 +33,9 @@ class Reader(NamedTuple):
 class Writer(NamedTuple):
     """Labels of a batch in one format: `write(found, path)`, where `found` is what `handful.classify` returned.
 
-    With `into_copy`, the file is a copy of the batch, `found.batch.source`, with labels in it. `probabilities` says
-    whether the probabilities of all classes are written too. `written` says on the terminal what is in the file, and
-    `beside` are the endings of files that are written beside it, with what each of them is.
+    With `into_copy`, the file is a copy of the batch, `found.about.batch.source`, with labels in it. `probabilities`
+    says whether the probabilities of all classes are written too. `written` says on the terminal what is in the file,
+    and `beside` are the endings of files that are written beside it, with what each of them is.
     """
 
     write: Callable[[Any, Path], None]
@@ -115,7 +115,7 @@ class Field:
         Files of labels.
     tasks : mapping of str to Writer
         Files of labels as tasks for people who label in another tool. Unknown items have the label
-        `found.unknown_label`.
+        `found.about.unknown_label`.
     given : GivenFormat, optional
         Labels that people gave there.
     scores : tuple of ScoreFormat

@@ -13,13 +13,13 @@ import json
 import threading
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import numpy as np
 
 from handful.arguments import counted
 from handful.classification.building import NO_CLASS
-from handful.classification.labelled import Classified
+from handful.classification.labelled import about_of, class_names
 from handful.classification.page_data import items_on_page
 from handful.errors import HandfulError, OptionError
 from handful.estimators import Answer
@@ -28,6 +28,7 @@ from handful.review.depends import calibration_of, noted
 from handful.review.journal import Event, ReviewJournal
 from handful.review.steps import KINDS, ReviewDecision, ReviewKind, ReviewStep, corrections_file, replayed
 from handful.session import Calibration, Said, Session
+from handful.session.labelling import Labeller
 from handful.session.requests import SHEET_SIZE
 from handful.session.stopping import SURE_TO_STOP
 from handful.shapes import Int
@@ -38,13 +39,6 @@ MOST_KEPT = 8
 TEXTS_ON_SHEET = 18
 # Characters of the name of a class.
 MOST_LETTERS = 200
-
-
-class ReviewLabeller(Protocol):
-    """What labels the batch."""
-
-    def __call__(self, said: Said) -> Classified:
-        """Label the batch with everything that was said about it; classes are known by their names."""
 
 
 class BehindError(HandfulError):
@@ -58,8 +52,8 @@ class BatchReview:
     ----------
     journal : ReviewJournal
         Where decisions are kept.
-    label : ReviewLabeller
-        What labels the batch.
+    label : Labeller
+        What labels the batch; classes are known by their names.
     depends : mapping, optional
         What the labels depend on beside the answers, see `handful.review.depends`.
     person : str
@@ -75,7 +69,7 @@ class BatchReview:
         What asks, labels and says when a person may stop.
     state : ReviewState
         What was said, as the journal has it.
-    first : Classified
+    first : Answer
         The labels before anything was said.
     notes : list of str
         What a person should be told: sentences.
@@ -84,7 +78,7 @@ class BatchReview:
     def __init__(
         self,
         journal: ReviewJournal,
-        label: ReviewLabeller,
+        label: Labeller,
         *,
         depends: Event | None = None,
         person: str = "",
@@ -99,21 +93,21 @@ class BatchReview:
         self.lock = threading.RLock()
         self.notes = list[str]()
         self._label = label
-        self._kept = list[tuple[Said, Classified]]()
+        self._kept = list[tuple[Said, Answer]]()
         if journal.n_lost:
             self.notes.append(
                 f"The journal of this review has lost its last {counted(journal.n_lost, 'line')} ({journal.path}): "
                 "restore it from a copy, or give these answers again."
             )
         self.first = self.labelled(Said())
-        self.batch = self.first.batch
+        self.batch = about_of(self.first).batch
         self.on_page: Int[np.ndarray, "some"] = items_on_page(self.first)
         self.state = replayed(journal.events, len(self.batch.rows))
         if depends is not None:
             self.notes += noted(journal, depends, calibration or Calibration())
             calibration = calibration_of(journal)
         self.session = Session.of(
-            self._answer,
+            self.labelled,
             from_nothing=from_nothing,
             classes=classes,
             sure=sure,
@@ -137,7 +131,7 @@ class BatchReview:
             else:
                 at += 1
 
-    def labelled(self, said: Said) -> Classified:
+    def labelled(self, said: Said) -> Answer:
         """Label the batch with what was said, or take an earlier labelling with the same."""
         said = replace(said, skipped=frozenset())  # items that were left open change no label
         place = next((at for at, (before, _) in enumerate(self._kept) if before == said), None)
@@ -145,11 +139,8 @@ class BatchReview:
         self._kept = [*self._kept, found][-MOST_KEPT:]
         return found[1]
 
-    def _answer(self, said: Said) -> Answer:
-        return self.labelled(said).answer
-
     @property
-    def classified(self) -> Classified:
+    def answer(self) -> Answer:
         """The labels now."""
         return self.labelled(self.session.said)
 
@@ -293,13 +284,13 @@ class BatchReview:
         if kind not in ("class", "new"):
             return
         self._check_name(label)
-        if kind == "class" and label not in (*self.first.class_names, *self.new_classes):
+        if kind == "class" and label not in (*class_names(self.first), *self.new_classes):
             raise OptionError(f"there is no class {label!r}; if it is new, say so")
 
     def _check_name(self, label: str | None) -> None:
         if label is None or not label.strip() or label != label.strip() or len(label) > MOST_LETTERS:
             raise OptionError(f"a class must have a name of up to {MOST_LETTERS} characters")
-        if label in NO_CLASS and label not in (*self.first.class_names, *self.new_classes):
+        if label in NO_CLASS and label not in (*class_names(self.first), *self.new_classes):
             raise OptionError(f"{label!r} cannot be the name of a class: it says that an item has none")
 
     def _check_said(self, label: str) -> None:
@@ -317,7 +308,7 @@ class BatchReview:
 
     def said_by_model(self) -> list[str | None]:
         """Return the model's label of each item now; None for none of the classes."""
-        return _labels_of(self.classified)
+        return _labels_of(self.answer)
 
     def progress(self) -> dict[str, Any]:
         """Say how far the review is, in numbers and in a sentence."""
@@ -344,9 +335,9 @@ class BatchReview:
             "done": session.is_done,
         }
 
-    def changed_since(self, before: Classified, apart: Sequence[int]) -> list[int]:
+    def changed_since(self, before: Answer, apart: Sequence[int]) -> list[int]:
         """Return the items whose label differs from an earlier one, other than these."""
-        now = _labels_of(self.classified)
+        now = _labels_of(self.answer)
         then = _labels_of(before)
         return [item for item, label in enumerate(now) if label != then[item] and item not in set(apart)]
 
@@ -355,18 +346,18 @@ class BatchReview:
         batch = self.batch
         decisions = {item: one for item, one in self.state.decisions.items() if one.label not in without}
         items = {item: (batch.rows[item], batch.names[item], batch.content(item)) for item in decisions}
-        return corrections_file(decisions, items, self.first.class_names)
+        return corrections_file(decisions, items, class_names(self.first))
 
     def confirmed(self) -> dict[int, ReviewDecision]:
         """Return the items whose class a person said or confirmed."""
         return dict(self.state.of_kind("class", "new"))
 
 
-def _labels_of(classified: Classified) -> list[str | None]:
+def _labels_of(answer: Answer) -> list[str | None]:
     """Return the model's label of each item; None for none of the classes."""
-    answer = classified.answer
+    names = class_names(answer)
     pairs = zip(answer.codes[:, 0].tolist(), answer.rejected.tolist(), strict=True)
-    return [None if rejected else classified.class_names[code] for code, rejected in pairs]
+    return [None if rejected else names[code] for code, rejected in pairs]
 
 
 def sheet_size_of(contents: Contents | None) -> int:

@@ -18,9 +18,10 @@ from handful.classification.building import add_to_catalogue
 from handful.classification.files import write_predictions, write_tasks
 from handful.classification.known import bad_items
 from handful.classification.label import Fitted, label
-from handful.classification.labelled import NONE, Classified
+from handful.classification.labelled import NONE, about_of
 from handful.classification.page import write_page
 from handful.errors import HandfulError, OptionError
+from handful.estimators import Answer
 from handful.machine.outputs import written_whole
 from handful.reading.table import Columns
 from handful.review.batch_review import BatchReview, sheet_size_of
@@ -102,7 +103,7 @@ class FileLabeller:
         by = () if groups is None else groups.columns
         return depends_on(fitted.catalogue, fitted.classes, fitted.task.known, by)
 
-    def __call__(self, said: Said) -> Classified:
+    def __call__(self, said: Said) -> Answer:
         """Label the batch."""
         rows = self.fitted.batch.rows
         given = said.given
@@ -182,7 +183,7 @@ def finish(
         Classes that need no examples, because their names are given.
     """
     written = write_results(review, outputs, title)
-    batch = review.classified.inputs.get("batch")
+    batch = about_of(review.answer).inputs.get("batch")
     command = ""
     notes = list[str]()
     if catalogue is not None and batch is not None and review.confirmed():
@@ -204,7 +205,7 @@ def finish(
 
 def write_results(review: BatchReview, outputs: Outputs, title: str) -> list[Path]:
     """Write the labels and what the person said, and the page and the tasks if they are wanted; return the files."""
-    found = with_people(review, review.classified)
+    found = with_people(review, review.answer)
     write_predictions(found, outputs.labels)
     written = [outputs.labels, outputs.corrections]
     with written_whole(outputs.corrections) as place:
@@ -271,7 +272,7 @@ def _adding(catalogue: Path, corrections: Path, batch: Path) -> str:
     return build + shlex.join(["handful", "catalogue", "add", str(file), "--from", str(corrections), str(batch)])
 
 
-def with_people(review: BatchReview, classified: Classified) -> Classified:
+def with_people(review: BatchReview, answer: Answer) -> Answer:
     """Add two columns: what a person said about each item, and what the model said before, or says."""
     none = NOT_NAMED if review.session.from_nothing else NONE
     said = [label or none for label in review.said_by_model()]
@@ -279,5 +280,6 @@ def with_people(review: BatchReview, classified: Classified) -> Classified:
     for item, one in review.state.decisions.items():
         said[item] = one.was or none
         person[item] = one.label or {"none": NONE, "bad": "bad item", "skip": "passed"}.get(one.kind)
-    columns = Columns({**classified.batch.columns.by_name, PERSON: person, MODEL: said})
-    return replace(classified, batch=replace(classified.batch, columns=columns))
+    about = about_of(answer)
+    columns = Columns({**about.batch.columns.by_name, PERSON: person, MODEL: said})
+    return replace(answer, about=replace(about, batch=replace(about.batch, columns=columns)))

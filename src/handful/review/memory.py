@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,10 @@ import numpy as np
 
 from handful.catalogue.labels import distinct, same_kind
 from handful.classification.batch import HASH_DIGITS, Batch
-from handful.classification.labelled import Classified
+from handful.classification.labelled import About
 from handful.classification.unlabelled import Unlabelled
 from handful.errors import LabelError, OptionError
-from handful.estimators import BatchClassifier
+from handful.estimators import Answer, BatchClassifier
 from handful.estimators.batches import Batches
 from handful.estimators.containers import frame_of, labels_of
 from handful.estimators.context import BatchContexts
@@ -107,7 +108,7 @@ class PageLabeller:
             raise LabelError(f"the classes are {called}; write {str(label)!r} instead of {name!r}, or another one")
         return label.item() if kind in "iuf" else label
 
-    def __call__(self, said: Said) -> Classified:
+    def __call__(self, said: Said) -> Answer:
         """Label the batch."""
         given = said.given
         new = dict.fromkeys(name for name in given.values() if name is not None and name not in self.named)
@@ -125,15 +126,15 @@ class PageLabeller:
         contexts = BatchContexts(known, labels, len(features), None, codes_of, new=found.new)
         contexts = contexts.excluding(said.discarded)
         batches = Batches(CatalogueItems(catalogue, features, codes_of, called), contexts)
-        return Classified(
+        about = About(
             self.batch,
-            batches.answer(self.frame_of),
             int(catalogue.shots.sum()),
             "",
             given=by_code,
             n_named=len(new),
             batches=batches,
         )
+        return replace(batches.answer(self.frame_of), about=about)
 
 
 def review(

@@ -19,7 +19,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from handful.classification.labelled import Classified
+from handful.classification.labelled import about_of
 from handful.classification.page import page_top
 from handful.classification.page_data import (
     SMALL,
@@ -35,6 +35,7 @@ from handful.classification.page_data import (
 from handful.classification.page_frame import review_frame
 from handful.classification.page_program import REVIEW, page_program, page_style
 from handful.errors import HandfulError, StorageError
+from handful.estimators import Answer
 from handful.machine.untrusted import parse_json
 from handful.reading.contents import Contents, FolderFiles, pick
 from handful.review.batch_review import BatchReview, BehindError
@@ -163,20 +164,21 @@ class Page:
 
     def whole(self) -> dict[str, Any]:
         """Return the items, and what is said about them."""
-        classified = self.review.classified
-        data = item_data(classified, self.review.on_page, self.title) | self.state() | {"map": self._map}
-        if classified.batch.contents is not None and data["texts"] is None:
-            data["pictures"] = self.media.ids(classified.batch.contents, self._items, LARGE)
+        answer = self.review.answer
+        data = item_data(answer, self.review.on_page, self.title) | self.state() | {"map": self._map}
+        contents = about_of(answer).batch.contents
+        if contents is not None and data["texts"] is None:
+            data["pictures"] = self.media.ids(contents, self._items, LARGE)
         return data
 
     def state(self, changed: Sequence[int] = (), *, undone: Sequence[int] | None = None) -> dict[str, Any]:
         """Return what is said about the items, and what comes next; `changed` are those whose labels changed."""
         review = self.review
-        classified = self.review.classified
+        answer = self.review.answer
         place = self._place
-        data = label_data(classified, review.on_page)
-        if classified.shown is not None:
-            data["examples"], _ = example_data(classified, data, [], self.media.ids)
+        data = label_data(answer, review.on_page)
+        if about_of(answer).shown is not None:
+            data["examples"], _ = example_data(answer, data, [], self.media.ids)
         return data | {
             "number": review.state.number,
             "notes": list(review.notes),
@@ -190,7 +192,7 @@ class Page:
             "changed": [place[item] for item in changed if item in place],
             "undid": undone is not None,
             "back": place.get(undone[0], -1) if undone else -1,
-            "explains": classified.batches is not None,
+            "explains": about_of(answer).batches is not None,
             "progress": review.progress(),
             "out": self.out,
             "can_add": self.can_add,
@@ -217,15 +219,15 @@ class Page:
 
     def why(self, at: int) -> dict[str, Any]:
         """Return why the item at a place on the page has its label, and the examples near it."""
-        classified = self.review.classified
-        found = explanations(classified, {self._items[at]: at}).get(at)
+        answer = self.review.answer
+        found = explanations(answer, {self._items[at]: at}).get(at)
         if found is None:
             return {"why": [], "near": []}
         said, numbers = found
-        return {"why": numbers, "near": [self._near(classified, *one) for one in said.nearest]}
+        return {"why": numbers, "near": [self._near(answer, *one) for one in said.nearest]}
 
-    def _near(self, classified: Classified, position: int, label: Any, distance: float) -> list[Any]:
-        shown = classified.shown
+    def _near(self, answer: Answer, position: int, label: Any, distance: float) -> list[Any]:
+        shown = about_of(answer).shown
         if shown is None or position >= len(shown.names):  # an item of the batch that a person labelled
             return [str(label), round(distance, 3), None, ""]
         if isinstance(shown.contents, tuple):
@@ -326,7 +328,7 @@ class Routes:
             raise HTTPException(422, "label must be a text or null")
 
         def work() -> dict[str, Any]:
-            before = self.review.classified
+            before = self.review.answer
             self.review.decide(number, items, str(body.get("said")), label)
             return self.page.state(self.review.changed_since(before, items))
 
@@ -356,7 +358,7 @@ class Routes:
         """Return what makes a change, and then the state with the labels that changed by it."""
 
         def work() -> dict[str, Any]:
-            before = self.review.classified
+            before = self.review.answer
             change()
             return self.page.state(self.review.changed_since(before, []))
 
@@ -367,7 +369,7 @@ class Routes:
         number = _whole(await _body(request), "number")
 
         def work() -> dict[str, Any]:
-            before = self.review.classified
+            before = self.review.answer
             items = self.review.undo(number)
             return self.page.state(self.review.changed_since(before, items), undone=items)
 

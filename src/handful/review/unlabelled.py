@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from handful.classification.batch import Batch
-from handful.classification.labelled import Classified
 from handful.classification.unlabelled import Unlabelled
 from handful.errors import OptionError
+from handful.estimators import Answer
 from handful.review.batch_review import BatchReview, sheet_size_of
 from handful.review.depends import depends_on
 from handful.review.files import Outputs, write_results
@@ -44,9 +44,9 @@ class UnlabelledLabeller:
         """What the labels depend on beside the answers: nothing."""
         return depends_on(None, (), {})
 
-    def __call__(self, said: Said) -> Classified:
+    def __call__(self, said: Said) -> Answer:
         """Label the batch."""
-        return self.unlabelled.classified(self.from_nothing(said), said.given)
+        return self.unlabelled.answer(self.from_nothing(said), said.given)
 
 
 def review_unlabelled(

@@ -14,6 +14,7 @@ from handful.arguments import takes, whole
 from handful.engine.questions import SameClass
 from handful.errors import LabelError, OptionError
 from handful.estimators import Answer, Known
+from handful.estimators.answer import compared_items, groups_of_items, item_columns
 from handful.estimators.context import checked
 from handful.estimators.given import new_class_names, no_such_class
 from handful.estimators.items import CatalogueItems
@@ -79,7 +80,7 @@ class State:
     @cached_property
     def worth(self) -> Float[np.ndarray, "item"]:
         """How many wrong labels an answer about each item would correct; -1 for items that were seen."""
-        items = self.answer.items
+        items = compared_items(self.answer)
         wrong = self.wrong_on_sheet
         worth = wrong.copy()
         if isinstance(items, CatalogueItems) and not items.catalogue.only_names:
@@ -109,9 +110,11 @@ class State:
         else:
             # Rejected items are of several groups: what was said about one says nothing about the others.
             rejected = self.answer.rejected
-            of_batch = 0 if self.answer.group_of is None else self.answer.group_of * (self.answer.proposal.max() + 1)
-            number = (self.answer.proposal + of_batch)[rejected]
-            given = np.isin(np.flatnonzero(rejected), sorted(self.said.given)) & (self.answer.proposal[rejected] > 0)
+            proposal = item_columns(self.answer)["proposal"]
+            of_items = groups_of_items(self.answer)
+            of_batch = 0 if of_items is None else of_items * (proposal.max() + 1)
+            number = (proposal + of_batch)[rejected]
+            given = np.isin(np.flatnonzero(rejected), sorted(self.said.given)) & (proposal[rejected] > 0)
             group[rejected] = none + number
             found_right[rejected] = np.minimum(np.bincount(number, given)[number], MOST_OF_A_SHEET)
         return Unseen(self.risk, group, found_right, self.answer.rejected)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from handful.classification import classify, write_predictions
+from handful.classification.labelled import class_names, predictions
 from handful.cli.main import main
 from handful.errors import OptionError, SkippedRowsWarning, StorageError
 from tests.cells_at_hand import anndata, pd, text_that_anndata_can_write, write_files
@@ -73,8 +74,8 @@ def test_in_place_and_again_the_answers_are_replaced(files):
     assert_kept(before, after)
     assert (after.obs["handful_label"].to_numpy() == truth).mean() > 0.95
     assert list(after.obs).count("handful_label") == 1
-    assert "donor" in found.predictions()
-    assert "handful_label" not in found.predictions()
+    assert "donor" in predictions(found)
+    assert "handful_label" not in predictions(found)
 
 
 @pytest.mark.parametrize("missing", [None, "", "Unknown"])
@@ -151,7 +152,7 @@ def test_a_real_sample_of_another_laboratory(tmp_path, capsys):
 def test_a_class_with_half_a_character_is_written_as_an_escape(files):
     folder, _ = files
     found = classify(folder / "atlas.h5ad", folder / "sample.h5ad")
-    classes = np.array([f"{name} \ud800" for name in found.class_names], dtype=object)
-    write_predictions(replace(found, answer=replace(found.answer, classes=classes)), folder / "out.h5ad")
+    classes = np.array([f"{name} \ud800" for name in class_names(found)], dtype=object)
+    write_predictions(replace(found, classes=classes), folder / "out.h5ad")
     labels = anndata.read_h5ad(folder / "out.h5ad").obs["handful_label"]
-    assert labels.tolist() == [rf"{name} \ud800" for name in found.predictions()["label"]]
+    assert labels.tolist() == [rf"{name} \ud800" for name in predictions(found)["label"]]

@@ -55,7 +55,7 @@ def test_an_unknown_item_is_none_of_these_there_too(files):
     found = classify(files / "c.npz", files / "b.npz")
     rejected = np.arange(24) == 5
     chances = np.where(rejected, 0.9, 0.1)
-    told = replace(found, answer=replace(found.answer, unknown=chances, rejected=rejected))
+    told = replace(found, unknown=chances, rejected=rejected)
     write_tasks(told, files / "tasks.json")
     tasks = json.loads((files / "tasks.json").read_text())
     results = [one["predictions"][0]["result"][0] for one in tasks]
@@ -65,7 +65,7 @@ def test_an_unknown_item_is_none_of_these_there_too(files):
     said = [{**tasks[0], "annotations": [{"result": [{**results[0], "value": {"choices": ["none of these"]}}]}]}]
     (files / "export.json").write_text(json.dumps(said))
     after = classify(files / "c.npz", files / "b.npz", given=files / "export.json")
-    assert (after.answer.rejected[0], after.given, after.n_named) == (True, {0: None}, 0)
+    assert (after.rejected[0], after.about.given, after.about.n_named) == (True, {0: None}, 0)
 
 
 def test_groups_images_and_bare_vectors(files):
@@ -76,6 +76,6 @@ def test_groups_images_and_bare_vectors(files):
     bare = classify(files / "c.npz", files / "b.npy")
     write_tasks(bare, files / "v.json")
     assert 'value="$item"' in (files / "v.xml").read_text()
-    object.__setattr__(bare.batch, "contents", FolderFiles(files, bare.batch.names))
+    object.__setattr__(bare.about.batch, "contents", FolderFiles(files, bare.about.batch.names))
     write_tasks(bare, files / "i.json")
     assert json.loads((files / "i.json").read_text())[0]["data"]["image"] == "/data/local-files/?d=row%200"

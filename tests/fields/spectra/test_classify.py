@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from handful.classification import classify, write_predictions
+from handful.classification.labelled import class_names, predictions
 from handful.cli.main import main
 from handful.errors import OptionError
 from handful.reading import read
@@ -37,7 +38,7 @@ def test_a_run_to_an_annotated_copy(files, capsys):
     after = read(folder / "named.mgf")
     assert after.columns["handful_label"] == [name or "none" for name in truth]
     np.testing.assert_array_equal(after.vectors, read(folder / "run.mgf").vectors)
-    found = classify(folder / "library.msp", folder / "run.mgf", precursor=0.01, unknown="none").predictions()
+    found = predictions(classify(folder / "library.msp", folder / "run.mgf", precursor=0.01, unknown="none"))
     said = np.array(after.columns["handful_certainty"], float)
     np.testing.assert_allclose(said, found["certainty"], atol=1e-4)
     assert said[-5:].tolist() == [1] * 5  # no compound has this mass
@@ -48,10 +49,10 @@ def test_a_run_to_an_annotated_copy(files, capsys):
 def test_only_candidates_of_the_precursor(files):
     folder, truth = files
     found = classify(folder / "library.msp", folder / "run.mgf", precursor=0.01)
-    assert found.answer.rejected.tolist() == [name is None for name in truth]
-    assert not found.given  # nobody said anything
-    table = np.asarray(found.answer.table)
-    classes = list(found.class_names)
+    assert found.rejected.tolist() == [name is None for name in truth]
+    assert not found.about.given  # nobody said anything
+    table = np.asarray(found.probabilities)
+    classes = list(class_names(found))
     pair = [classes.index("compound 2"), classes.index("compound 3")]
     np.testing.assert_allclose(table[:10][:, pair].sum(1), 1, atol=1e-6)
     write_predictions(found, folder / "p.csv")
@@ -66,8 +67,8 @@ def test_a_spectrum_without_precursor_can_be_anything(files):
     text = (folder / "run.mgf").read_text().replace("PEPMASS=310.002 1000.0\n", "", 1)
     (folder / "run.mgf").write_text(text)
     found = classify(folder / "library.msp", folder / "run.mgf", precursor=0.01)
-    assert found.predictions()["label"][0] == truth[0]
-    assert np.count_nonzero(np.asarray(found.answer.table)[0]) > 2
+    assert predictions(found)["label"][0] == truth[0]
+    assert np.count_nonzero(np.asarray(found.probabilities)[0]) > 2
 
 
 def test_what_cannot_be_is_refused(files):

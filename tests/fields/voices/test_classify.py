@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from handful.classification import classify, write_predictions
+from handful.classification.labelled import predictions
 from handful.cli.main import main
 from handful.errors import FileFormatError, OptionError
 from handful.fields.voices.rttm import read_rttm
@@ -58,7 +59,7 @@ def test_names_and_one_number_for_each_voice_that_is_not_enrolled(files, sequenc
 def test_the_same_as_a_table(files):
     folder, _, file = files
     found = classify(folder / "voices.npz", folder / "d.npy", segments=folder / "d.rttm", sequence="speaker")
-    table = found.predictions()
+    table = predictions(found)
     assert table["file"] == file.tolist()
     assert table["item"][1] == "monday 1–1.9 s"
     assert {"start", "end", "speaker", "channel"} <= set(table)
@@ -85,7 +86,7 @@ def test_a_stranger_in_no_group_has_no_number(files):
     vectors, times = np.load(folder / "d.npy")[alone], np.arange(len(alone), dtype=float)
     np.savez(folder / "d.npz", features=vectors, uri=["a"] * len(alone), start=times, end=times + 1)
     found = classify(folder / "voices.npz", folder / "d.npz")
-    assert found.answer.rejected.tolist() == [False] * CLIPS + [True]
+    assert found.rejected.tolist() == [False] * CLIPS + [True]
     write_predictions(found, folder / "named.rttm")
     assert read_rttm(folder / "named.rttm")["speaker"][-1] == "unknown"
 
@@ -100,7 +101,7 @@ def test_what_does_not_belong_together_is_refused(files):
         classify(voices, folder / "less.npy", segments=segments)
     columns = read_rttm(segments)
     np.savez(folder / "same.npz", features=vectors, start=np.array(columns["start"]) + 0.01)
-    assert len(classify(voices, folder / "same.npz", segments=segments).batch.rows) == 120
+    assert len(classify(voices, folder / "same.npz", segments=segments).about.batch.rows) == 120
     np.savez(folder / "other.npz", features=vectors, start=columns["start"][::-1])
     with pytest.raises(FileFormatError, match=r"row 0 has the start 119\.0, .* must be in the order of the segments"):
         classify(voices, folder / "other.npz", segments=segments)

@@ -21,7 +21,7 @@ from handful.shapes import Float
 from handful.version import __version__
 
 if TYPE_CHECKING:
-    from handful.classification.labelled import Classified
+    from handful.estimators import Answer
 
 # Columns of classes; a rejected cell may have the label of unknown ones.
 TEXTS = ("label", "runner_up", "coarse", "sure_label")
@@ -31,19 +31,24 @@ TEXTS = ("label", "runner_up", "coarse", "sure_label")
 IN_FRONT = ("row", "item")
 
 
-def write_cells(found: Classified, out: Path) -> None:
+def write_cells(found: Answer, out: Path) -> None:
     """Write the labels of `found` into a copy of the `.h5ad` file that the cells came from."""
-    predictions = found.predictions()
-    columns = {name: predictions[name] for name in found.types if name not in IN_FRONT}
-    about = {
+    from handful.classification.labelled import about_of, class_names, column_types, predictions
+    from handful.estimators.answer import kept_probabilities
+
+    about = about_of(found)
+    batch = about.batch
+    table = predictions(found)
+    columns = {name: table[name] for name in column_types(found) if name not in IN_FRONT}
+    done = {
         "version": __version__,
-        "vectors": found.backbone,
-        "examples": found.n_examples,
-        "group_by": np.array(found.group_by, dtype=object),
+        "vectors": about.backbone,
+        "examples": about.n_examples,
+        "group_by": np.array(about.group_by, dtype=object),
     }
-    batch = found.batch
     assert batch.source is not None
-    write_labelled_cells(batch.source, out, batch.rows, columns, found.class_names, found.answer.table, about)
+    probabilities = kept_probabilities(found)
+    write_labelled_cells(batch.source, out, batch.rows, columns, class_names(found), probabilities, done)
 
 
 def write_labelled_cells(

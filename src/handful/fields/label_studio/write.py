@@ -11,18 +11,21 @@ from handful.machine.outputs import written_whole
 from handful.version import __version__
 
 if TYPE_CHECKING:
-    from handful.classification.labelled import Classified
+    from handful.estimators import Answer
 
 
-def write_label_studio(found: Classified, path: Path) -> None:
+def write_label_studio(found: Answer, path: Path) -> None:
     """Write one task per item to `path`, and the labelling interface beside it, with the ending `.xml`.
 
     A sentence is shown as text, an image as a file below the folder that Label Studio serves, anything else by its
     name. The choices are the classes and the label of unknown items, which is predicted for these. Columns of the batch
     are in the data of the tasks. `classify(..., given=...)` reads what Label Studio exports.
     """
-    batch = found.batch
-    predictions = found.predictions()
+    from handful.classification.labelled import about_of, class_names, predictions
+
+    batch = about_of(found).batch
+    unknown = about_of(found).unknown_label
+    table = predictions(found)
     texts = batch.contents if isinstance(batch.contents, tuple) else None
     shown = "item" if batch.contents is None else "image" if texts is None else "text"
     columns = {name: values for name, values in batch.columns.values().items() if name not in (shown, "row", "item")}
@@ -36,15 +39,15 @@ def write_label_studio(found: Classified, path: Path) -> None:
         tasks.append(
             task(
                 data,
-                predictions["label"][number],
-                predictions["certainty"][number],
+                table["label"][number],
+                table["certainty"][number],
                 row=row,
                 item=item,
                 content=batch.content(number),
                 version=f"handful {__version__}",
             )
         )
-    choices = dict.fromkeys((*found.class_names, *([found.unknown_label] if found.unknown_label else [])))
+    choices = dict.fromkeys((*class_names(found), *([unknown] if unknown else [])))
     shown_as = interface(shown, tuple(choices))
     write_tasks(tasks, path)
     with written_whole(path.with_suffix(".xml")) as place_of_interface:

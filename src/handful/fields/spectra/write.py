@@ -14,7 +14,7 @@ from handful.machine.untrusted import printable, read_bytes, writable
 from handful.reading.delimited import encoding_of
 
 if TYPE_CHECKING:
-    from handful.classification.labelled import Classified
+    from handful.estimators import Answer
 
 OURS = "HANDFUL_"
 
@@ -27,12 +27,15 @@ class Compound(NamedTuple):
     unknown: float | None
 
 
-def write_spectra(found: Classified, out: Path) -> None:
+def write_spectra(found: Answer, out: Path) -> None:
     """Write the compounds of `found` into a copy of the `.mgf` file that the spectra came from."""
-    table = found.predictions()
+    from handful.classification.labelled import about_of, predictions
+
+    table = predictions(found)
+    source = about_of(found).batch.source
     rows = zip(table["row"], table["label"], table["certainty"], table["unknown"], strict=True)
-    assert found.batch.source is not None
-    write_mgf(found.batch.source, {row: Compound(*rest) for row, *rest in rows}, out)
+    assert source is not None
+    write_mgf(source, {row: Compound(*rest) for row, *rest in rows}, out)
 
 
 def write_mgf(source: Path, answers: Mapping[int, Compound], out: Path) -> None:
