@@ -148,9 +148,9 @@ def gather_changes(app: Sphinx) -> None:
         place.write_text(page, encoding="utf-8")
 
 
-def write_method_pages(app: Sphinx) -> None:
+def write_docstring_pages(app: Sphinx) -> None:
     """Write the pages of the methods from their docstrings."""
-    subprocess.run([sys.executable, str(HERE.parent / "tools" / "method_pages.py")], check=True, capture_output=True)
+    subprocess.run([sys.executable, str(HERE.parent / "tools" / "docstring_pages.py")], check=True, capture_output=True)
 
 
 def draw_architecture(app: Sphinx) -> None:
@@ -282,7 +282,7 @@ def setup(app: Sphinx) -> None:
     app.connect("autodoc-skip-member", skip_fields)
     app.connect("builder-inited", gather_changes, priority=1)
     app.connect("builder-inited", draw_architecture, priority=1)
-    app.connect("builder-inited", write_method_pages, priority=1)
+    app.connect("builder-inited", write_docstring_pages, priority=1)
 
 
 html_math_renderer = "mathml"

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+import docstring_pages
 import handful
-import method_pages
 from handful import fewshot
 from handful.reading.registry import FIELDS
 
@@ -89,21 +89,29 @@ def test_every_method_has_its_page_and_its_row_in_two_tables():
         assert f"\n| [{name}](" in listed, f"the list of methods leaves out {name}"
 
 
-@pytest.mark.parametrize("name", method_pages.names())
+@pytest.mark.parametrize("name", docstring_pages.names())
 def test_the_page_of_a_method_says_what_it_assumes_and_what_each_option_is(name):
-    page = method_pages.text(name)
+    page = docstring_pages.text(name)
     said = page.partition("## Formulas")[0]
     assert "**Assumes**" in said or "**Use it**" in said, "in the docstring of its options"
     for field in fields(fewshot.METHODS[name].options):
         assert f"- `{field.name}` = {field.default!r}" in page
 
 
+def test_the_page_about_a_review_has_every_rule_and_every_number():
+    page = docstring_pages.rules()
+    for said in ("`MOST_WRONG` = 0.05", "`LEAST_CORRECTED` = 1.5", "`EVEN_COSINE` = 0.13", "`NATS_PER_MEAN` = 32.0"):
+        assert said in page
+    assert "- `SLIPS` = 0.02: h: the share of answers that are slips" in page
+    assert docstring_pages.numbers("# One.\nA_B = 1\nC_D = 2\nx = 3\nE_F = 4\n") == ["- `A_B` = 1: One.", "- `C_D` = 2"]
+
+
 def test_comments_of_options_are_those_beside_above_and_inherited():
-    said = method_pages.comments(fewshot.METHODS["alpha_tim"].options)
+    said = docstring_pages.comments(fewshot.METHODS["alpha_tim"].options)
     assert said["temperature"] == "τ"
     assert said["marginal_weight"] == "b"
     assert said["max_iter"].startswith("the same for every task")
-    assert method_pages.comments(fewshot.METHODS["bd_cspn"].options)["sharpness"].startswith("ε, how strongly")
+    assert docstring_pages.comments(fewshot.METHODS["bd_cspn"].options)["sharpness"].startswith("ε, how strongly")
 
 
 def imported(path, files):

@@ -6,7 +6,14 @@ without one. With z the direction of an item from the mean of the batch, and R_m
     S_nk = Σ_{m≠n} R_mk <z_n, z_m> / Σ_{m≠n} R_mk,       q_nk ∝ exp(β S_nk),
 
 a few times with R = q; items with an answer keep it. So an item has a name, or it belongs to a group that is not named
-yet. It is never pressed into a class because there is no other.
+yet, has no label and counts as wrong. It is never pressed into a class because there is no other. An item of a group
+that joined a class unasked has a certainty that is multiplied by `σ(B (cos - LEAST_COSINE))`, with the mean cosine of
+its group, and each such group may be a mix as a whole.
+
+What comes next is what corrects most wrong labels per decision: `Σ_S p / (1 + x)` for a sheet S with x expected
+exceptions, where p = 1 for items without a name; or a question. Two names that are one class become one name. A class
+that is two is put into the two groups that average linkage joins last; the one with fewer answers loses its name, and
+is asked about.
 """
 
 from __future__ import annotations

@@ -19,12 +19,19 @@ People err as well. An answer against a label that was wrong with chance p is a 
 
     h (1 - p) / (h (1 - p) + (1 - h) p),
 
-and for every nine exceptions that are found on sheets, one is overlooked. The posterior of c and e on a grid gives the
+likely against a sure label, unlikely against a doubtful one; for every nine exceptions that are found on sheets, one
+is overlooked. The number of such mistakes is Poisson. Items left out of a sheet that was accepted count as wrong until
+they are answered. The posterior of c and e on a grid gives the
 number of wrong labels, and a person may stop when
 
     P(at most 5 % of all labels are wrong) >= 0.9.
 
-See "When a review may stop" in docs/understand/model.md.
+Single items contribute `Σ c r` wrong labels. Of the n items of a label that nobody has looked at, with chance m at most
+j are wrong with chance `1 - (1 - (j+1)/(n+1))^{k+1}`. Where many answers went against sure labels, a session may never
+say so; it then ends when everything has been seen.
+
+The next batch starts where this one ended: how many labels of which risk were wrong, and how many were a mix of
+classes, is kept with the catalogue. Old batches fade, so they cannot outweigh a batch that differs.
 """
 
 from __future__ import annotations
