@@ -201,11 +201,9 @@ def page() -> Page:
         figure=lambda: dots(shown, "percent right"),
         table=table(kept),
         shows=(
-            "`--sequence` matters most. Labels by site alone do not know that the photographs of a sequence show the "
-            "same animal, and are below the majority here, which does not know the site. They could hardly be above "
-            "it: even told the kinds of each site, the classifier is little above the majority. Together they are "
-            "ahead of both. All photographs of a sequence get one label, so leave `--sequence` out where a sequence "
-            "often shows several kinds."
+            "`--sequence` matters most. Labels by site alone are below the majority in a sequence, and could hardly be "
+            "above it: even told the kinds of each site, the classifier is little above the majority. Together they "
+            "are ahead of both. Leave `--sequence` out where a sequence often shows several kinds."
         ),
         limits=(
             "The photographs are of 24 categories of Caltech 101 that stand for animals; real ones are darker, emptier "

@@ -197,10 +197,10 @@ def page() -> Page:
         name="two_levels",
         title="Two levels",
         question=(
-            "Species and genus, product and kind of product: where classes cannot be told apart, the coarse class is "
-            "an answer too. `sure_label` is the finest level with a certainty of at least 0.9. How often is it right, "
-            "and for how many items is there one? *Some unknown*: two more classes are in "
-            "the batch, and not in the catalogue. Percent, means over 40 batches of 75 items with 95 % intervals."
+            "Where classes cannot be told apart, the coarse class is an answer too. `sure_label` is the finest level "
+            "with a certainty of at least 0.9. How often is it right, and for how many items is there one? *Some "
+            "unknown*: two more classes are in the batch, and not in the catalogue. Percent, means over 40 "
+            "batches of 75 items with 95 % intervals."
         ),
         alt="Percent of right classes, coarse classes and sure labels on three banks, one dot per batch",
         figure=lambda: dots(shown, "percent right"),
@@ -209,8 +209,7 @@ def page() -> Page:
             f"With five examples per class, sure labels are right in {_span(five)} %, where labels alone are not; if "
             f"about a quarter of the items is unknown, in {_span(some_unknown)} %. That leaves many labels that are "
             "right and not sure. The coarse level adds most where species look alike. With one example per class, few "
-            "items are sure of anything. Iconic pictures are hardly a catalogue for photographs: three items in ten "
-            "are right, however they are labelled. Small catalogues have a [page of their own](reliability.md)."
+            "items are sure of anything. Small catalogues have a [page of their own](reliability.md)."
         ),
         limits=(
             "Items that are sure of nothing still have a label. A batch errs as a whole: with five "

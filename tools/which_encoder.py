@@ -1,6 +1,6 @@
 """Write the outputs of docs/do/which_encoder.md: python tools/which_encoder.py [--photographs FILE].
 
-Drawings are in the repository, and sentences in the package. FILE is a .zip of photographs of Caltech 101, with one
+Sentences are in the package. FILE is a .zip of photographs of Caltech 101, with one
 folder per class, of which the first `PHOTOGRAPHS` of each class are compared; without it, that output stays.
 """
 
@@ -22,7 +22,6 @@ from render_performance import with_parts
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "do" / "which_encoder.md"
-LETTERS = ROOT / "docs" / "learn" / "notebooks" / "data" / "letters" / "catalogue.zip"
 NETWORKS = ["efficientnet-lite0", "efficientnet-lite1", "efficientnet-lite2"]
 PHOTOGRAPHS = 6
 INTENTS = 40
@@ -39,11 +38,6 @@ def photographs(file: Path) -> str:
             if picture and times[label] <= PHOTOGRAPHS:
                 archive.extract(name, work)
         return str(handful.compare_encoders(work, backbone=NETWORKS))
-
-
-def drawings() -> str:
-    """Compare them on drawings of Greek letters."""
-    return str(handful.compare_encoders(LETTERS, backbone=NETWORKS))
 
 
 def sentences() -> str:
@@ -68,7 +62,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--photographs", type=Path)
     asked = parser.parse_args()
-    parts = {"sentences": fenced(sentences()), "drawings": fenced(drawings())}
+    parts = {"sentences": fenced(sentences())}
     if asked.photographs is not None:
         parts["photographs"] = fenced(photographs(asked.photographs))
     PAGE.write_text(with_parts(PAGE.read_text(encoding="utf-8"), parts), encoding="utf-8")
