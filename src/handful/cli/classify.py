@@ -103,14 +103,14 @@ def classify_command(
     if group_by:
         refuse(context, NOT_IN_GROUPS, IN_GROUPS)
     check_ending(out, batch)
-    if tasks is not None:
-        task_writer(tasks)
     read = {name: options[name] for name in ("names", "segments", "backbone")}
     refuse_overwriting(
         paths_read(known, catalogue=catalogue, batch=batch, **read),
         paths_written(predictions=out, grouped=group_by is not None, run=run, page=report, tasks=tasks),
         replaces=replaceable(out),
     )
+    if tasks is not None:
+        task_writer(tasks)
     with bars(f"labelling {batch}") as on_progress:
         answer = classify(
             catalogue,

@@ -105,6 +105,8 @@ def test_what_does_not_belong_together_is_refused(files):
     np.savez(folder / "other.npz", features=vectors, start=columns["start"][::-1])
     with pytest.raises(FileFormatError, match=r"row 0 has the start 119\.0, .* must be in the order of the segments"):
         classify(voices, folder / "other.npz", segments=segments)
+    with pytest.raises(OptionError, match=r"segments are in files with the ending \.rttm, got .*voices\.npz"):
+        classify(voices, folder / "same.npz", segments=voices)
     (folder / "texts.csv").write_text("text\nhello\n")
     with pytest.raises(OptionError, match="segments need vectors"):
         classify(voices, folder / "texts.csv", segments=segments)
