@@ -10,8 +10,6 @@ from handful.estimators import BatchClassifier
 
 N_CLASSES, DIM = 30, 16
 NAMES = np.array([f"class {k:02}" for k in range(N_CLASSES)])
-# Where the groups and the vectors are in the table.
-WHERE = {"group_by": ("site", "day"), "features": "vector"}
 
 
 def world_of_groups() -> tuple[BatchClassifier, Any, np.ndarray, np.ndarray]:

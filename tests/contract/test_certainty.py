@@ -11,7 +11,6 @@ import pytest
 import handful
 from handful.classification import classify, task, write_page, write_predictions, write_tasks
 from handful.estimators import BatchClassifier
-from handful.estimators.on_ray import GroupLabeller
 from handful.fewshot import MethodClassifier
 from handful.fields.voices.rttm import read_rttm
 from handful.many import label_groups
@@ -161,15 +160,13 @@ def test_voices(world, expected, tmp_path):
     assert [name.startswith("unknown") for name in names] == found.rejected.tolist()
 
 
-def test_groups_on_disk_and_on_a_cluster(world, expected, tmp_path):
+def test_groups_on_disk(world, expected, tmp_path):
     _, classifier, batch = world
     table = pa.table({"site": ["marsh"] * len(batch), "vector": batch.tolist()})
     pq.write_table(table, tmp_path / "b.parquet")
     out = label_groups(classifier, tmp_path / "b.parquet", tmp_path / "out", group_by="site", features="vector")
     on_disk = pq.read_table(out.items)["certainty"].to_numpy()
     np.testing.assert_allclose(on_disk, expected[1], atol=1e-5)
-    labelled = GroupLabeller(classifier, group_by="site", features="vector")(table)
-    np.testing.assert_allclose(labelled["certainty"].to_numpy(), expected[1], atol=1e-5)
 
 
 def test_methods_of_the_literature(world):

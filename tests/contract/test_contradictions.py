@@ -10,7 +10,6 @@ from handful.classification import classify, rescore
 from handful.cli.main import main
 from handful.errors import HandfulError
 from handful.estimators import BatchClassifier, infer_scores
-from handful.estimators.on_ray import GroupLabeller
 from handful.many import label_groups
 
 pytestmark = pytest.mark.filterwarnings("ignore::handful.errors.HandfulWarning")
@@ -154,16 +153,12 @@ def test_the_command_line(world, tmp_path, capsys, what):
         assert main([*map(str, words), "--sequence", "site"]) == 0
 
 
-def test_ray_and_data_sets(world, tmp_path):
+def test_data_sets(world, tmp_path):
     arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     _, classifier, batch, _ = world
-    table = arrow.table({"site": SITES.tolist(), "seq": ["s", *ALONE[1:11], "s"], "vector": batch.tolist()})
+    table = arrow.table({"site": SITES.tolist(), "vector": batch.tolist()})
     where = {"group_by": "site", "features": "vector"}
-    with pytest.raises(HandfulError, match="sequence 's' has items in the groups 'marsh' and 'wood'"):
-        GroupLabeller(classifier, **where, sequence="seq")(table)
     parquet.write_table(table, tmp_path / "b.parquet")
     for lists in ([["c2"]] * 11 + ["c3"], ["C2"]):
-        with pytest.raises(HandfulError, match=r"not every row has a list|did you mean"):
-            GroupLabeller(classifier, **where, candidates=lists)(table)
         with pytest.raises(HandfulError, match=r"not every row has a list|did you mean"):
             label_groups(classifier, tmp_path / "b.parquet", tmp_path / "out", **where, candidates=lists)

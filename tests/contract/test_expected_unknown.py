@@ -15,7 +15,6 @@ from handful.classification.labelled import predictions
 from handful.cli.main import main
 from handful.errors import HandfulError, OptionError, UnusedShareWarning
 from handful.estimators import BatchClassifier, infer_scores
-from handful.estimators.on_ray import GroupLabeller
 from handful.estimators.unknown_share import UnknownShare
 from handful.many import label_groups
 from handful.runs.executors import in_process
@@ -165,16 +164,6 @@ def test_what_is_said_changes_the_answer(world):
     shares = [classifier.infer(batch[:9], expect_unknown=share).unknown.mean() for share in (0.02, 0.2, 0.6)]
     assert shares == sorted(shares)
     assert shares[0] < shares[2]
-
-
-def test_the_ray_labeller_takes_it_too(world):
-    arrow = pytest.importorskip("pyarrow")
-    _, classifier, batch, _ = world
-    table = arrow.table({"site": ["wood"] * N_ITEMS, "vector": batch.tolist()})
-    for said in (None, 0.9, 0):
-        label = GroupLabeller(classifier, group_by="site", features="vector", expect_unknown=said)
-        expected = classifier.infer(batch, ["wood"] * N_ITEMS, expect_unknown=said)
-        np.testing.assert_allclose(label(table)["certainty"].to_numpy(), expected.certainty, atol=1e-6)
 
 
 # -- what cannot be used -----------------------------------------------------------------------------------------------
