@@ -76,7 +76,9 @@ def paths_written(
     tasks: Path | None = None,
 ) -> dict[str, Path | None]:
     """Return the paths of all outputs by name, with those that are written beside them."""
-    writer = None if tasks is None else task_writers().get(tasks.suffix.lower())
+    beside = dict[str, str]()
+    for one in task_writers().values():
+        beside |= one.beside
     return {
         "predictions": predictions,
         "table of groups": group_table_path(predictions) if grouped and predictions is not None else None,
@@ -86,7 +88,7 @@ def paths_written(
         "tasks": tasks,
         **{
             what: tasks.parent / f"{tasks.stem}{ending}"
-            for ending, what in ({} if writer is None else writer.beside).items()
+            for ending, what in beside.items()
             if tasks is not None
         },
     }
