@@ -86,11 +86,7 @@ def paths_written(
         "annotations": annotations,
         "page": page,
         "tasks": tasks,
-        **{
-            what: tasks.parent / f"{tasks.stem}{ending}"
-            for ending, what in beside.items()
-            if tasks is not None
-        },
+        **{what: tasks.parent / f"{tasks.stem}{ending}" for ending, what in beside.items() if tasks is not None},
     }
 
 
