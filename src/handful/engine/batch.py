@@ -17,6 +17,7 @@ from handful.engine.arrays import Floats, Ints
 from handful.engine.evidence import Places, distance_ratio, find_places, gather_evidence
 from handful.engine.knowledge import Knowledge
 from handful.engine.labels import Decision, Move, label_alone, label_alone_by_moved
+from handful.engine.limits import LEAST_WEIGHT
 from handful.engine.means import MovedMeans
 from handful.engine.offset import typicality
 from handful.engine.presence import AloneLabels, JointLabels, Presence, joint_labels, mean_likelihood, sample_presence
@@ -82,7 +83,7 @@ def decide(items: BatchItems, settings: Settings) -> Decided:
     places = find_places(vectors, tilts.offset, present, joint)
     distance = distance_ratio(scores, vectors, tilts.offset, places)  # f of (17)
     unknown = judge_items(scores, vectors, tilts, present, places, knowledge, settings)  # (12) to (15)
-    weights = item_weights(scores, unknown, settings)  # a of (16)
+    weights = item_weights(scores, unknown)  # a of (16)
     of_none = (1 / weights - 1) * mean_likelihood(alone, present, n_classes, settings)  # (16)
     if (weights < 1).any():  # unknown items count less in the offset, the shares and the prior
         tilts = estimate_tilts(scores, vectors, knowledge.prior, weights, typical, settings).lowered(lowered)
@@ -125,12 +126,12 @@ def judge_items(
     return find_unknown(model, of_each, knowledge.share, settings)
 
 
-def item_weights(scores: Scores, unknown: UnknownItems | None, settings: Settings) -> Floats:
+def item_weights(scores: Scores, unknown: UnknownItems | None) -> Floats:
     """`1 - u_n²`, what an item counts, [batch, item]; a batch of unknown items is still a batch."""
     if unknown is None:
         return np.ones(scores.labelled.shape)
     chance = np.where(scores.labelled, 0.0, unknown.by_batch.of_evidence)
-    return np.asarray(np.maximum(1 - chance**2, settings.least_weight))
+    return np.asarray(np.maximum(1 - chance**2, LEAST_WEIGHT))
 
 
 def find_responsibilities(joint: JointLabels, present: Presence, weights: Floats) -> Floats:

@@ -41,10 +41,11 @@ SMALL_CHANCE = 1e-6
 SMALLEST_CHANCE = 1e-12
 # Below this, `ln(1 - x)` is `-x`.
 LINEAR = 1e-3
-# What is divided by is at least this: sums of weights, counts of typical items, differences of variances, variances of
-# a share, lengths.
+# What is divided by is at least this: sums of weights, counts of typical items, weights of unknown items, differences
+# of variances, variances of a share, lengths.
 LEAST_SUM = 1e-9
 LEAST_TYPICAL = 1e-3
+LEAST_WEIGHT = 1e-3
 LEAST_DIFFERENCE = 1e-4
 LEAST_VARIANCE = 1e-12
 LEAST_LENGTH = 1e-12
@@ -62,8 +63,13 @@ NEARLY_EQUAL = 0.999
 LINE_GRADIENT = 1e-8
 MOST_LINE_STEPS = 200
 LINE_ROUNDING = 1e-14
-# Steps of training may gain less than the loss is rounded by, this many times the precision of its numbers.
-LOSS_ROUNDING = 4
+# Training takes at most so many steps, each halved at most so often until it has this share of the decrease that the
+# slope promises. Half and twice these change nothing: training stops earlier, and nearly all first steps go far enough.
+MOST_TRAINING_STEPS = 200
+MOST_HALVINGS = 20
+LEAST_DECREASE = 1e-4
+# Chance of a pair of items to share a class from which Newton steps to a concave maximum start.
+PAIR_START = 0.1
 # Ends of an interval are compared a little above a multiple, so that rounding does not decide.
 ABOVE = 1e-5
 # The normal distribution: `Φ(x) = ½ + ½ tanh(y + b y³)` with `y = a x`, to within 0.0002.

@@ -35,10 +35,12 @@ from handful.engine.limits import (
     FIRST_GRADIENT,
     FIRST_ON_LINE,
     IN_CACHE,
+    LEAST_DECREASE,
     LINE_GRADIENT,
     LINE_ROUNDING,
-    LOSS_ROUNDING,
+    MOST_HALVINGS,
     MOST_LINE_STEPS,
+    MOST_TRAINING_STEPS,
     ON_LINE,
 )
 from handful.engine.settings import DEFAULT, Settings
@@ -356,18 +358,18 @@ def _descend(
     """
     loss, gradient = first
     steps: list[tuple[Floats, Floats, float]] = []
-    rounding = LOSS_ROUNDING * float(np.finfo(here.dtype).eps)
-    for _ in range(settings.descent_steps):
+    rounding = settings.training_rounding * float(np.finfo(here.dtype).eps)
+    for _ in range(MOST_TRAINING_STEPS):
         if float(np.linalg.norm(gradient)) <= enough:
             break
         direction = _newton(gradient, steps)
         slope = float(np.vdot(gradient, direction))
         step = 1.0
-        for _ in range(settings.descent_halvings):
+        for _ in range(MOST_HALVINGS):
             there = here - step * direction
             new_loss, new_gradient = value(there)
             # What the step gains can be less than the rounding of the loss.
-            if new_loss <= loss - settings.descent_decrease * step * slope + rounding * abs(loss):
+            if new_loss <= loss - LEAST_DECREASE * step * slope + rounding * abs(loss):
                 break
             step /= 2
         else:
@@ -376,7 +378,7 @@ def _descend(
         turned = new_gradient - gradient
         bend = float(np.vdot(moved, turned))
         if bend > rounding * float(np.vdot(turned, turned)):
-            steps = [*steps, (moved, turned, 1 / bend)][-settings.descent_memory :]
+            steps = [*steps, (moved, turned, 1 / bend)][-settings.training_memory :]
         here = there
         loss = new_loss
         gradient = new_gradient

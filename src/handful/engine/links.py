@@ -17,7 +17,7 @@ from scipy import sparse
 from scipy.special import expit, logit
 
 from handful.engine.arrays import Floats, Ints
-from handful.engine.limits import CONVERGED, MOST_LOG_ODDS, NEARLY_EQUAL
+from handful.engine.limits import CONVERGED, MOST_LOG_ODDS, NEARLY_EQUAL, PAIR_START
 from handful.engine.settings import DEFAULT, Settings
 
 
@@ -243,7 +243,7 @@ def _pair_log_odds(odds: Floats, settings: Settings) -> Floats:
     each = np.arange(odds.shape[-1])
     more[..., each, each] = 0  # every pair is there twice, and no item with itself
     more = more.reshape(*odds.shape[:-2], -1)
-    chance = np.full(odds.shape[:-2], settings.pair_start)
+    chance = np.full(odds.shape[:-2], PAIR_START)
     for _ in range(settings.pair_steps if len(each) > 1 else 0):
         ratio = more / (1 + chance[..., None].astype(more.dtype) * more)
         curvature = (ratio[..., None, :] @ ratio[..., None])[..., 0, 0]

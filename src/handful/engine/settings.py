@@ -20,14 +20,17 @@ from typing import Any
 import numpy as np
 
 
-def _number(default: Any, unit: str, origin: str, meaning: str, *, fitted: bool = False) -> Any:
-    about = {"unit": unit, "origin": origin, "meaning": meaning, "fitted": fitted}
+def _number(
+    default: Any, unit: str, origin: str, meaning: str, *, acts_on: str = "any batch", fitted: bool = False
+) -> Any:
+    """Return a number; `acts_on` says what it acts on if that is nothing that the study of sensitivity has."""
+    about = {"unit": unit, "origin": origin, "meaning": meaning, "acts_on": acts_on, "fitted": fitted}
     return field(default=default, metadata=about)
 
 
-def _fitted(default: Any, unit: str, origin: str, meaning: str) -> Any:
+def _fitted(default: Any, unit: str, origin: str, meaning: str, *, acts_on: str = "any batch") -> Any:
     """Return a number that is used when a catalogue is fitted."""
-    return _number(default, unit, origin, meaning, fitted=True)
+    return _number(default, unit, origin, meaning, acts_on=acts_on, fitted=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,20 +57,30 @@ class Settings:
         "measured: logits differ from converged ones by less than 1 %",
         "training stops when the gradient is this share of that at zero",
     )
-    descent_steps: int = _fitted(200, "steps", "work", "of training a head, at most")
-    descent_halvings: int = _fitted(20, "steps", "work", "in which a step of training is halved until the loss falls")
-    descent_decrease: float = _fitted(
-        1e-4, "ratio", "convention", "of the decrease that the slope promises, which a step of training must reach"
+    training_memory: int = _fitted(10, "steps", "convention", "of training that tell the curvature")
+    training_rounding: float = _fitted(
+        4.0, "roundings", "convention", "of the loss, by which a step of training may be worse than it must be"
     )
-    descent_memory: int = _fitted(10, "steps", "convention", "that tell the curvature in training")
     fewest_for_spread: float = _fitted(
-        10.0, "examples", "convention", "beyond one of each class, with fewer of which the spread is not known"
+        10.0,
+        "examples",
+        "convention",
+        "beyond one of each class, with fewer of which the spread is not known",
+        acts_on="catalogues of fewer than 20 examples beyond one of each class",
     )
     refit_share: float = _fitted(
-        0.25, "ratio", "work", "part of examples or classes that are new, above which all of a head is fitted again"
+        0.25,
+        "ratio",
+        "work",
+        "part of examples or classes that are new, above which all of a head is fitted again",
+        acts_on="catalogues that grow",
     )
     full_work: int = _fitted(
-        2**33, "products", "work: 20 s on one core", "N·K·d beyond which an example is compared with near classes only"
+        2**33,
+        "products",
+        "work: 20 s on one core",
+        "N·K·d beyond which an example is compared with near classes only",
+        acts_on="catalogues of about 1,000 classes or more",
     )
     near_classes: int = _fitted(64, "classes", "work", "near classes of an example, its own included")
     near_slope: float = _fitted(
@@ -78,10 +91,21 @@ class Settings:
         "ratio",
         "work",
         "what a comparison with one of the near classes costs, by one with one of all: rows are gathered",
+        acts_on="catalogues of about 1,000 classes or more",
     )
-    folded_work: int = _fitted(2**30, "products", "work", "N·K·d beyond which one fold is left out and not every one")
+    folded_work: int = _fitted(
+        2**30,
+        "products",
+        "work",
+        "N·K·d beyond which one fold is left out and not every one",
+        acts_on="catalogues of about 1,000 classes or more",
+    )
     trained_numbers: int = _fitted(
-        2**23, "numbers", "work", "of all examples beyond which a head is made of class means"
+        2**23,
+        "numbers",
+        "work",
+        "of all examples beyond which a head is made of class means",
+        acts_on="catalogues of millions of numbers",
     )
 
     # -- what left-out examples tell about the head: `left_out` ------------------------------------------------------
@@ -123,7 +147,13 @@ class Settings:
     shrinkages: tuple[float, ...] = _fitted(
         (1.0, 0.9, 0.8, 0.6), "ratio", "work", "values of δ that are tried; at one the space stays as it is"
     )
-    compared_scores: int = _fitted(2**24, "scores", "work", "that left-out examples have for this at most")
+    compared_scores: int = _fitted(
+        2**24,
+        "scores",
+        "work",
+        "that left-out examples have for this at most",
+        acts_on="catalogues of millions of numbers",
+    )
 
     # -- the offset of a batch, and shares that follow the numbers of examples: `offset` ---------------------------
 
@@ -173,7 +203,11 @@ class Settings:
     )
     candidate_items: float = _number(75.0, "items", "work", "of a batch beyond which that count grows with it")
     sized_count: float = _number(
-        0.1, "items", "work", "expected count above which a class of a large batch has a size of its own"
+        0.1,
+        "items",
+        "work",
+        "expected count above which a class of a large batch has a size of its own",
+        acts_on="large batches of uneven shares",
     )
 
     # -- class means that move: `means` -----------------------------------------------------------------------------
@@ -185,12 +219,27 @@ class Settings:
 
     links: int = _number(10, "items", "work", "links that an item keeps")
     most_anchors: int = _number(512, "items", "work", "items of a batch that all others are linked with")
-    pair_start: float = _number(0.1, "chance", "work", "chance of a pair to share a class from which steps start")
-    pair_least: float = _number(1e-4, "chance", "convention", "chance of a pair to share a class, at least")
-    pair_most: float = _number(0.9, "chance", "convention", "chance of a pair to share a class, at most")
+    pair_least: float = _number(
+        1e-4,
+        "chance",
+        "convention",
+        "chance of a pair to share a class, at least",
+        acts_on="batches of very many classes",
+    )
+    pair_most: float = _number(
+        0.9, "chance", "convention", "chance of a pair to share a class, at most", acts_on="batches of one class"
+    )
     pair_steps: int = _number(12, "steps", "work", "Newton steps to the chance of a pair to share a class")
-    smallest_group: int = _number(3, "items", "convention", "different items that make a proposal")
-    most_gathered: int = _number(2**11, "items", "work", "rejected items of a batch that are gathered into groups")
+    smallest_group: int = _number(
+        3, "items", "convention", "different items that make a proposal", acts_on="proposals of new classes"
+    )
+    most_gathered: int = _number(
+        2**11,
+        "items",
+        "work",
+        "rejected items of a batch that are gathered into groups",
+        acts_on="large batches with many rejected items",
+    )
     few_classes: float = _number(
         1.5, "nats", "tuned", "by which two items that a person called none of these share a class more likely"
     )
@@ -234,10 +283,19 @@ class Settings:
         1e-3, "nats", "convention", "by which t = 1 more makes an item more likely unknown before the turning point"
     )
     interval_tail: float = _number(
-        0.05, "chance", "convention", "that the share of unknown items is below its interval"
+        0.05,
+        "chance",
+        "convention",
+        "that the share of unknown items is below its interval",
+        acts_on="the interval of the share of unknown items",
     )
-    interval_parts: int = _number(60, "parts", "convention", "of one, to which the ends of the interval are rounded")
-    least_weight: float = _number(1e-3, "items", "convention", "what an unknown item counts at least")
+    interval_parts: int = _number(
+        60,
+        "parts",
+        "convention",
+        "of one, to which the ends of the interval are rounded",
+        acts_on="the interval of the share of unknown items",
+    )
     rejected: float = _number(0.5, "chance", "convention", "to be unknown, above which an item is rejected")
     most_known_rejected: float = _number(
         0.15, "chance", "tuned", "share of the known items that is expected to be rejected where a share is told"
