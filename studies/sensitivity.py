@@ -1,6 +1,6 @@
 """Every number of the engine: what it means, where it comes from, and what changes at half and at twice its value.
 
-    python studies/sensitivity.py DATA [--only strays ...] [--cells clinc150-3 ...] [--batches 2] [--workers 2]
+    python studies/sensitivity.py DATA [--only strays ...] [--cells clinc150-3 ...] [--batches 1] [--workers 2]
     python studies/sensitivity.py --render
 
 The numbers are the fields of `handful.engine.settings.Settings`, which say what they mean and where they come from. The
@@ -72,12 +72,12 @@ MAIN = {
     "closed": "right, closed",
     "open": "right, open",
     "shifted": "right, shifted",
-    "one example": "right, one example",
-    "named": "right, named",
     "known rejected": "known rejected, closed",
     "unknown rejected": "unknown rejected, open",
 }
 FIGURES = MAIN | {
+    "one example": "right, one example",
+    "named": "right, named",
     "answers": "right, after answers",
     "told": "unknown rejected, share told",
     "prior": "right, prior",
@@ -96,8 +96,8 @@ BATCHES = "batches of each kind"
 Numbers = npt.NDArray[np.floating]
 # A number that changes no figure by more than this many points is flat.
 FLAT = 2.0
-# A smaller change of a probability is rounding.
-NOTHING = 1e-6
+# A smaller change of a probability is rounding, as in `same_answers.py`.
+NOTHING = 1e-5
 
 
 NUMBERS = {field.name: field for field in fields(Settings)}
@@ -235,8 +235,8 @@ def moved(before: Sequence[Numbers], after: Sequence[Numbers]) -> float:
 
 
 def changes_nothing(changes: Mapping[str, Mapping[str, float]]) -> bool:
-    """Whether neither half nor twice a number changes any probability but for rounding."""
-    return max(row[MOVED] for row in changes.values()) < NOTHING
+    """Whether neither half nor twice a number changes any probability or figure but for rounding."""
+    return max(row[MOVED] for row in changes.values()) < NOTHING and largest(changes) == 0
 
 
 def other_value(value: Any, factor: float, unit: str) -> Any:
@@ -351,6 +351,10 @@ def page() -> Page:
     of_labels = max(measured, key=lambda number: largest(found[number], OF_LABELS))
     of_main = max(measured, key=lambda number: largest(found[number], MAIN_LABELS))
     unmoved = [number for number in measured if changes_nothing(found[number])]
+    acts_on = dict[str, str]()
+    for number in unmoved:
+        what = NUMBERS[number].metadata["acts_on"]
+        acts_on[what] = f"{acts_on[what]}, `{number}`" if what in acts_on else f"`{number}`"
     n_batches = found[BATCHES]
     return Page(
         name="sensitivity",
@@ -366,22 +370,22 @@ def page() -> Page:
             f"`Settings` has {len(NUMBERS)} numbers, limits of its work included; {len(measured)} were changed. "
             f"{len(moving)} change a figure of the table by more than two points. Labels of these batches change most "
             f"with `{of_main}`, by {largest(found[of_main], MAIN_LABELS):.1f} points, and labels of any kind with "
-            f"`{of_labels}`, by {largest(found[of_labels], OF_LABELS):.1f}. {len(unmoved)} change no probability here: "
-            f"{', '.join(f'`{number}`' for number in unmoved)}. They limit work in larger catalogues and "
-            "batches, or in questions."
+            f"`{of_labels}`, by {largest(found[of_labels], OF_LABELS):.1f}. {len(unmoved)} change nothing here: "
+            f"they act on something else, {'; '.join(f'{what} ({names})' for what, names in acts_on.items())}."
         ),
         limits=(
             f"One number is changed at a time, on data that the method was tuned on, with {n_batches} "
             f"{'batch' if n_batches == 1 else 'batches'} of each kind and catalogue: a point is about "
             f"{round(0.75 * 3 * n_batches)} items of closed batches. The file has the unit and the origin of every "
-            "number, and what changes with answers of a person, with a prior, with scores, with names alone, in a "
-            "large batch, and with heads of very large catalogues."
+            "number, and what changes with one example per class, with names beside examples and alone, with answers "
+            "of a person, with a prior, with scores, in a large batch, and with heads of very large catalogues; each "
+            "of these is one catalogue, or a few."
         ),
         made="The docstring of `studies/sensitivity.py` lists data and batches.",
         commands=["python studies/sensitivity.py DATA", "python studies/sensitivity.py --render"],
         rows=[
             {"number": number, "value": value_of(number)}
-            | {part: about.metadata[part] for part in ("meaning", "unit", "origin")}
+            | {part: about.metadata[part] for part in ("meaning", "unit", "origin", "acts_on")}
             | {
                 f"{name} at {factor:g}": found.get(number, {}).get(str(factor), {}).get(name, "")
                 for name in (*FIGURES, MOVED)
@@ -396,7 +400,7 @@ def main() -> None:
     """Measure and print a table, or write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path, nargs="?", help="folder that holds the data")
-    parser.add_argument("--batches", type=int, default=2, help="batches of each kind per catalogue")
+    parser.add_argument("--batches", type=int, default=1, help="batches of each kind per catalogue")
     parser.add_argument("--workers", type=int, default=2, help="processes, which give way to others")
     parser.add_argument("--only", nargs="+", choices=list(NUMBERS), default=list(NUMBERS))
     parser.add_argument(

@@ -68,8 +68,10 @@ LINE_ROUNDING = 1e-14
 MOST_TRAINING_STEPS = 200
 MOST_HALVINGS = 20
 LEAST_DECREASE = 1e-4
-# Chance of a pair of items to share a class from which Newton steps to a concave maximum start.
+# Chance of a pair of items to share a class: Newton steps to its maximum, of which there is one, start here, and stay
+# below this. In a batch of one class, other bounds move probabilities by 5e-7.
 PAIR_START = 0.1
+PAIR_MOST = 0.9
 # Ends of an interval are compared a little above a multiple, so that rounding does not decide.
 ABOVE = 1e-5
 # The normal distribution: `Φ(x) = ½ + ½ tanh(y + b y³)` with `y = a x`, to within 0.0002.

@@ -17,7 +17,7 @@ from scipy import sparse
 from scipy.special import expit, logit
 
 from handful.engine.arrays import Floats, Ints
-from handful.engine.limits import CONVERGED, MOST_LOG_ODDS, NEARLY_EQUAL, PAIR_START
+from handful.engine.limits import CONVERGED, MOST_LOG_ODDS, NEARLY_EQUAL, PAIR_MOST, PAIR_START
 from handful.engine.settings import DEFAULT, Settings
 
 
@@ -250,7 +250,7 @@ def _pair_log_odds(odds: Floats, settings: Settings) -> Floats:
         step = ratio.sum(-1, dtype=np.float64) / np.maximum(curvature, np.finfo(more.dtype).tiny)
         # At most half of the way to either end, so that no step leaves the interval.
         least = np.maximum(chance / 2, settings.pair_least)
-        most = np.minimum((1 + chance) / 2, settings.pair_most)
+        most = np.minimum((1 + chance) / 2, PAIR_MOST)
         before = chance
         chance = np.minimum(np.maximum(chance + step, least), most)
         if (np.abs(chance - before) <= CONVERGED * chance).all():

@@ -112,7 +112,11 @@ class Settings:
 
     folds: int = _fitted(5, "folds", "convention", "in which examples are left out")
     fewest_left_out: int = _fitted(
-        20, "examples", "convention", "with fewer to leave out, T and ε are not fitted, and nothing is unknown"
+        20,
+        "examples",
+        "convention",
+        "with fewer to leave out, T and ε are not fitted, and nothing is unknown",
+        acts_on="catalogues of fewer than 40 examples that can be left out",
     )
     usual_temperature: float = _fitted(
         0.37, "ratio", "measured: 0.35 to 0.43 at one shot on three banks", "T if nothing can be left out"
@@ -226,9 +230,6 @@ class Settings:
         "chance of a pair to share a class, at least",
         acts_on="batches of very many classes",
     )
-    pair_most: float = _number(
-        0.9, "chance", "convention", "chance of a pair to share a class, at most", acts_on="batches of one class"
-    )
     pair_steps: int = _number(12, "steps", "work", "Newton steps to the chance of a pair to share a class")
     smallest_group: int = _number(
         3, "items", "convention", "different items that make a proposal", acts_on="proposals of new classes"
@@ -321,10 +322,30 @@ class Settings:
     # -- large batches: `stream` ------------------------------------------------------------------------------------
 
     most_deciding: int = _number(2**10, "items", "work", "of a large batch that decide")
-    deciding_scores: int = _number(2**25, "scores", "work", "that the deciding items have at most")
-    most_counted: int = _number(2**13, "items", "work", "of a large batch that are counted")
-    counted_scores: int = _number(2**29, "scores", "work", "that the counted items have at most")
-    fewest_rows: int = _number(16, "items", "work", "that decide or are counted, however many classes there are")
+    deciding_scores: int = _number(
+        2**25,
+        "scores",
+        "work",
+        "that the deciding items have at most",
+        acts_on="catalogues of tens of thousands of classes",
+    )
+    most_counted: int = _number(
+        2**13, "items", "work", "of a large batch that are counted", acts_on="batches of more than 4,096 items"
+    )
+    counted_scores: int = _number(
+        2**29,
+        "scores",
+        "work",
+        "that the counted items have at most",
+        acts_on="catalogues of tens of thousands of classes",
+    )
+    fewest_rows: int = _number(
+        16,
+        "items",
+        "work",
+        "that decide or are counted, however many classes there are",
+        acts_on="catalogues of millions of classes",
+    )
 
     # -- names of classes: `names` ----------------------------------------------------------------------------------
 
@@ -341,13 +362,23 @@ class Settings:
     )
     fewest_named: int = _fitted(4, "classes", "convention", "that tell whether names go with examples")
     informative_sds: float = _fitted(
-        2.0, "deviations", "convention", "by which names must go with their examples more than at random"
+        2.0,
+        "deviations",
+        "convention",
+        "by which names must go with their examples more than at random",
+        acts_on="names that hardly go with their examples",
     )
 
     # -- scores of another model, and names alone: `scores` ---------------------------------------------------------
 
     nats_per_unit: float = _number(2.0, "nats", "tuned", "c: per unit of another model's scores")
-    log_factor_sd: float = _number(0.25, "nats", "tuned", "deviation of the logarithm of the factor on c among models")
+    log_factor_sd: float = _number(
+        0.25,
+        "nats",
+        "tuned",
+        "deviation of the logarithm of the factor on c among models",
+        acts_on="items with scores that a person labelled",
+    )
     listed_scores: int = _number(5, "scores", "convention", "best scores of an item that tell the unit")
     examples_of_scores: float = _number(1.0, "examples", "tuned", "that a class counts as where only scores are known")
     examples_of_several: float = _number(
@@ -357,14 +388,15 @@ class Settings:
         1.0, "items", "convention", "of each class present that are labelled alone where only scores are known"
     )
     most_counted_scores: int = _number(
-        0, "items", "work", "of a large batch that are counted where only scores are known; none of them"
+        0,
+        "items",
+        "work",
+        "of a large batch that are counted where only scores are known; none of them",
+        acts_on="large batches by scores",
     )
     several_power: float = _number(4.0, "exponent", "tuned", "of a count compared with that of a class that is present")
     several_least: float = _number(1.5, "items", "tuned", "expected count below which a class is not raised")
     several_start: float = _number(0.1, "chance", "work", "share of items that have a class from which steps start")
-    several_rest: float = _number(
-        1e-6, "chance", "convention", "such a share differs from zero and one by at least this"
-    )
     several_steps: int = _number(30, "steps", "work", "steps of expectation maximisation for these shares")
 
     # -- siblings: `pooling` ----------------------------------------------------------------------------------------
@@ -373,17 +405,29 @@ class Settings:
         tuple(2.0**power for power in range(-2, 13)), "items", "work", "concentrations of siblings that are tried"
     )
     forgetting: tuple[float, ...] = _number(
-        (1.0, 0.95, 0.9, 0.8, 0.65, 0.5, 0.35), "ratio", "work", "rates of forgetting that are tried"
+        (1.0, 0.95, 0.9, 0.8, 0.65, 0.5, 0.35),
+        "ratio",
+        "work",
+        "rates of forgetting that are tried",
+        acts_on="siblings in an order",
     )
-    least_gain: float = _number(3.0, "nats", "convention", "that siblings have to gain: a Bayes factor of twenty")
+    least_gain: float = _number(
+        3.0,
+        "nats",
+        "convention",
+        "that siblings have to gain: a Bayes factor of twenty",
+        acts_on="siblings that hardly help",
+    )
     follow: float = _number(
         10.0, "ratio", "tuned", "how much closer batches follow siblings than counts with errors suggest"
     )
 
     # -- questions to a person: `questions` -------------------------------------------------------------------------
 
-    most_compared: int = _number(2048, "items", "work", "among which questions are chosen")
-    most_paired: int = _number(512, "items", "work", "whose pairs tell when two items share a class")
+    most_compared: int = _number(2048, "items", "work", "among which questions are chosen", acts_on="questions")
+    most_paired: int = _number(
+        512, "items", "work", "whose pairs tell when two items share a class", acts_on="questions"
+    )
 
 
 DEFAULT = Settings()

@@ -24,7 +24,7 @@ from handful.engine.answer import JointAnswer
 from handful.engine.arrays import Bools, Doubles, Floats
 from handful.engine.knowledge import Knowledge
 from handful.engine.labelling import label_scores
-from handful.engine.limits import SMALLEST_CHANCE
+from handful.engine.limits import SMALL_CHANCE, SMALLEST_CHANCE
 from handful.engine.scores import Scores
 from handful.engine.settings import DEFAULT, Settings
 
@@ -78,5 +78,5 @@ def several_probabilities(scores: Floats, presence: Floats, allowed: Bools, sett
     shares = np.full(len(presence), settings.several_start)
     for _ in range(settings.several_steps):
         chances = expit(ratios + logit(shares)) * allowed
-        shares = (chances.sum(0) / (len(scores) + 1)).clip(settings.several_rest, 1 - settings.several_rest)
+        shares = (chances.sum(0) / (len(scores) + 1)).clip(SMALL_CHANCE, 1 - SMALL_CHANCE)
     return np.asarray(chances * presence)
