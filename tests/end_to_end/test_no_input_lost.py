@@ -466,9 +466,10 @@ def killed(*arguments):
 
 @pytest.mark.skipif(not hasattr(signal, "SIGXFSZ"), reason="there is no limit of the size of a file")
 @pytest.mark.parametrize(
-    "kind", [spectra, *(pytest.param(kind, marks=pytest.mark.slow) for kind in (species, birds, cells))]
+    "kind", [birds, *(pytest.param(kind, marks=pytest.mark.slow) for kind in (species, spectra, cells))]
 )
 def test_a_kill_leaves_the_old_file_or_the_new_one(tmp_path, monkeypatch, capsys, kind):
+    PROCESSES.set_forkserver_preload([__name__])  # without it every process imports all of this again
     (tmp_path / "whole").mkdir()
     (tmp_path / "killed").mkdir()
     name, command = kind(tmp_path / "whole")

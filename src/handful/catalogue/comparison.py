@@ -20,8 +20,7 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import norm
-from scipy.stats import t as student
+from scipy.special import ndtri, stdtrit
 
 from handful.arguments import counted
 from handful.catalogue.fitted import Catalogue
@@ -188,7 +187,7 @@ class Mean(NamedTuple):
     @property
     def quantile(self) -> float:
         """Of Student's distribution."""
-        return float(student.ppf(0.5 + LEVEL / 2, max(1, self.n_units - 1)))
+        return float(stdtrit(max(1, self.n_units - 1), 0.5 + LEVEL / 2))
 
 
 class Classes(NamedTuple):
@@ -536,7 +535,7 @@ def _differences(
 def _quantile(pairs: Sequence[Mean], seed: int) -> float:
     """Return the quantile of the largest of all pairs; of one, that of Student's distribution."""
     if not pairs:
-        return float(norm.ppf(0.5 + LEVEL / 2))
+        return float(ndtri(0.5 + LEVEL / 2))
     alone = pairs[0].quantile
     if len(pairs) == 1:
         return alone
@@ -544,7 +543,7 @@ def _quantile(pairs: Sequence[Mean], seed: int) -> float:
     numbers = np.random.default_rng(seed).normal(size=(scaled.shape[1], DRAWS))
     largest = np.abs(scaled @ numbers).max(0)
     # Of normal numbers; few classes have wider tails.
-    return float(np.quantile(largest, LEVEL)) * alone / float(norm.ppf(0.5 + LEVEL / 2))
+    return float(np.quantile(largest, LEVEL)) * alone / float(ndtri(0.5 + LEVEL / 2))
 
 
 def _interval(mean: Mean | None, t: float) -> Interval | None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from handful.arguments import column_names, counted, some_of, whole
 from handful.catalogue.comparison import LEVEL, Comparison, Interval, compared
@@ -251,7 +251,7 @@ def seconds_per_item(items: Items, network: Any, device: str) -> Interval:
     counted_times = np.array(times[1:])
     mean = float(counted_times.mean())
     error = float(counted_times.std(ddof=1)) / np.sqrt(TIMED_BLOCKS)
-    half = float(student.ppf(0.5 + LEVEL / 2, TIMED_BLOCKS - 1)) * error
+    half = float(stdtrit(TIMED_BLOCKS - 1, 0.5 + LEVEL / 2)) * error
     return Interval(mean, max(0.0, mean - half), mean + half)
 
 
