@@ -29,7 +29,6 @@ from handful.engine.left_out import (
     blocks,
     distinct,
     log_likelihood,
-    log_sum_exp,
 )
 from handful.engine.limits import (
     FIRST_GRADIENT,
@@ -281,7 +280,8 @@ def logistic_some(
     others = np.full(len(rows), -np.inf, rows.dtype)  # log-sum-exp of the classes that stay
     parts = blocks(len(rows), n_classes)
     for block in parts if len(kept) else ():
-        others[block] = log_sum_exp(rows[block] @ kept.T)
+        # Down the columns, it takes half the time.
+        others[block] = np.logaddexp.reduce(np.ascontiguousarray((rows[block] @ kept.T).T), axis=0)
 
     def value(weights: Floats) -> tuple[float, Floats]:
         gradient = weights * ridge

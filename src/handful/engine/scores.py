@@ -151,7 +151,9 @@ class Scores:
         factors = class_factors(tilts).astype(self.likelihood.dtype)
         total = (self.likelihood @ factors[..., None]).swapaxes(1, 2)
         each = (weights / total).astype(self.likelihood.dtype)
-        return np.asarray((each @ self.likelihood) * factors[:, None], dtype=np.float64)
+        # One product for each set: that of both would be rounded otherwise than if there were one set.
+        sums = np.concatenate([each[:, [number]] @ self.likelihood for number in range(each.shape[1])], 1)
+        return np.asarray(sums * factors[:, None], dtype=np.float64)
 
     def rows(self, rows: npt.NDArray[np.integer] | slice) -> Scores:
         """Return some of the items of each batch."""
