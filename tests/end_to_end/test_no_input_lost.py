@@ -303,11 +303,11 @@ def labelled(tmp_path):
 
 
 def test_no_writer_in_python_overwrites_what_was_read(tmp_path, monkeypatch, labelled):
-    assert {path.name for path in labelled.inputs.values()} == {"c.npz", "b.npz", "here.txt", "weights.csv"}
+    assert {path.name for path in labelled.about.inputs.values()} == {"c.npz", "b.npz", "here.txt", "weights.csv"}
     before = contents(tmp_path)
     monkeypatch.chdir(tmp_path)
     for found in (labelled, labelled["wood"]):
-        for path in found.inputs.values():
+        for path in found.about.inputs.values():
             for spelling in (path, path.name, f"../{tmp_path.name}/{path.name}"):
                 with pytest.raises(OptionError, match=r"the predictions .* would overwrite the"):
                     write_predictions(found, spelling)
