@@ -6,11 +6,12 @@ import json
 import numpy as np
 import pytest
 
-from handful.classification import Corrections, GivenLabel, classify, read_corrections
+from handful.classification import classify, read_corrections
 from handful.classification.labelled import class_names, predictions, present_codes
 from handful.classification.page_data import page_data
 from handful.cli.main import main
 from handful.errors import FileFormatError, LabelError, OptionError
+from handful.reading import GivenLabel
 
 ITEM = {"row": 1, "item": "b", "content": "b1"}
 
@@ -36,14 +37,12 @@ def test_all_kinds_are_read(tmp_path):
         confirmed=[{"row": 2, "item": "c", "content": "c1", "label": "dog"}],
         none_of_these=[{"row": 3, "item": "d", "content": "d1"}],
     )
-    assert read_corrections(place) == Corrections(
-        (
-            GivenLabel(1, "b", "b1", "cat", False),
-            GivenLabel(2, "c", "c1", "dog", False),
-            GivenLabel(3, "d", "d1", None, None),
-            GivenLabel(0, "a", "a1", "שלום </script>", True),
-            GivenLabel(5, "f", "f1", "שלום </script>", True),
-        ),
+    assert read_corrections(place) == (
+        GivenLabel(1, "b", "b1", "cat", False),
+        GivenLabel(2, "c", "c1", "dog", False),
+        GivenLabel(3, "d", "d1", None, None),
+        GivenLabel(0, "a", "a1", "שלום </script>", True),
+        GivenLabel(5, "f", "f1", "שלום </script>", True),
     )
 
 
@@ -81,7 +80,7 @@ def test_an_item_has_one_label(tmp_path):
     with pytest.raises(FileFormatError, match="'cat' and 'dog'"):
         read_corrections(written(tmp_path, corrections=twice))
     same = [{**ITEM, "label": "cat"}] * 2
-    assert len(read_corrections(written(tmp_path, confirmed=same)).labels) == 1
+    assert len(read_corrections(written(tmp_path, confirmed=same))) == 1
 
 
 @pytest.fixture(scope="module")
@@ -106,12 +105,11 @@ def files(tmp_path_factory):
     return folder, names[truth]
 
 
-def of(found, *labels) -> Corrections:
+def of(found, *labels) -> tuple[GivenLabel, ...]:
     """Corrections of the items in these rows: row, name, label, and whether that is new."""
     places = {row: place for place, row in enumerate(found.about.batch.rows)}
-    return Corrections(
-        tuple(GivenLabel(row, item, found.about.batch.content(places[row]), *rest) for row, item, *rest in labels)
-    )
+    content = found.about.batch.content
+    return tuple(GivenLabel(row, item, content(places[row]), *rest) for row, item, *rest in labels)
 
 
 @pytest.mark.parametrize("group_by", [None, "site"])
@@ -273,7 +271,7 @@ def test_copies_are_told_apart_by_name_and_row_or_not_at_all(files):
     said = of(found, (0, "x", "class 5", False), (1, "y", "class 6", False), (2, "y", "class 7", False))
     labels = predictions(classify(folder / "c.npz", place, given=said))["label"]
     assert labels[:3] == ["class 5", "class 6", "class 7"]
-    both = Corrections((*said.labels, *of(found, (5, "i3", "class 8", False)).labels))
+    both = (*said, *of(found, (5, "i3", "class 8", False)))
     place = changed(folder, "moved.npz", [5, *rows], id=["new", "x", "y", "y", *(f"i{row}" for row in rows[3:])])
     again = classify(folder / "c.npz", place, given=both)
     assert predictions(again)["label"][1] == "class 5"
@@ -332,7 +330,7 @@ def exported(tmp_path, *choices, row=1):
 def test_two_tasks_of_label_studio_that_contradict_each_other_are_refused(tmp_path):
     with pytest.raises(FileFormatError, match="gives item 'b' more than one label, 'cat' and 'dog'; keep one"):
         read_corrections(exported(tmp_path, "cat", "dog"))
-    assert read_corrections(exported(tmp_path, "cat", "cat")).labels == (GivenLabel(1, "b", "b1", "cat", None),)
+    assert read_corrections(exported(tmp_path, "cat", "cat")) == (GivenLabel(1, "b", "b1", "cat", None),)
 
 
 def test_two_annotations_of_one_task_that_contradict_each_other_are_refused(tmp_path):

@@ -11,8 +11,6 @@ from PIL import Image
 from handful.banks import FeatureBank, Provenance, write_parquet
 from handful.catalogue import fitted
 from handful.classification import (
-    Corrections,
-    GivenLabel,
     classify,
     dense_bytes,
     files,
@@ -39,7 +37,7 @@ from handful.estimators.answer import groups_of_items
 from handful.estimators.batches import Batches
 from handful.extraction.extract import extract
 from handful.extraction.items import list_items
-from handful.reading import read
+from handful.reading import GivenLabel, read
 from handful.runs.executors import in_process
 from tests.items_at_hand import small_backbone
 
@@ -436,7 +434,7 @@ def test_a_batch_with_an_executor_is_streamed_whatever_its_size(vectors):
 def test_what_a_person_said_cannot_be_ruled_out(vectors):
     folder, _, _, truth, _ = vectors
     batch = classify(folder / "c.npz", folder / "b.npz").about.batch
-    said = Corrections((GivenLabel(0, batch.names[0], batch.content(0), truth[0], False),))
+    said = (GivenLabel(0, batch.names[0], batch.content(0), truth[0], False),)
     with pytest.raises(LabelError, match="a class that prior or candidates exclude"):
         classify(folder / "c.npz", folder / "b.npz", given=said, candidates=folder / "list.txt")
 
@@ -526,7 +524,7 @@ def test_unknown_items_have_the_label_that_was_asked_for(tmp_path, monkeypatch, 
     # What a person says about an item counts more.
     first = int(np.flatnonzero(rejected)[0])
     given = GivenLabel(first, found.about.batch.names[first], found.about.batch.content(first), truth[0], False)
-    said = Corrections((given,))
+    said = (given,)
     again = classify(tmp_path / "c.npz", tmp_path / "b.npz", group_by=group_by, unknown="other", given=said)
     assert predictions(again)["label"][first] == truth[0]
 

@@ -92,10 +92,10 @@ def test_items_that_are_given_are_examples_of_their_class():
     catalogue, batch = Catalogue.of(np.eye(3), np.array([0, 1, 2])), np.eye(3)
     found = with_given(catalogue, batch.__getitem__, 3, {1: 3}, [3])
     assert found.catalogue.n_classes == 4
-    assert found.of_items(3).tolist() == [-1, 3, -1]
+    assert found.given.of_items(3).tolist() == [-1, 3, -1]
     nothing = with_given(catalogue, batch.__getitem__, 3, {})
     assert nothing.catalogue is catalogue
-    assert nothing.of_items(3) is None
+    assert nothing.given.of_items(3) is None
 
 
 def test_items_that_are_none_of_the_classes_are_examples_of_classes_without_a_name():
@@ -104,7 +104,7 @@ def test_items_that_are_none_of_the_classes_are_examples_of_classes_without_a_na
     assert found.classes.tolist() == ["a", "b", "c"]
     assert found.catalogue.n_unnamed == 2  # three examples do not tell which items belong together
     assert found.catalogue.n_classes == 5
-    assert found.of_items(3).tolist() == [3, 1, 4]
+    assert found.given.of_items(3).tolist() == [3, 1, 4]
 
 
 @pytest.fixture(scope="module")

@@ -111,5 +111,5 @@ def test_the_corrections_are_those_that_classify_reads(tmp_path):
     assert [one.get("bad", False) for one in file["none_of_these"]] == [False, True]
     place = tmp_path / "c.json"
     place.write_text(json.dumps(file))
-    found = {one.row: (one.label, one.new) for one in read_corrections(place).labels}
+    found = {one.row: (one.label, one.new) for one in read_corrections(place)}
     assert found == {10: ("fox", False), 11: ("fox", False), 12: ("kraken", True), 13: (None, None), 14: (None, None)}

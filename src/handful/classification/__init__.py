@@ -2,7 +2,7 @@
 
 from handful.classification.batch import Batch, Reading
 from handful.classification.comparing import compare_encoders
-from handful.classification.corrections import Corrections, GivenLabel, read_corrections
+from handful.classification.corrections import read_corrections
 from handful.classification.files import check_ending, write_predictions, write_tasks
 from handful.classification.known import KnownFiles
 from handful.classification.label import classify
@@ -14,8 +14,6 @@ from handful.classification.task import dense_bytes
 __all__ = [
     "About",
     "Batch",
-    "Corrections",
-    "GivenLabel",
     "KnownFiles",
     "Reading",
     "Shown",

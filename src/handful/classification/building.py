@@ -32,7 +32,7 @@ from handful.catalogue import record as records
 from handful.catalogue.changes import relative_to
 from handful.catalogue.record import PreviewKind, shown_rows
 from handful.classification.batch import Batch, Reading, asked_of, extracted, load_network
-from handful.classification.corrections import read_corrections
+from handful.classification.corrections import found_in, read_corrections
 from handful.classification.labelled import NONE
 from handful.classification.measured import filled
 from handful.classification.page_data import SMALL, pictures
@@ -293,8 +293,8 @@ def _corrected(file: Path) -> SaidAbout:
     corrections = read_corrections(file)
 
     def find(batch: Batch) -> dict[int, str]:
-        found, lost = corrections.found_in(batch)
-        warn_of_skipped(str(file), lost, len(corrections.labels))
+        found, lost = found_in(batch, corrections)
+        warn_of_skipped(str(file), lost, len(corrections))
         labels = {place: one.label for place, one in found.items()}
         # An export of another tool has it as a choice like any other.
         return {place: label for place, label in labels.items() if label is not None and label != NONE}

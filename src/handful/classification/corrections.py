@@ -13,9 +13,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from handful.classification.batch import Batch
 from handful.classification.labelled import NONE
@@ -23,6 +22,7 @@ from handful.errors import FileFormatError, LabelError
 from handful.estimators.given import no_such_class, refuse_missing
 from handful.machine.untrusted import read_json
 from handful.reading.class_names import plain_label
+from handful.reading.field import GivenLabel
 from handful.reading.registry import given_formats
 from handful.reading.table import Skipped
 
@@ -30,74 +30,47 @@ FORMAT = "handful_corrections"
 VERSION = 3
 
 
-class GivenLabel(NamedTuple):
-    """The label that a person gave to an item; None for none of the classes.
+def found_in(batch: Batch, labels: Sequence[GivenLabel]) -> tuple[dict[int, GivenLabel], tuple[Skipped, ...]]:
+    """Return the labels of items of this batch, by their positions in it, and those not found there.
 
-    `content` is a hash of the item's content. `new` says whether the class is new; None if the file does not say. `bad`
-    says that the item is unfit to be labelled.
+    If nothing is found, the labels are for another batch, which is refused.
     """
-
-    row: int
-    item: str
-    content: str
-    label: str | None
-    new: bool | None
-    bad: bool = False
-
-
-@dataclass(frozen=True)
-class Corrections:
-    """Labels that a person gave to items of a batch.
-
-    Attributes
-    ----------
-    labels : tuple of GivenLabel
-        One entry per item, confirmed ones included.
-    """
-
-    labels: tuple[GivenLabel, ...]
-
-    def found_in(self, batch: Batch) -> tuple[dict[int, GivenLabel], tuple[Skipped, ...]]:
-        """Return the labels of items of this batch, by their positions in it, and those not found there.
-
-        If nothing is found, the corrections are for another batch, which is refused.
-        """
-        if not self.labels:
-            return {}, ()
-        of_content = dict[str, list[int]]()
-        names = set(batch.names)
-        for position in range(len(batch.rows)):
-            of_content.setdefault(batch.content(position), []).append(position)
-        found = dict[int, list[GivenLabel]]()
-        lost = list[Skipped]()
-        for one in self.labels:
-            equal = of_content.get(one.content, [])
-            for value, values in ((one.item, batch.names), (one.row, batch.rows)):
-                equal = equal if len(equal) < 2 else [position for position in equal if values[position] == value]
-            if len(equal) == 1:
-                found.setdefault(equal[0], []).append(one)
-            elif one.content in of_content:
-                lost.append(
-                    Skipped(
-                        one.row,
-                        one.item,
-                        "several items of the batch have this content, and its name does not tell which",
-                    )
+    if not labels:
+        return {}, ()
+    of_content = dict[str, list[int]]()
+    names = set(batch.names)
+    for position in range(len(batch.rows)):
+        of_content.setdefault(batch.content(position), []).append(position)
+    found = dict[int, list[GivenLabel]]()
+    lost = list[Skipped]()
+    for one in labels:
+        equal = of_content.get(one.content, [])
+        for value, values in ((one.item, batch.names), (one.row, batch.rows)):
+            equal = equal if len(equal) < 2 else [position for position in equal if values[position] == value]
+        if len(equal) == 1:
+            found.setdefault(equal[0], []).append(one)
+        elif one.content in of_content:
+            lost.append(
+                Skipped(
+                    one.row,
+                    one.item,
+                    "several items of the batch have this content, and its name does not tell which",
                 )
-            else:
-                reason = "it has changed since" if one.item in names else "it is not in the batch"
-                lost.append(Skipped(one.row, one.item, reason))
-        for position, labels in list(found.items()):
-            if len({one.label for one in labels}) > 1:
-                two = " and ".join(repr(one.label) for one in labels[:2])
-                lost += [Skipped(one.row, one.item, f"it was given more than one label, {two}") for one in labels]
-                del found[position]
-        if not found:
-            raise LabelError(
-                f"the corrections are for another batch: none of the {len(self.labels):,} items is in this one, for "
-                f"instance {lost[0]}; use corrections of this batch"
             )
-        return {position: labels[0] for position, labels in found.items()}, tuple(lost)
+        else:
+            reason = "it has changed since" if one.item in names else "it is not in the batch"
+            lost.append(Skipped(one.row, one.item, reason))
+    for position, several in list(found.items()):
+        if len({one.label for one in several}) > 1:
+            two = " and ".join(repr(one.label) for one in several[:2])
+            lost += [Skipped(one.row, one.item, f"it was given more than one label, {two}") for one in several]
+            del found[position]
+    if not found:
+        raise LabelError(
+            f"the corrections are for another batch: none of the {len(labels):,} items is in this one, for "
+            f"instance {lost[0]}; use corrections of this batch"
+        )
+    return {position: several[0] for position, several in found.items()}, tuple(lost)
 
 
 def given_to_rows(labels: Mapping[int, Any], batch: Batch) -> dict[int, GivenLabel]:
@@ -129,7 +102,7 @@ def labels_of(
     return labels
 
 
-def read_corrections(path: str | os.PathLike[str]) -> Corrections:
+def read_corrections(path: str | os.PathLike[str]) -> tuple[GivenLabel, ...]:
     """Read a file of corrections, or labels that another tool exported; anything else is refused.
 
     Examples
@@ -139,7 +112,7 @@ def read_corrections(path: str | os.PathLike[str]) -> Corrections:
     >>> item = {"row": 12, "item": "a.jpg", "content": "5d41402abc4b2a76"}
     >>> content = {"corrections": [], "new_classes": [{"label": "crab", "items": [item]}], "confirmed": []}
     >>> _ = file.write_text(json.dumps({"handful_corrections": 3, **content, "none_of_these": []}))
-    >>> read_corrections(file).labels
+    >>> read_corrections(file)
     (GivenLabel(row=12, item='a.jpg', content='5d41402abc4b2a76', label='crab', new=True, bad=False),)
     """
     file = Path(path)
@@ -148,10 +121,7 @@ def read_corrections(path: str | os.PathLike[str]) -> Corrections:
     format_of_tool = next((one for one in others if one.holds(content)), None)
     try:
         if format_of_tool is not None:
-            labels = tuple(
-                GivenLabel(_whole(one.row), one.item, one.content, one.label, None)
-                for one in format_of_tool.read(content, str(file))
-            )
+            labels = tuple(one._replace(row=_whole(one.row)) for one in format_of_tool.read(content, str(file)))
         else:
             if content[FORMAT] != VERSION:
                 raise ValueError(f"it says version {content[FORMAT]!r}, expected {VERSION}")
@@ -169,7 +139,7 @@ def read_corrections(path: str | os.PathLike[str]) -> Corrections:
                 f"{file} gives item {one.item!r} more than one label, {first[one[:3]].label!r} and {one.label!r}; "
                 "keep one"
             )
-    return Corrections(tuple(first.values()))
+    return tuple(first.values())
 
 
 def _labels(content: dict[str, Any]) -> Iterator[GivenLabel]:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from handful.arguments import column_names
 from handful.classification.batch import Batch, Reading
-from handful.classification.corrections import Corrections, given_to_rows, labels_of, read_corrections
+from handful.classification.corrections import found_in, given_to_rows, labels_of, read_corrections
 from handful.errors import FileFormatError, OptionError
 from handful.estimators.context import Known, no_argument
 from handful.estimators.given import new_class_names
@@ -43,7 +43,7 @@ class KnownFiles(TypedDict, total=False):
     precursor : float
         For mass spectra, instead of candidates: only compounds of the catalogue with a precursor this close, in Da, are
         candidates of a spectrum. One without candidates belongs to no class. Both sides need a column `precursor_mz`.
-    given : path, Corrections or mapping from rows to labels
+    given : path, tuple of GivenLabel or mapping from rows to labels
         What a person said about items of this batch, for instance on its page. These items keep that label, and count
         as examples of their class. Corrections of items that are not in the batch any more are not applied, and listed
         in `Answer.about.not_applied`.
@@ -190,7 +190,7 @@ def _coarse(level: Any, classes: Sequence[str]) -> dict[str, str]:
 def with_corrections(known: KnownFiles) -> KnownFiles:
     """Read a file of corrections, if there is one."""
     given = known.get("given")
-    if given is None or isinstance(given, (Mapping, Corrections)):
+    if given is None or isinstance(given, (Mapping, tuple)):
         return known
     return cast(KnownFiles, {**known, "given": read_corrections(given)})
 
@@ -198,9 +198,9 @@ def with_corrections(known: KnownFiles) -> KnownFiles:
 def bad_items(known: KnownFiles, batch: Batch) -> set[int]:
     """Return the items that corrections call unfit to be labelled."""
     given = known.get("given")
-    if not isinstance(given, Corrections):
+    if not isinstance(given, tuple):
         return set()
-    found, _ = given.found_in(batch)
+    found, _ = found_in(batch, given)
     return {position for position, one in found.items() if one.bad}
 
 
@@ -217,7 +217,7 @@ def _given_labels(
         return {}, ()
     if isinstance(given, Mapping):
         return labels_of(given_to_rows(given, batch), classes, new_classes), ()
-    found, lost = given.found_in(batch)
+    found, lost = found_in(batch, given)
     return labels_of(found, classes, new_classes), lost
 
 

@@ -316,7 +316,7 @@ def label(
     points = fitted.points
     found = with_given(fitted.catalogue, points.__getitem__, len(points), labels, range(len(classes)))
     catalogue = found.catalogue
-    contexts = contexts.with_given(found.of_items(len(points))).excluding(left_out)
+    contexts = contexts.with_given(found.given.of_items(len(points))).excluding(left_out)
     about: dict[str, Any] = {
         "given": labels,
         "n_named": len(new_classes),

@@ -41,23 +41,6 @@ class AnsweredItems(Protocol):
         """Return some of the items."""
 
 
-class AboutItems(Protocol):
-    """What is known about the items of an answer beside it: names, columns, files."""
-
-    @property
-    def unknown_label(self) -> str | None:
-        """The label of rejected items; None if they have that of the least bad class."""
-
-    def rows(self, rows: Int[np.ndarray, "some"] | slice) -> AboutItems:
-        """Return the same about one group, with these rows."""
-
-    def columns(self, answer: Any) -> dict[str, npt.NDArray[Any]]:
-        """Return the columns of `Answer.to_frame`."""
-
-    def sentences(self, answer: Any) -> tuple[str, list[str]]:
-        """Say how the items were labelled, and what looks wrong."""
-
-
 class Top(NamedTuple):
     """The k most probable classes of every item, the most probable first.
 
@@ -202,7 +185,7 @@ class Answer:
     groups: npt.NDArray[Any] | None = None
     pooling: Pooling | None = None
     coarse: Coarse | None = None
-    about: AboutItems | None = None
+    about: Any = None  # its class is in a room above; it has unknown_label, rows, columns and sentences
     # What the rest is made of.
     _: KW_ONLY
     # The chances that the two classes in `codes` are right.

@@ -163,12 +163,18 @@ class BatchContexts:
         self.allowed = allowed_of(candidates, classes, n_items) if by_item else None
         if self.allowed is not None and new is not None:
             self.allowed |= new
-        weights = weights_of(known.get("prior"), None if by_item else candidates, classes, self.groups, new)
+        weights = None
+        if "prior" in known or (candidates is not None and not by_item):
+            weights = weights_of(known.get("prior"), None if by_item else candidates, classes, self.groups, new)
         n_groups = 1 if self.groups is None else len(self.groups)
         self.prior: Prior | None = None if weights is None else prior_of(weights, n_groups, settings)
-        self.siblings: Siblings | None = siblings_of(known.get("pool"), known.get("order"), n_items, self.group_of)
+        self.siblings: Siblings | None = None
+        if "pool" in known or "order" in known:
+            self.siblings = siblings_of(known.get("pool"), known.get("order"), n_items, self.group_of)
         self.coarse = coarse_names(known["coarse"], classes) if "coarse" in known else None
-        self.unknown_share: Float[np.ndarray, "group two"] | None = shares_of(known.get("expect_unknown"), self.groups)
+        self.unknown_share: Float[np.ndarray, "group two"] | None = None
+        if "expect_unknown" in known:
+            self.unknown_share = shares_of(known["expect_unknown"], self.groups)
         self.given = given
         self.excluded = excluded
         self._refuse_none()

@@ -16,6 +16,7 @@ from handful.arguments import did_you_mean
 from handful.catalogue import Catalogue
 from handful.catalogue.labels import places_of
 from handful.engine.arrays import spread_rows
+from handful.engine.knowledge import FixedLabels
 from handful.engine.links import Anchors, groups_of_answers
 from handful.errors import LabelError, OptionError
 from handful.estimators.containers import labels_of
@@ -23,25 +24,9 @@ from handful.reading.class_names import is_missing
 from handful.shapes import Bool, Float, Int
 
 
-class GivenLabels(NamedTuple):
-    """What a person said about some items, and the catalogue with these items as examples.
+class GivenRows(NamedTuple):
+    """Rows whose class a person gave, in increasing order, and these classes as positions."""
 
-    Attributes
-    ----------
-    catalogue : Catalogue
-        The classes of the catalogue, those that a person named, and last those without a name. If there are any of
-        these, its labels are positions.
-    classes : ndarray [class]
-        Labels of the classes that have a name.
-    new : ndarray [class]
-        Which of them a person named.
-    rows, codes : ndarray [some]
-        The items, in increasing order, and their classes as positions; from `len(classes)` on they have no name.
-    """
-
-    catalogue: Catalogue
-    classes: npt.NDArray[Any]
-    new: Bool[np.ndarray, "class"]
     rows: Int[np.ndarray, "some"]
     codes: Int[np.ndarray, "some"]
 
@@ -53,6 +38,35 @@ class GivenLabels(NamedTuple):
         codes[self.rows] = self.codes
         return codes
 
+    def at(self, rows: Int[np.ndarray, "row"]) -> FixedLabels | None:
+        """Return the classes of these rows; None if none is given at all."""
+        if len(self.rows) == 0:
+            return None
+        places = np.searchsorted(self.rows, rows).clip(max=len(self.rows) - 1)
+        return FixedLabels(self.codes[places][None], (self.rows[places] == rows)[None])
+
+
+class GivenCatalogue(NamedTuple):
+    """A catalogue with given items as examples.
+
+    Attributes
+    ----------
+    catalogue : Catalogue
+        The classes of the catalogue, those that a person named, and last those without a name. If there are any of
+        these, its labels are positions.
+    classes : ndarray [class]
+        Labels of the classes that have a name.
+    new : ndarray [class]
+        Which of them a person named.
+    given : GivenRows
+        The items, and their classes; from `len(classes)` on they have no name.
+    """
+
+    catalogue: Catalogue
+    classes: npt.NDArray[Any]
+    new: Bool[np.ndarray, "class"]
+    given: GivenRows
+
 
 def with_given(
     catalogue: Catalogue,
@@ -60,7 +74,7 @@ def with_given(
     n_items: int,
     given: Mapping[int, Any] | None,
     new_classes: Any = None,
-) -> GivenLabels:
+) -> GivenCatalogue:
     """Add the given items to the catalogue, as examples of their classes.
 
     Items that belong to none of the classes open classes without a name, one for all of them that look alike. The head
@@ -84,7 +98,7 @@ def with_given(
     >>> catalogue = Catalogue.of(np.eye(4)[:3], np.array(["cat", "dog", "fox"]))
     >>> batch = np.eye(4)[[1, 1, 0, 3]]
     >>> found = with_given(catalogue, batch.__getitem__, 4, {2: "cat", 0: "wolf", 3: None}, ["wolf"])
-    >>> found.classes.tolist(), found.rows.tolist(), found.codes.tolist(), found.catalogue.n_unnamed
+    >>> found.classes.tolist(), found.given.rows.tolist(), found.given.codes.tolist(), found.catalogue.n_unnamed
     (['cat', 'dog', 'fox', 'wolf'], [0, 2, 3], [3, 0, 4], 1)
     """
     if given is None and new_class_names(new_classes):
@@ -92,7 +106,7 @@ def with_given(
     given = {} if given is None else given
     rows = np.array(sorted(rows_given(given, n_items)), np.int64)  # whatever was said first
     if len(rows) == 0:
-        return GivenLabels(catalogue, catalogue.classes, np.zeros(catalogue.n_classes, bool), rows, rows)
+        return GivenCatalogue(catalogue, catalogue.classes, np.zeros(catalogue.n_classes, bool), GivenRows(rows, rows))
     is_none = np.array([given[row] is None for row in rows.tolist()])
     named = rows[~is_none]
     labels = labels_of([given[row] for row in named.tolist()]) if len(named) else catalogue.classes[:0]
@@ -110,7 +124,7 @@ def with_given(
         before = catalogue.relabelled(places_of(catalogue.classes, classes))
         more = more.relabelled(np.arange(len(classes))).with_examples(read(rows[is_none]), codes[is_none])
     more = more.updated_from(before, for_a_batch=True).with_unnamed(n_unnamed)
-    return GivenLabels(more, classes, places_of(classes, catalogue.classes) < 0, rows, codes)
+    return GivenCatalogue(more, classes, places_of(classes, catalogue.classes) < 0, GivenRows(rows, codes))
 
 
 def _refuse_new(catalogue: Catalogue, rows: Int[np.ndarray, "some"], labels: npt.NDArray[Any], new: Any) -> None:

@@ -45,7 +45,7 @@ class CatalogueItems:
         """Add the items whose labels are given to the catalogue."""
         found = with_given(catalogue, features.__getitem__, len(features), known.get("given"), known.get("new_classes"))
         names = found.classes if found.catalogue.n_unnamed else None
-        return cls(found.catalogue, features, found.of_items(len(features)), names, found.new)
+        return cls(found.catalogue, features, found.given.of_items(len(features)), names, found.new)
 
     @property
     def classes(self) -> npt.NDArray[Any]:

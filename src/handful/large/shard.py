@@ -15,13 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from handful.engine.batch import BatchItems
-from handful.engine.knowledge import FixedLabels, Knowledge
+from handful.engine.knowledge import Knowledge
 from handful.engine.labels import Decision, fold_unnamed
 from handful.engine.reference import Reference
 from handful.engine.stream import DecidedBatch, rows_at_a_time
 from handful.engine.summary import BatchTotals
 from handful.estimators.answer import best_two
 from handful.estimators.certainty import certainty_of, most_certain
+from handful.estimators.given import GivenRows
 from handful.large.inputs import Rows, file_hash, read_rows
 from handful.large.solution import COLUMNS, answers_of, write_answers
 from handful.machine.folders import Folder
@@ -52,20 +53,6 @@ def unpacked(vector: npt.NDArray[np.float64]) -> BatchTotals:
     """Undo `packed`."""
     counts, *absence, largest = vector[:-1].reshape(4, -1)
     return BatchTotals(counts[None], np.stack(absence)[None], vector[-1:], largest[None])
-
-
-class GivenRows(NamedTuple):
-    """Rows whose class is known for certain, in increasing order, and these classes."""
-
-    rows: Ints
-    classes: Ints
-
-    def at(self, rows: Ints) -> FixedLabels | None:
-        """Return the classes of these rows; None if none is given at all."""
-        if len(self.rows) == 0:
-            return None
-        places = np.searchsorted(self.rows, rows).clip(max=len(self.rows) - 1)
-        return FixedLabels(self.classes[places][None], (self.rows[places] == rows)[None])
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,11 +34,11 @@ from handful.engine.summary import BatchTotals, summarize
 from handful.errors import OptionError, StorageError, TaskError
 from handful.estimators.containers import labels_of
 from handful.estimators.diagnostics import diagnose
-from handful.estimators.given import with_given
+from handful.estimators.given import GivenRows, with_given
 from handful.estimators.prior_weights import prior_of, weights_of
 from handful.estimators.unknown_share import shares_of
 from handful.large.inputs import Input, read_input, read_rows
-from handful.large.shard import SUMS, DecidedRun, GivenRows, Work
+from handful.large.shard import SUMS, DecidedRun, Work
 from handful.large.solution import FOLDER, LargeSolution, read_answers
 from handful.machine.folders import Folder, folder_at
 from handful.machine.outputs import is_remote, refuse_overwriting
@@ -164,7 +164,6 @@ def solve(
         if found.catalogue is not summed:
             summed = found.catalogue
             names = tuple(map(str, found.classes.tolist()))
-        labelled = GivenRows(found.rows, found.codes)
         name = begin(place, about, KINDS)
         work = Work(queried, summed.origin, change, place, name, shard_rows)
         knowledge = Knowledge(
@@ -172,7 +171,7 @@ def solve(
             share=None if shares is None else ToldShare.of(shares[0]),
         )
         with bars("label the batch", on_progress) as listener:
-            return _solved(summed, names, work, knowledge, labelled, executor or in_process(), Reporter(listener))
+            return _solved(summed, names, work, knowledge, found.given, executor or in_process(), Reporter(listener))
 
 
 def _solved(

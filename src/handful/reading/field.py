@@ -45,13 +45,19 @@ class Writer(NamedTuple):
     beside: Mapping[str, str] = MappingProxyType({})
 
 
-class GivenItem(NamedTuple):
-    """The label that a person gave to an item: its row and name in the batch, a hash of its content, and the label."""
+class GivenLabel(NamedTuple):
+    """The label that a person gave to an item, which has this row and name in its batch; None for none of the classes.
+
+    `content` is a hash of the item's content. `new` says whether the class is new; None if the file does not say. `bad`
+    says that the item is unfit to be labelled.
+    """
 
     row: int
     item: str
     content: str
-    label: str
+    label: str | None
+    new: bool | None = None
+    bad: bool = False
 
 
 class GivenFormat(NamedTuple):
@@ -62,7 +68,7 @@ class GivenFormat(NamedTuple):
 
     title: str
     holds: Callable[[Any], bool]
-    read: Callable[[Any, str], list[GivenItem]]
+    read: Callable[[Any, str], list[GivenLabel]]
 
 
 class ScoreFormat(NamedTuple):

@@ -118,7 +118,7 @@ class PageLabeller:
         features = self.features
         found = with_given(self.catalogue, features.__getitem__, len(features), by_code, range(len(names)))
         catalogue = found.catalogue
-        codes_of = found.of_items(len(features))
+        codes_of = found.given.of_items(len(features))
         labels, called = np.empty((2, len(names)), dtype=object)
         labels[:] = [self._label(name) for name in names]
         called[:] = names

@@ -16,7 +16,7 @@ from xml.sax.saxutils import quoteattr
 from handful.errors import FileFormatError
 from handful.machine.json_files import JsonFile
 from handful.reading.class_names import plain_label
-from handful.reading.field import GivenItem
+from handful.reading.field import GivenLabel
 
 KIND = "an export of Label Studio"
 # Names in the labelling interface: the control that people use, and the object they look at.
@@ -98,7 +98,7 @@ def write_tasks(tasks: Sequence[Mapping[str, Any]], path: Path) -> None:
     JsonFile([], 1, False, False, True).write(list(tasks), path)
 
 
-def annotated(tasks: Any, where: str) -> list[GivenItem]:
+def annotated(tasks: Any, where: str) -> list[GivenLabel]:
     """Return what people said in the tasks of an export, in annotations that were not cancelled."""
     if not isinstance(tasks, list) or not all(
         isinstance(one, dict) and isinstance(one.get("data"), dict) for one in tasks
@@ -106,7 +106,7 @@ def annotated(tasks: Any, where: str) -> list[GivenItem]:
         raise FileFormatError(
             f"{where} must be {KIND}: a list of tasks with 'data' and 'annotations'; export as JSON, not as JSON-MIN"
         )
-    labels = list[GivenItem]()
+    labels = list[GivenLabel]()
     for number, one in enumerate(tasks):
         chosen = list(_labels(one.get("annotations"), f"task {number} of {where}"))
         if not chosen:
@@ -124,7 +124,7 @@ def annotated(tasks: Any, where: str) -> list[GivenItem]:
                 f"task {number} of {where} has no {ROW!r}, {ITEM!r} and {CONTENT!r} in its data, so handful did "
                 "not write it; export a project that was made from --tasks"
             )
-        labels += [GivenItem(row, item, content, label) for label in chosen]
+        labels += [GivenLabel(row, item, content, label) for label in chosen]
     if not labels:
         raise FileFormatError(f"{where} has no task with an annotation; label some in Label Studio, then export again")
     return labels
