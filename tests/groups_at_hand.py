@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,3 +34,29 @@ def world_of_groups() -> tuple[BatchClassifier, Any, np.ndarray, np.ndarray]:
         "vector": pa.FixedSizeListArray.from_arrays(pa.array(points.reshape(-1)), DIM),
     }
     return classifier, pa.table(columns), points, groups
+
+
+def lines_for_ray_data(folder: Path) -> str:
+    """The lines of the documentation for users of Ray Data, from `folder/in` to `folder/out` and with five buckets."""
+    page = Path(__file__).resolve().parents[1] / "docs" / "do" / "many_and_large.md"
+    found = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    (lines,) = [code for code in found if "ray.data" in code]
+    for old, new in (("s3://bucket/rows", folder / "in"), ("s3://bucket/labelled", folder / "out"), ("% 256", "% 5")):
+        assert lines.count(old) == 1
+        lines = lines.replace(old, str(new))
+    return lines
+
+
+def table_of_sites(folder: Path) -> tuple[BatchClassifier, np.ndarray, Any]:
+    """Write the table of groups, one name each, in four files to `folder/in`; return classifier, sites and answer."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    classifier, table, points, groups = world_of_groups()
+    sites = np.array([f"site {group}" for group in groups])
+    table = table.set_column(1, "site", pa.array(sites)).drop_columns(["day"])
+    (folder / "in").mkdir()
+    ends = np.linspace(0, len(table), 5).astype(int).tolist()
+    for part, (start, end) in enumerate(itertools.pairwise(ends)):
+        parquet.write_table(table.slice(start, end - start), folder / "in" / f"{part}.parquet")
+    return classifier, sites, classifier.infer(points, groups=sites)

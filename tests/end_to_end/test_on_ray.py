@@ -3,10 +3,8 @@
 Nodes that die and clusters that are started and ended here are in the slow tests.
 """
 
-import re
 import warnings
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,7 +16,7 @@ from handful.large import solve
 from handful.many import label_groups, portions
 from handful.runs import executors
 from handful.runs.executors import TASKS_PER_CORE, Shared, in_process, on_ray
-from tests.groups_at_hand import world_of_groups
+from tests.groups_at_hand import lines_for_ray_data, table_of_sites
 from tests.items_at_hand import image_folder, small_backbone
 from tests.kills_at_hand import differences
 from tests.large_at_hand import large_problem
@@ -112,28 +110,15 @@ def test_features_have_the_same_bytes(tmp_path):
 
 def test_the_lines_for_ray_data_label_group_by_group(ray, tmp_path):
     """From Parquet to Parquet, over several blocks whose rows belong to the same groups."""
-    classifier, table, points, groups = world_of_groups()
-    sites = np.array([f"site {group}" for group in groups])
-    table = table.set_column(1, "site", pa.array(sites)).drop_columns(["day"])
-    expected = classifier.infer(points, groups=sites)
-    (tmp_path / "in").mkdir()
-    for part in range(4):
-        rows = table.slice(part * len(table) // 4, (part + 1) * len(table) // 4 - part * len(table) // 4)
-        parquet.write_table(rows, tmp_path / "in" / f"{part}.parquet")
-    page = (Path(__file__).resolve().parents[2] / "docs" / "do" / "many_and_large.md").read_text(encoding="utf-8")
-    (lines,) = [code for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "ray.data" in code]
-    lines = lines.replace("s3://bucket/rows", str(tmp_path / "in")).replace(
-        "s3://bucket/labelled", str(tmp_path / "out")
-    )
-    lines = lines.replace("% 256", "% 5")
+    classifier, sites, expected = table_of_sites(tmp_path)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of Ray, about itself
         import ray.data
 
         ray.data.DataContext.get_current().enable_progress_bars = False
-        exec(lines, {"classifier": classifier})
+        exec(lines_for_ray_data(tmp_path), {"classifier": classifier})
     found = parquet.read_table(tmp_path / "out").sort_by("row")
     assert set(found.column_names) == {"row", "site", "label", "certainty"}
     assert found["site"].to_pylist() == sites.tolist()
     assert found["label"].to_pylist() == expected.labels.tolist()
-    np.testing.assert_allclose(found["certainty"].to_numpy(), expected.certainty, rtol=1e-5)
+    np.testing.assert_allclose(found["certainty"].to_numpy(), expected.certainty, atol=1e-4)
