@@ -108,6 +108,7 @@ def test_features_have_the_same_bytes(tmp_path):
         extract(items, replace(small_backbone(), dim=31), tmp_path / "wrong", executor=on_ray())
 
 
+@pytest.mark.slow  # Ray Data takes long to begin; tests/many/test_ray_data.py has a stand-in
 def test_the_lines_for_ray_data_label_group_by_group(ray, tmp_path):
     """From Parquet to Parquet, over several blocks whose rows belong to the same groups."""
     classifier, sites, expected = table_of_sites(tmp_path)
