@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from handful.engine.limits import IN_CACHE
+from handful.engine.limits import IN_CACHE, LEAST_WRONG_SHARE
 from handful.engine.settings import DEFAULT, Settings
 
 Floats = npt.NDArray[np.floating[Any]]
@@ -190,7 +190,7 @@ def log_likelihood(
     wrong = np.full((len(margins.behind), 1), settings.wrong_share_start if share is None else share)
     for _ in range(settings.wrong_share_steps if share is None else 0):
         right = (1 - wrong) * p / ((1 - wrong) * p + wrong / n_classes)
-        wrong = np.clip((1 - right) @ w, settings.wrong_share_least, 0.5)[:, None]
+        wrong = np.clip((1 - right) @ w, LEAST_WRONG_SHARE, 0.5)[:, None]
     return np.log((1 - wrong) * p + wrong / n_classes) @ w, wrong[:, 0]
 
 

@@ -72,6 +72,10 @@ LEAST_DECREASE = 1e-4
 # below this. In a batch of one class, other bounds move probabilities by 5e-7.
 PAIR_START = 0.1
 PAIR_MOST = 0.9
+# Tables list classes from this chance of being present on.
+LEAST_LISTED = 0.02
+# ε, the share of wrong labels among the examples, is at least this.
+LEAST_WRONG_SHARE = 1e-4
 # Ends of an interval are compared a little above a multiple, so that rounding does not decide.
 ABOVE = 1e-5
 # The normal distribution: `Φ(x) = ½ + ½ tanh(y + b y³)` with `y = a x`, to within 0.0002.

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from handful.engine.limits import LEAST_LISTED
 from handful.shapes import Float, Int
 
-# A class is present if its chance of being present is at least this, and listed in tables from the other on.
+# A class is present if its chance of being present is at least this.
 PRESENT = 0.5
-LEAST_LISTED = 0.02
 
 
 def presence_or_labels(

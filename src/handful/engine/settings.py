@@ -125,14 +125,21 @@ class Settings:
         tuple(np.logspace(-1, 1, 55).tolist()), "ratio", "work", "values of T that are tried"
     )
     temperature_examples: int = _fitted(
-        1024, "examples", "work", "that are compared at all of these values; of more, some tell about where T lies"
+        1024,
+        "examples",
+        "work",
+        "that are compared at all of these values; of more, some tell about where T lies",
+        acts_on="catalogues of more than 1,024 examples",
     )
     near_temperatures: int = _fitted(
-        3, "values", "work", "below and above that T, at which all examples are then compared"
+        3,
+        "values",
+        "work",
+        "below and above that T, at which all examples are then compared",
+        acts_on="catalogues of more than 1,024 examples",
     )
     wrong_share_start: float = _fitted(0.05, "chance", "work", "ε from which steps start")
     wrong_share_steps: int = _fitted(15, "steps", "work", "steps of expectation maximisation for ε")
-    wrong_share_least: float = _fitted(1e-4, "chance", "convention", "ε is at least this")
 
     # -- the head of very large catalogues, made of class means: `linear` --------------------------------------------
 
@@ -149,7 +156,11 @@ class Settings:
         "g: share of V/s, by which a mean of s examples lies too far from its items, that is taken off",
     )
     shrinkages: tuple[float, ...] = _fitted(
-        (1.0, 0.9, 0.8, 0.6), "ratio", "work", "values of δ that are tried; at one the space stays as it is"
+        (1.0, 0.9, 0.8, 0.6),
+        "ratio",
+        "work",
+        "values of δ that are tried; at one the space stays as it is",
+        acts_on="class means of items that vary along few directions",
     )
     compared_scores: int = _fitted(
         2**24,
@@ -194,7 +205,11 @@ class Settings:
     )
     noise_floor: float = _number(1e-3, "items", "convention", "added to a count before the noise takes its logarithm")
     noise_tail: float = _number(
-        1e-6, "chance", "convention", "of the logistic noise of a class beyond its largest value, ±13.8 nats"
+        1e-6,
+        "chance",
+        "convention",
+        "of the logistic noise of a class beyond its largest value, ±13.8 nats",
+        acts_on="rare draws of the noise",
     )
     turn_steepness: float = _number(
         25.0, "ratio", "convention", "one by the share of a wave in which a class has a part of both turns"
@@ -356,11 +371,23 @@ class Settings:
     name_weights: tuple[float, ...] = _fitted(
         (0.0, 0.5, 1.0, 2.0, 4.0, 8.0), "examples", "work", "weights of a name that are tried"
     )
-    usual_name_weight: float = _fitted(1.0, "examples", "convention", "weight of a name if examples cannot tell")
-    name_weight_examples: float = _fitted(
-        200.0, "examples", "work", "left out that are enough to choose the weight of names"
+    usual_name_weight: float = _fitted(
+        1.0,
+        "examples",
+        "convention",
+        "weight of a name if examples cannot tell",
+        acts_on="names of classes without examples",
     )
-    fewest_named: int = _fitted(4, "classes", "convention", "that tell whether names go with examples")
+    name_weight_examples: float = _fitted(
+        200.0,
+        "examples",
+        "work",
+        "left out that are enough to choose the weight of names",
+        acts_on="names whose best weight is in doubt",
+    )
+    fewest_named: int = _fitted(
+        4, "classes", "convention", "that tell whether names go with examples", acts_on="names of few classes"
+    )
     informative_sds: float = _fitted(
         2.0,
         "deviations",
