@@ -110,7 +110,7 @@ SourcePath = Annotated[
     ),
 ]
 ColumnName = Annotated[str | None, typer.Option(help="Name of that column or key, if it cannot be detected.")]
-About = Annotated[str | None, typer.Option(help="Recorded in the bank's provenance.")]
+AboutBank = Annotated[str | None, typer.Option(help="Recorded in the bank's provenance.")]
 
 
 @app.command("import")
@@ -122,11 +122,11 @@ def import_bank(
     trust_pickle: Trust = False,
     header_row: HeaderRow = None,
     skip_bad: SkipBad = False,
-    dataset: About = None,
-    licence: About = None,
-    backbone: About = None,
-    preprocessing: About = None,
-    notes: About = None,
+    dataset: AboutBank = None,
+    licence: AboutBank = None,
+    backbone: AboutBank = None,
+    preprocessing: AboutBank = None,
+    notes: AboutBank = None,
 ) -> None:
     """Turn features in another format into a bank, and print its content hash.
 
