@@ -96,6 +96,14 @@ def test_answers_are_those_of_memory(given, small, tmp_path, order, n_files):
     assert not (tmp_path / "out" / "work").exists()
 
 
+def test_a_url_is_refused_and_makes_no_folder_of_that_name(given, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for source, out in (("s3://bucket/rows", "out"), ("rows", "s3://bucket/out")):
+        with pytest.raises(OptionError, match=r"goes from disk to disk, but the .* is at s3://bucket/"):
+            label_groups(given.classifier, source, out, group_by="site")
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("mixed", [False, True])
 def test_several_columns_make_a_group(given, small, tmp_path, mixed):
     rows = np.random.default_rng(1).permutation(len(given.groups)) if mixed else np.arange(len(given.groups))

@@ -32,7 +32,7 @@ from handful.estimators.prior_weights import weights_of
 from handful.estimators.unknown_share import UnknownShare, shares_of
 from handful.machine.extras import import_pyarrow
 from handful.machine.folders import LocalFolder
-from handful.machine.outputs import explain_refusal, refuse_overwriting
+from handful.machine.outputs import explain_refusal, is_remote, local_path, refuse_overwriting
 from handful.machine.threads import available_cores, one_thread
 from handful.many.portions import GROUP, ITEM, MOST_PARTS, Portion, in_order, label, most_rows, portions
 from handful.many.source import BATCH_NUMBERS, TableFiles, spread
@@ -156,8 +156,10 @@ def label_groups(
     [('marsh', 3, 5.9), ('marsh', 7, 3.9), ('wood', 11, 4.8)]
     """
     catalogue, named = _fitted(classifier)
-    refuse_overwriting({"data set": source}, {"folder of answers": out})
-    data = TableFiles.of(source, group_by, features if features is not None else named, catalogue.dim)
+    files = _on_disk("data set", source)
+    place = _on_disk("folder of answers", out)
+    refuse_overwriting({"data set": files}, {"folder of answers": place})
+    data = TableFiles.of(files, group_by, features if features is not None else named, catalogue.dim)
     layout = Layout.of(data, catalogue.classes, keep_features, prefix)
     weights = weights_of(prior, candidates, catalogue.classes, None)
     known = Known() if weights is None else Known(prior=weights[0])
@@ -167,7 +169,6 @@ def label_groups(
         unused = unused_share(shares[0], catalogue.unknown_reason)
         for warning in warnings_of(() if unused is None else (unused,)):
             warnings.warn(warning, stacklevel=2)
-    place = Path(out)
     about = {
         "format": FORMAT,
         "inputs": {
@@ -185,6 +186,15 @@ def label_groups(
         reporter = Reporter(listener)
         _Run(name, data, layout, catalogue, known, place, executor or in_process(available_cores()), reporter).run()
     return LabelledGroups(place / ITEMS, place / GROUPS, data.n_rows)
+
+
+def _on_disk(what: str, place: str | os.PathLike[str]) -> Path:
+    """Return a path; a URL is refused, because rows are sorted on a disk."""
+    if is_remote(place):
+        raise OptionError(
+            f"label_groups goes from disk to disk, but the {what} is at {place}; copy it to a disk, or use Ray Data"
+        )
+    return local_path(place)
 
 
 def _fitted(classifier: Any) -> tuple[Catalogue, list[str] | None]:
