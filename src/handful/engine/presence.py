@@ -26,6 +26,7 @@ under a Dirichlet with α = 1 and with α = 10.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -34,6 +35,9 @@ from scipy.special import entr, expit, gammaln
 from handful.engine.arrays import Bools, ClassColumns, Doubles, Floats, Ints, chosen_columns, put_columns, take_columns
 from handful.engine.limits import LEAST_COUNT, LINEAR, MOST_LOG_GAIN, SMALL_CHANCE
 from handful.engine.settings import DEFAULT, Settings
+
+# What an item has left of its likelihood without a class, at least.
+LEAST_RATIO = np.float32(np.exp(-MOST_LOG_GAIN))
 
 
 class AloneLabels(NamedTuple):
@@ -103,15 +107,21 @@ def class_noise(own: Floats, settings: Settings = DEFAULT) -> tuple[Floats, Floa
     """
     sweeps = settings.sweeps
     counts = np.stack([of.sum(-2, dtype=np.float64) for of in (np.sqrt(own), own, own**2)], -1)
-    rng = np.random.default_rng(0)
-    directions = settings.noise_frequency * rng.normal(size=(2 * sweeps, counts.shape[-1]))
-    phases = np.einsum("...r,sr->s...", np.log(counts + settings.noise_floor), directions)
-    phases += rng.random(2 * sweeps).reshape(-1, *(1,) * (counts.ndim - 1))
+    directions, starts = _waves(2 * sweeps, counts.shape[-1])
+    phases = np.einsum("...r,sr->s...", np.log(counts + settings.noise_floor), settings.noise_frequency * directions)
+    phases += starts.reshape(-1, *(1,) * (counts.ndim - 1))
     of_chains = phases[:sweeps, ..., None] + np.arange(settings.chains) / settings.chains
     chance = np.abs(2 * (of_chains - np.floor(of_chains)) - 1).clip(settings.noise_tail, 1 - settings.noise_tail)
     first = np.abs(2 * (phases[sweeps:] % 1) - 1)
     # Few classes have a part of each turn: none jumps from one turn to the other when its chances change by rounding.
     return np.log(chance / (1 - chance)), (0.5 + settings.turn_steepness * (first - 0.5)).clip(0, 1)
+
+
+@cache
+def _waves(n_waves: int, n_numbers: int) -> tuple[Floats, Floats]:
+    """Return random directions [wave, number] and phases [wave], always the same."""
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(n_waves, n_numbers)), rng.random(n_waves)
 
 
 def sample_presence(
@@ -362,7 +372,7 @@ class _Chains:
         own = own[:, :, None]
         ratio = own * mine[..., None].astype(np.float32)
         np.subtract(total, ratio, out=ratio)
-        np.maximum(ratio, np.float32(np.exp(-MOST_LOG_GAIN)) * total, out=ratio)
+        np.maximum(ratio, LEAST_RATIO * total, out=ratio)
         np.divide(own, ratio, out=ratio)
         ratio += 1
         evidence = (np.log(ratio, out=ratio).reshape(-1, self.n_items) @ self.ones).reshape(mine.shape)
