@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from handful.estimators import BatchClassifier
 from handful.many.write import GROUPS, ITEMS
+from tests.worlds import Clouds
 
 N_CLASSES, DIM = 30, 16
 # Numbers held in memory, so that a small data set has many portions.
@@ -36,15 +37,15 @@ class World:
 def world(n_groups: int = 60, seed: int = 0) -> World:
     """Groups of 1 to 150 items, the rows of each together, groups in random order."""
     rng = np.random.default_rng(seed)
-    centres = rng.normal(size=(N_CLASSES, DIM))
-    X = (centres.repeat(5, axis=0) + 0.8 * rng.normal(size=(5 * N_CLASSES, DIM))).astype(np.float32)
+    clouds = Clouds(N_CLASSES, DIM, rng)
+    X = clouds.examples(5, 0.8).astype(np.float32)
     classifier = BatchClassifier().fit(X, np.array([f"class {k:02}" for k in range(N_CLASSES)]).repeat(5))
     sizes = np.concatenate([np.exp(rng.uniform(0, 4, n_groups - 3)).astype(int), [150, 1, 1]])
     names = rng.permutation(n_groups) * 10
     groups = np.repeat(names, sizes)
     present = {name: rng.choice(N_CLASSES, rng.integers(1, 6), replace=False) for name in names}
     truth = np.array([rng.choice(present[name]) for name in groups])
-    return World(classifier, (centres[truth] + 0.8 * rng.normal(size=(len(truth), DIM))).astype(np.float32), groups)
+    return World(classifier, clouds.around(truth, 0.8).astype(np.float32), groups)
 
 
 def lists(vectors: np.ndarray, kind: Any = None, fixed: bool = False) -> pa.Array:

@@ -12,6 +12,7 @@ from handful.classification.page_data import page_data
 from handful.cli.main import main
 from handful.errors import FileFormatError, LabelError, OptionError
 from handful.reading import GivenLabel
+from tests.worlds import Clouds
 
 ITEM = {"row": 1, "item": "b", "content": "b1"}
 
@@ -86,15 +87,15 @@ def test_an_item_has_one_label(tmp_path):
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
     folder, rng = tmp_path_factory.mktemp("corrections"), np.random.default_rng(3)
-    centres = rng.normal(size=(12, 16))
+    clouds = Clouds(12, 16, rng)
     names = np.array([f"class {k}" for k in range(12)])
     np.savez(
         folder / "c.npz",
-        features=centres[:11].repeat(4, axis=0) + 0.6 * rng.normal(size=(44, 16)),
+        features=clouds.examples(4, 0.6, 11),
         labels=names[:11].repeat(4),
     )
     truth = np.repeat([0, 1, 2, 11], 15)
-    features = centres[truth] + 0.6 * rng.normal(size=(60, 16))
+    features = clouds.around(truth, 0.6)
     np.savez(
         folder / "b.npz",
         features=features,

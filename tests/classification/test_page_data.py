@@ -14,6 +14,7 @@ from handful.extraction.items import list_items
 from tests import answers_at_hand
 from tests.classification.test_page import NAMES, TABLE, THREE, classified, of_sites, rejecting, unknown
 from tests.items_at_hand import image_folder
+from tests.worlds import Clouds
 
 HOSTILE = ("</script><script>alert(1)</script>", "<!--", "\"'&", "🦊 שלום", "line\u2028end")
 
@@ -90,11 +91,11 @@ def test_what_a_person_gave_before_is_kept():
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
     folder, rng = tmp_path_factory.mktemp("look"), np.random.default_rng(3)
-    centres = rng.normal(size=(12, 16))
+    clouds = Clouds(12, 16, rng)
     names = np.array([f"class {k}" for k in range(12)])
-    features = centres.repeat(4, axis=0) + 0.8 * rng.normal(size=(48, 16))
+    features = clouds.examples(4, 0.8)
     np.savez(folder / "c.npz", features=features, labels=names.repeat(4))
-    batch = centres[np.repeat([0, 1, 2], 20)] + 0.8 * rng.normal(size=(60, 16))
+    batch = clouds.around(np.repeat([0, 1, 2], 20), 0.8)
     np.savez(folder / "b.npz", features=batch, site=np.array(["x", "y"])[np.arange(60) % 2])
     return folder
 
@@ -125,12 +126,12 @@ def test_items_that_a_person_labelled_are_not_asked_about(files):
 
 
 def of_vectors(tmp_path, **options):
-    rng = np.random.default_rng(0)
-    centres, truth = rng.normal(size=(8, 12)), np.arange(3).repeat(10)
+    clouds = Clouds(8, 12)
+    truth = np.arange(3).repeat(10)
     labels = np.arange(8).repeat(5)
-    examples = centres[labels] + 0.3 * rng.normal(size=(40, 12))
+    examples = clouds.around(labels, 0.3)
     np.savez(tmp_path / "catalogue.npz", features=examples, labels=np.array([f"kind {k}" for k in labels]))
-    batch = centres[truth] + 0.3 * rng.normal(size=(30, 12))
+    batch = clouds.around(truth, 0.3)
     np.savez(tmp_path / "batch.npz", features=batch, site=np.array(["marsh", "wood"])[np.arange(30) % 2])
     return classify(tmp_path / "catalogue.npz", tmp_path / "batch.npz", **options)
 

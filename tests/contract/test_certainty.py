@@ -15,6 +15,7 @@ from handful.fewshot import MethodClassifier
 from handful.fields.voices.rttm import read_rttm
 from handful.many import label_groups
 from tests.answers_at_hand import answer_of
+from tests.worlds import Clouds
 
 N_EXAMPLES = 100
 MOST = (N_EXAMPLES + 1) / (N_EXAMPLES + 2)
@@ -24,14 +25,14 @@ MOST = (N_EXAMPLES + 1) / (N_EXAMPLES + 2)
 def world(tmp_path_factory):
     """Twenty classes; a batch of 24 items of two of them, 9 of none and 3 in between; and files of both."""
     rng, folder = np.random.default_rng(4), tmp_path_factory.mktemp("files")
-    centres = rng.normal(size=(21, 24))
+    clouds = Clouds(21, 24, rng)
 
     def drawn(of, noise):
-        return (centres[of] + noise * rng.normal(size=(len(of), 24))).astype(np.float32)
+        return clouds.around(of, noise).astype(np.float32)
 
     X, y = drawn(np.arange(20).repeat(5), 0.5), np.array([f"class {k:02}" for k in range(20)]).repeat(5)
     batch = drawn([3] * 12 + [7] * 12 + [20] * 12, 0.6)
-    batch[-3:] += 0.6 * (centres[3] - batch[-3:])
+    batch[-3:] += 0.6 * (clouds.centres[3] - batch[-3:])
     np.savez(folder / "c.npz", features=X, labels=y)
     np.savez(folder / "b.npz", features=batch, site=["marsh"] * len(batch))
     return folder, BatchClassifier().fit(X, y), batch

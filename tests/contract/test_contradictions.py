@@ -11,6 +11,7 @@ from handful.cli.main import main
 from handful.errors import HandfulError
 from handful.estimators import BatchClassifier, infer_scores
 from handful.many import label_groups
+from tests.worlds import Clouds
 
 pytestmark = pytest.mark.filterwarnings("ignore::handful.errors.HandfulWarning")
 N_ITEMS, NAMES = 12, [f"c{k}" for k in range(8)]
@@ -54,11 +55,11 @@ CONTRADICTIONS = {
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
     folder, rng = tmp_path_factory.mktemp("contradictions"), np.random.default_rng(0)
-    centres = rng.normal(size=(8, 16))
-    X, y = centres.repeat(4, axis=0) + 0.5 * rng.normal(size=(32, 16)), np.repeat(NAMES, 4)
-    batch = centres[[2] * 6 + [3] * 6] + 0.5 * rng.normal(size=(N_ITEMS, 16))
+    clouds = Clouds(8, 16, rng)
+    X, y = clouds.examples(4, 0.5), np.repeat(NAMES, 4)
+    batch = clouds.around([2] * 6 + [3] * 6, 0.5)
     np.savez(folder / "c.npz", features=X, labels=y)
-    return folder, BatchClassifier().fit(X, y), batch, batch @ centres.T
+    return folder, BatchClassifier().fit(X, y), batch, batch @ clouds.centres.T
 
 
 def in_memory(world, name, known, groups):

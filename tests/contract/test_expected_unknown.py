@@ -18,6 +18,7 @@ from handful.estimators import BatchClassifier, infer_scores
 from handful.estimators.unknown_share import UnknownShare
 from handful.many import label_groups
 from handful.runs.executors import in_process
+from tests.worlds import Clouds
 
 N_KNOWN, N_STRANGE = 40, 20
 N_ITEMS = N_KNOWN + N_STRANGE
@@ -30,10 +31,11 @@ SAID = {"true": (True, []), "share": (0.3, ["0.3"]), "range": ((0.1, 0.5), ["0.1
 def world(tmp_path_factory):
     """Thirty classes; a batch of four of them, and of four others that the catalogue does not have."""
     folder, rng = tmp_path_factory.mktemp("expected"), np.random.default_rng(0)
-    centres, y = rng.normal(size=(34, 24)), np.repeat(np.arange(30), 5)
-    X = (centres[y] + 0.75 * rng.normal(size=(150, 24))).astype(np.float32)
+    clouds = Clouds(34, 24, rng)
+    y = np.repeat(np.arange(30), 5)
+    X = clouds.around(y, 0.75).astype(np.float32)
     truth = np.concatenate([rng.integers(0, 4, N_KNOWN), rng.integers(30, 34, N_STRANGE)])
-    batch = (centres[truth] + 0.75 * rng.normal(size=(N_ITEMS, 24))).astype(np.float32)
+    batch = clouds.around(truth, 0.75).astype(np.float32)
     names = np.array([f"c{k:02d}" for k in range(30)])
     np.savez(folder / "c.npz", features=X, labels=names[y])
     np.savez(folder / "b.npz", features=batch, site=["wood"] * N_ITEMS)

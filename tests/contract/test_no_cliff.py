@@ -10,6 +10,7 @@ import pytest
 from handful import BatchClassifier
 from handful.datasets import load_clinc150
 from handful.estimators import Answer
+from tests.worlds import Clouds
 
 
 class World(NamedTuple):
@@ -26,12 +27,12 @@ def made_up(
 ):
     """Gaussian classes about random places; the last `strange` of those in the batch are not in the catalogue."""
     rng = np.random.default_rng(seed)
-    centres = rng.normal(size=(n_classes + strange, dim))
+    clouds = Clouds(n_classes + strange, dim, rng)
     numbers = np.full(n_classes, shots) if isinstance(shots, int) else rng.choice(shots, n_classes)
     y = np.arange(n_classes).repeat(numbers)
     present = np.concatenate([rng.permutation(n_classes)[: len(sizes) - strange], n_classes + np.arange(strange)])
     truth = present.repeat(sizes)
-    X, batch = (centres[of] + noise * rng.normal(size=(len(of), dim)) for of in (y, truth))
+    X, batch = (clouds.around(of, noise) for of in (y, truth))
     return World(X, y, batch, np.where(truth < n_classes, truth, -1))
 
 
@@ -110,7 +111,7 @@ def test_the_order_of_the_items_changes_nothing(name):
     order = np.random.default_rng(0).permutation(len(world.batch))
     found = answer(world._replace(batch=world.batch[order]))
     back = np.argsort(order)
-    found = replace(found, table=found.probabilities[back], unknown=found.unknown[back])
+    found = replace(found, _table=found.probabilities[back], unknown=found.unknown[back])
     assert_same(found, expected, NOTHING)
 
 
@@ -119,7 +120,7 @@ def test_the_order_of_the_classes_and_examples_changes_nothing(name):
     world, expected, rng = worlds()[name], usual(name), np.random.default_rng(0)
     names, order = rng.permutation(len(expected.classes)), rng.permutation(len(world.y))
     found = answer(world._replace(X=world.X[order], y=names[world.y[order]]))
-    found = replace(found, table=found.probabilities[:, names], presence=found.presence[names])
+    found = replace(found, _table=found.probabilities[:, names], presence=found.presence[names])
     assert_same(found, expected, NOTHING)
 
 
@@ -157,7 +158,7 @@ def test_one_more_class_far_from_everything_changes_little(name):
     found, most = answer(more), SOME if name in MOVED_BY_ONE_MORE else LITTLE
     assert found.presence[-1] < most
     assert found.probabilities[:, -1].max() < LITTLE
-    found = replace(found, table=found.probabilities[:, :-1], presence=found.presence[:-1])
+    found = replace(found, _table=found.probabilities[:, :-1], presence=found.presence[:-1])
     assert_same(found, usual(name), most)
 
 

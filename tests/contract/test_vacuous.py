@@ -9,6 +9,7 @@ import pytest
 from handful import Session, large
 from handful.classification import classify
 from handful.estimators import BatchClassifier
+from tests.worlds import Clouds
 
 pytestmark = pytest.mark.filterwarnings("ignore::handful.errors.HandfulWarning")
 N_ITEMS = 36
@@ -87,10 +88,10 @@ PAIRS = [
 def world():
     """A catalogue of eight classes, and a batch of three of them and one that it lacks."""
     rng = np.random.default_rng(3)
-    centres = rng.normal(size=(9, 24))
-    X = centres[:8].repeat(5, axis=0) + 0.55 * rng.normal(size=(40, 24))
+    clouds = Clouds(9, 24, rng)
+    X = clouds.examples(5, 0.55, 8)
     truth = rng.permutation(np.r_[rng.integers(0, 3, N_ITEMS - 6), np.full(6, 8)])
-    batch = centres[truth] + 0.6 * rng.normal(size=(N_ITEMS, 24))
+    batch = clouds.around(truth, 0.6)
     return BatchClassifier().fit(X, np.repeat(NAMES, 5)), batch
 
 

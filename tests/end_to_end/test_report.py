@@ -11,6 +11,7 @@ from handful.classification.page import write_page
 from handful.cli.main import main
 from tests.classification.test_review_page import faults
 from tests.fields.tool_files import DEER, MOOSE
+from tests.worlds import Clouds
 
 SHOTS, EACH, KNOWN, PRESENT, GONE = 4, 24, 40, 8, 2
 
@@ -19,13 +20,13 @@ SHOTS, EACH, KNOWN, PRESENT, GONE = 4, 24, 40, 8, 2
 def folder(tmp_path_factory):
     """Forty classes; a batch where eight of them look a little different, and two that the catalogue does not have."""
     place, rng = tmp_path_factory.mktemp("review"), np.random.default_rng(0)
-    centres = rng.normal(size=(KNOWN + GONE, 24))
+    clouds = Clouds(KNOWN + GONE, 24, rng)
     names = np.array([f"kind_{k:02}" for k in range(KNOWN + GONE)])
     examples = np.arange(KNOWN).repeat(SHOTS)
     truth = np.repeat([*range(PRESENT), *range(KNOWN, KNOWN + GONE)], EACH)
-    vectors = centres[examples] + 0.7 * rng.normal(size=(len(examples), 24))
+    vectors = clouds.around(examples, 0.7)
     np.savez(place / "catalogue.npz", features=vectors, labels=names[examples])
-    here = centres + 0.8 * rng.normal(size=centres.shape)
+    here = clouds.examples(1, 0.8)
     batch = here[truth] + 0.7 * rng.normal(size=(len(truth), 24))
     order = rng.permutation(len(truth))
     site = np.array(["marsh", "wood </script>"])[np.arange(len(truth)) % 2]
@@ -200,12 +201,13 @@ def test_a_class_has_the_same_colour_in_every_batch(folder, tmp_path, browser):
 
 def test_the_map_of_many_items_chooses_one_or_several(tmp_path, browser):
     rng, n_items = np.random.default_rng(1), 3_200
-    centres, truth = rng.normal(size=(6, 8)), rng.integers(0, 3, n_items)
+    clouds = Clouds(6, 8, rng)
+    truth = rng.integers(0, 3, n_items)
     names = np.array(["</svg><i>", "<img src=x>", "kind &amp; co", "b", "c", "d"])
     examples = np.arange(6).repeat(8)
-    vectors = centres[examples] + 0.3 * rng.normal(size=(len(examples), 8))
+    vectors = clouds.around(examples, 0.3)
     np.savez(tmp_path / "catalogue.npz", features=vectors, labels=names[examples])
-    batch = centres[truth] + 0.3 * rng.normal(size=(n_items, 8))
+    batch = clouds.around(truth, 0.3)
     np.savez(tmp_path / "today.npz", features=batch, id=[f"<i>{row}</i>" for row in range(n_items)])
     classify(tmp_path)
     page, wrong = opened(browser, tmp_path)

@@ -3,15 +3,15 @@
 import numpy as np
 
 from handful.engine.names import NameVectors
+from tests.worlds import Clouds
 
 
 def drawn(n_classes=20, shots=5, dim=24, noise=0.8, seed=0, dtype=np.float32):
     """Unit vectors of n_classes classes: examples, their codes, and 20 items of each class."""
-    rng = np.random.default_rng(seed)
-    centres = rng.normal(size=(n_classes, dim))
+    clouds = Clouds(n_classes, dim, seed)
 
     def around(codes):
-        rows = centres[codes] + noise * rng.normal(size=(len(codes), dim))
+        rows = clouds.around(codes, noise)
         return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(dtype)
 
     codes = np.arange(n_classes).repeat(np.broadcast_to(shots, n_classes))

@@ -12,6 +12,7 @@ from handful.engine.reference import Reference
 from handful.engine.settings import DEFAULT
 from handful.engine.stream import DecidedBatch, with_sizes
 from handful.engine.unknown import fit_unknown_model
+from tests.worlds import Clouds
 
 
 def made_up(seed, n_classes=40, chosen=(3, 9, 14), n_items=45, dim=16, shots=1, noise=0.8):
@@ -120,12 +121,12 @@ def test_what_is_given_holds_and_what_an_item_cannot_be_it_is_not():
 
 
 def test_items_of_a_class_without_a_name_are_unknown():
-    rng = np.random.default_rng(0)
-    centres, codes = rng.normal(size=(41, 16)), np.repeat(np.arange(41), 5)
-    examples = centres[codes] + 0.6 * rng.normal(size=(205, 16))
+    clouds = Clouds(41, 16)
+    codes = np.repeat(np.arange(41), 5)
+    examples = clouds.around(codes, 0.6)
     head = fit_head(examples, codes, 41)
     truth = np.repeat([3, 9, 40], 12)
-    points = centres[truth] + 0.6 * rng.normal(size=(36, 16))
+    points = clouds.around(truth, 0.6)
     named = label_batch(points, Reference(head))
     folded = label_batch(points, Reference(head, n_unnamed=1))
     assert folded.probabilities.shape == (36, 40)
@@ -165,13 +166,14 @@ def test_weights_decide_between_two_classes_that_look_alike():
 def world_with_unknown_items(seed=0):
     """A catalogue of 30 classes, batches of 1 to 40 items, some of classes that it lacks, and their classes."""
     rng = np.random.default_rng(seed)
-    centres, codes = rng.normal(size=(34, 24)), np.repeat(np.arange(30), 5)
-    examples = centres[codes] + 0.6 * rng.normal(size=(150, 24))
+    clouds = Clouds(34, 24, rng)
+    codes = np.repeat(np.arange(30), 5)
+    examples = clouds.around(codes, 0.6)
     head = fit_head(examples, codes, 30)
     classes, batches, labels = Reference(head, fit_unknown_model(head, examples, codes)), [], []
     for size in [1, 3, 8, 12, 3, 8, 12, 8, 40, 3, 40, 1, 8]:
         truth = rng.choice(rng.choice(34, 5), size)
-        batches.append(centres[truth] + 0.6 * rng.normal(size=(size, 24)))
+        batches.append(clouds.around(truth, 0.6))
         labels.append(np.where(truth < 30, truth, -1))
     return classes, batches, labels, rng
 
@@ -205,10 +207,11 @@ def test_a_batch_of_a_stack_is_labelled_as_if_it_were_alone(known):
 
 def world(sizes, seed=0, noise=0.6):
     rng = np.random.default_rng(seed)
-    centres, codes = rng.normal(size=(60, 16)), np.repeat(np.arange(60), 5)
-    reference = Reference(fit_head(centres[codes] + noise * rng.normal(size=(300, 16)), codes, 60))
+    clouds = Clouds(60, 16, rng)
+    codes = np.repeat(np.arange(60), 5)
+    reference = Reference(fit_head(clouds.around(codes, noise), codes, 60))
     truth = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
-    points = centres[truth] + noise * rng.normal(size=(len(truth), 16))
+    points = clouds.around(truth, noise)
     return BatchItems.of(points[None], reference, Knowledge()), truth
 
 

@@ -16,6 +16,7 @@ from handful.engine.linear import (
 )
 from handful.engine.settings import DEFAULT
 from tests.engine.catalogues_at_hand import accuracy, drawn, means_of
+from tests.worlds import Clouds
 
 
 def labelled_rows(n=60, dim=12, n_classes=6, seed=0):
@@ -76,11 +77,10 @@ def test_single_precision_stays_single():
 
 def test_means_are_compared_where_classes_are_round():
     """Items vary along a few directions that do not tell classes apart."""
-    rng = np.random.default_rng(0)
     codes, truth = np.arange(40).repeat(8), np.arange(40).repeat(10)
-    centres = rng.normal(size=(40, 16))
+    clouds = Clouds(40, 16)
     stretch = np.where(np.arange(16) < 3, 6.0, 0.5)
-    points, items = (centres[y] + stretch * rng.normal(size=(len(y), 16)) for y in (codes, truth))
+    points, items = (clouds.around(y, stretch) for y in (codes, truth))
     means, shots = means_of(points, codes)
     head = LinearHead.of_means(means, shots, points, codes)
     to_means = ((items[:, None] - means) ** 2).sum(2).argmin(1)

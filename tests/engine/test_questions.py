@@ -12,6 +12,7 @@ from handful.engine.settings import DEFAULT
 from handful.errors import OptionError
 from handful.estimators import BatchClassifier
 from tests.optional import given, st
+from tests.worlds import Clouds
 
 
 def blocks(seed, sizes, doubts, n_classes=12, dim=24):
@@ -92,10 +93,10 @@ def test_answers_help_more_than_those_about_the_least_certain_items():
     """On made-up data: one example per class, so whole classes are mistaken."""
     rng, ahead = np.random.default_rng(0), []
     for _ in range(80):
-        centres = rng.normal(size=(40, 16))
+        clouds = Clouds(40, 16, rng)
         truth = rng.choice(40, 8, replace=False)[rng.integers(0, 8, 80)]
-        batch = centres[truth] + 0.8 * rng.normal(size=(80, 16))
-        X = centres + 0.8 * rng.normal(size=centres.shape)
+        batch = clouds.around(truth, 0.8)
+        X = clouds.examples(1, 0.8)
         classifier = BatchClassifier().fit(X, np.arange(40))
         found = classifier.infer(batch)
         asked = [question.item for question in classifier.questions(batch, 8)]

@@ -23,6 +23,7 @@ from handful.estimators.items import CatalogueItems
 from handful.estimators.summary import aligned, listed_in_words
 from tests.answers_at_hand import answer_of
 from tests.optional import given, optional, st
+from tests.worlds import Clouds
 
 pd = optional("pandas")
 pl = optional("polars")
@@ -146,8 +147,9 @@ def test_scores_of_several_classes_judge_unknown_items_and_others_do_not():
 def weak_world(seed):
     """Two noisy examples of each class, and a batch with nothing unknown in it."""
     rng = np.random.default_rng(seed)
-    centres, y = rng.normal(size=(40, 32)), np.arange(40).repeat(2)
-    X, batch = (centres[of] + 2.0 * rng.normal(size=(len(of), 32)) for of in (y, np.arange(5).repeat(12)))
+    clouds = Clouds(40, 32, rng)
+    y = np.arange(40).repeat(2)
+    X, batch = (clouds.around(of, 2.0) for of in (y, np.arange(5).repeat(12)))
     return X, y, batch
 
 
@@ -178,10 +180,10 @@ def test_an_answer_without_rejected_items_says_how_many_may_be_unknown():
 def world():
     """A classifier, and a batch of two known classes and an unknown one."""
     rng = np.random.default_rng(0)
-    centres = rng.normal(size=(21, 24))
-    X = centres[:20].repeat(5, axis=0) + 0.4 * rng.normal(size=(100, 24))
-    batch = centres[[3] * 12 + [7] * 9 + [20] * 8] + 0.4 * rng.normal(size=(29, 24))
-    batch[0] = 0.506 * centres[3] + 0.494 * centres[7]
+    clouds = Clouds(21, 24, rng)
+    X = clouds.examples(5, 0.4, 20)
+    batch = clouds.around([3] * 12 + [7] * 9 + [20] * 8, 0.4)
+    batch[0] = 0.506 * clouds.centres[3] + 0.494 * clouds.centres[7]
     return BatchClassifier().fit(X, CLASSES.repeat(5)), batch
 
 

@@ -13,6 +13,7 @@ from handful.estimators.batches import Batches, predict_codes
 from handful.estimators.context import Known
 from handful.estimators.items import CatalogueItems
 from tests.optional import optional
+from tests.worlds import Clouds
 
 pd = optional("pandas")
 pl = optional("polars")
@@ -23,11 +24,11 @@ N_CLASSES, DIM = 30, 16
 
 
 def small_world(seed=0):
-    rng = np.random.default_rng(seed)
-    centres, codes = rng.normal(size=(12, 16)), np.arange(12).repeat(5)
-    catalogue = Catalogue.of(centres[codes] + 0.5 * rng.normal(size=(60, 16)), codes)
+    clouds = Clouds(12, 16, seed)
+    codes = np.arange(12).repeat(5)
+    catalogue = Catalogue.of(clouds.around(codes, 0.5), codes)
     truth = np.array([1, 4, 4, 1, 7, 7, 7, 4])
-    return catalogue, centres[truth] + 0.5 * rng.normal(size=(8, 16)), truth
+    return catalogue, clouds.around(truth, 0.5), truth
 
 
 def test_every_group_has_its_own_prior_and_what_is_given_holds():
@@ -59,14 +60,14 @@ def test_predicted_codes_are_those_of_the_answer():
 def world():
     """A fitted classifier, and 120 groups of 1 to 300 rows in random order."""
     rng = np.random.default_rng(0)
-    centres = rng.normal(size=(N_CLASSES, DIM))
-    X = (centres.repeat(5, axis=0) + 0.8 * rng.normal(size=(5 * N_CLASSES, DIM))).astype(np.float32)
+    clouds = Clouds(N_CLASSES, DIM, rng)
+    X = clouds.examples(5, 0.8).astype(np.float32)
     classifier = BatchClassifier().fit(X, np.array([f"class {k:02}" for k in range(N_CLASSES)]).repeat(5))
     sizes = np.concatenate([np.exp(rng.uniform(0, 4, 117)).astype(int), [300, 1, 1]])
     groups = rng.permutation(np.repeat(np.arange(120) * 10, sizes))
     present = {g: rng.choice(N_CLASSES, rng.integers(1, 6), replace=False) for g in np.unique(groups)}
     truth = np.array([rng.choice(present[g]) for g in groups])
-    batch = (centres[truth] + 0.8 * rng.normal(size=(len(truth), DIM))).astype(np.float32)
+    batch = clouds.around(truth, 0.8).astype(np.float32)
     return classifier, batch, groups, truth
 
 
@@ -136,11 +137,12 @@ def test_groups_that_do_not_fit_are_refused_with_a_sentence(world):
 def tracks():
     """Noisy items in units of four: 24 units of six of the classes."""
     rng = np.random.default_rng(0)
-    centres, y = rng.normal(size=(40, DIM)), np.arange(40).repeat(5)
-    classifier = BatchClassifier().fit(centres[y] + rng.normal(size=(200, DIM)), y)
+    clouds = Clouds(40, DIM, rng)
+    y = np.arange(40).repeat(5)
+    classifier = BatchClassifier().fit(clouds.around(y), y)
     unit = rng.permutation(np.arange(24).repeat(4))
     truth = rng.choice(40, 6, replace=False)[np.arange(24) % 6][unit]
-    return classifier, centres[truth] + 1.8 * rng.normal(size=(96, DIM)), unit, truth
+    return classifier, clouds.around(truth, 1.8), unit, truth
 
 
 def one_label_per_unit(labels, unit):

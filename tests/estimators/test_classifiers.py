@@ -15,6 +15,7 @@ from handful.errors import LabelError, OptionError, TaskError
 from handful.estimators import BatchClassifier
 from handful.estimators.classifiers import is_unlabelled
 from tests.optional import given, optional, st
+from tests.worlds import Clouds
 
 torch = optional("torch")
 fewshot = optional("handful.fewshot", needs="torch")
@@ -280,13 +281,12 @@ def test_rows_given_twice_change_little():
 
 def named_problem(shots=2, n_classes=30, seed=0, of_names=0.7):
     """Names, examples with labels, and a batch of three of the classes with its truth."""
-    rng = np.random.default_rng(seed)
-    centres = rng.normal(size=(n_classes, 24))
-    names = {f"c{k:02}": centre for k, centre in enumerate(centres + of_names * rng.normal(size=centres.shape))}
+    clouds = Clouds(n_classes, 24, seed)
+    names = {f"c{k:02}": centre for k, centre in enumerate(clouds.examples(1, of_names))}
     codes = np.arange(n_classes).repeat(shots)
-    X = centres[codes] + 1.2 * rng.normal(size=(len(codes), 24))
+    X = clouds.around(codes, 1.2)
     truth = np.array([3] * 20 + [7] * 20 + [11] * 20)
-    batch = centres[truth] + 1.2 * rng.normal(size=(60, 24))
+    batch = clouds.around(truth, 1.2)
     return names, X, np.array(list(names))[codes], batch, np.array(list(names))[truth]
 
 
@@ -422,10 +422,10 @@ def test_what_scikit_learn_refuses_is_an_error_of_handful():
 
 def with_an_unknown_class(seed, known):
     """Labels of four items of each of some classes and of one that the catalogue lacks; unknown ones are -1."""
-    rng = np.random.default_rng(seed)
-    centres, y = rng.normal(size=(31, 24)), np.arange(30).repeat(5)
-    X, truth = centres[y] + 0.4 * rng.normal(size=(150, 24)), np.repeat([*known, 30], 4)
-    batch = centres[truth] + 0.4 * rng.normal(size=(len(truth), 24))
+    clouds = Clouds(31, 24, seed)
+    y = np.arange(30).repeat(5)
+    X, truth = clouds.around(y, 0.4), np.repeat([*known, 30], 4)
+    batch = clouds.around(truth, 0.4)
     return BatchClassifier().fit(X, y).predict(batch, unknown=-1), np.where(truth == 30, -1, truth)
 
 

@@ -13,6 +13,7 @@ from handful.cli.main import main
 from handful.errors import FileFormatError, LabelError, OptionError
 from handful.estimators import BatchClassifier, infer_scores
 from tests.optional import optional
+from tests.worlds import Clouds
 
 pd = optional("pandas")
 
@@ -24,11 +25,11 @@ GENUS = {"house sparrow": "sparrow", "tree sparrow": "sparrow", "raven": "corvid
 def birds():
     """The two sparrows look the same, all others are far apart; a batch of one sparrow and of ravens."""
     rng = np.random.default_rng(0)
-    centres = 6 * rng.normal(size=(5, 12))
-    centres[1] = centres[0]
+    clouds = Clouds(5, 12, rng, apart=6)
+    clouds.centres[1] = clouds.centres[0]
     y = np.array(SPECIES).repeat(20)
-    X = centres.repeat(20, 0) + rng.normal(size=(100, 12))
-    return X, y, centres[[0] * 10 + [2] * 10] + rng.normal(size=(20, 12))
+    X = clouds.examples(20)
+    return X, y, clouds.around([0] * 10 + [2] * 10)
 
 
 def test_where_classes_cannot_be_told_apart_the_answer_is_the_coarse_one(birds):

@@ -8,6 +8,7 @@ import pytest
 from handful.errors import LabelError, OptionError
 from handful.estimators import BatchClassifier, Known, TopScores, infer_scores
 from handful.estimators.context import checked, is_by_item
+from tests.worlds import Clouds
 
 pytestmark = pytest.mark.filterwarnings("ignore::handful.errors.HandfulWarning")
 N_CLASSES, N_ITEMS = 20, 24
@@ -33,12 +34,12 @@ NOT_BY_SCORES = {
 
 @pytest.fixture(scope="module")
 def world():
-    rng = np.random.default_rng(0)
-    centres, y = rng.normal(size=(N_CLASSES, 16)), np.arange(N_CLASSES).repeat(5)
-    classifier = BatchClassifier().fit(centres[y] + 0.8 * rng.normal(size=(len(y), 16)), y)
+    clouds = Clouds(N_CLASSES, 16)
+    y = np.arange(N_CLASSES).repeat(5)
+    classifier = BatchClassifier().fit(clouds.around(y, 0.8), y)
     truth = np.repeat([3, 7, 9], 8)
-    batch = centres[truth] + 0.8 * rng.normal(size=(N_ITEMS, 16))
-    return classifier, batch, truth, batch @ centres.T
+    batch = clouds.around(truth, 0.8)
+    return classifier, batch, truth, batch @ clouds.centres.T
 
 
 def test_there_is_a_value_for_every_argument():

@@ -9,6 +9,7 @@ from handful.estimators import BatchClassifier
 from handful.estimators.answer import none_of_these
 from handful.estimators.given import with_given
 from tests.optional import optional
+from tests.worlds import Clouds
 
 pd = optional("pandas")
 
@@ -17,10 +18,10 @@ pd = optional("pandas")
 def shifted():
     """A batch from elsewhere: its items lie between the classes of the catalogue."""
     rng = np.random.default_rng(1)
-    centres = rng.normal(size=(30, 16))
-    X, y = centres.repeat(3, axis=0) + 0.8 * rng.normal(size=(90, 16)), np.arange(30).repeat(3)
+    clouds = Clouds(30, 16, rng)
+    X, y = clouds.examples(3, 0.8), np.arange(30).repeat(3)
     truth = np.repeat(np.arange(8), 25)
-    own = centres[:8] + 0.8 * rng.normal(size=(8, 16))
+    own = clouds.examples(1, 0.8, 8)
     return BatchClassifier().fit(X, y), own[truth] + 0.8 * rng.normal(size=(200, 16)), truth
 
 
@@ -110,11 +111,10 @@ def test_items_that_are_none_of_the_classes_are_examples_of_classes_without_a_na
 @pytest.fixture(scope="module")
 def open_batch():
     """A batch of two known and two unknown classes, twelve items each."""
-    rng = np.random.default_rng(0)
-    centres = rng.normal(size=(32, 24))
-    X, y = centres[:30].repeat(5, axis=0) + 0.5 * rng.normal(size=(150, 24)), np.arange(30).repeat(5)
+    clouds = Clouds(32, 24)
+    X, y = clouds.examples(5, 0.5, 30), np.arange(30).repeat(5)
     truth = np.repeat([3, 7, 30, 31], 12)
-    return BatchClassifier().fit(X, y), centres[truth] + 0.5 * rng.normal(size=(48, 24)), truth
+    return BatchClassifier().fit(X, y), clouds.around(truth, 0.5), truth
 
 
 def test_none_of_these_takes_items_that_look_alike_and_no_others(open_batch):

@@ -6,6 +6,7 @@ from scipy.special import softmax
 
 from handful.errors import TaskError
 from handful.estimators import BatchClassifier
+from tests.worlds import Clouds
 
 NAMES = np.array([f"class {k:02}" for k in range(20)])
 
@@ -13,11 +14,10 @@ NAMES = np.array([f"class {k:02}" for k in range(20)])
 @pytest.fixture(scope="module")
 def world():
     """A classifier, and a batch of two classes whose first item looks like a third."""
-    rng = np.random.default_rng(0)
-    centres = rng.normal(size=(20, 16))
-    X = centres.repeat(5, axis=0) + 0.9 * rng.normal(size=(100, 16))
-    batch = centres[[3] * 30 + [7] * 20] + 0.9 * rng.normal(size=(50, 16))
-    batch[0] = 0.4 * centres[3] + 0.6 * centres[5]
+    clouds = Clouds(20, 16)
+    X = clouds.examples(5, 0.9)
+    batch = clouds.around([3] * 30 + [7] * 20, 0.9)
+    batch[0] = 0.4 * clouds.centres[3] + 0.6 * clouds.centres[5]
     return BatchClassifier().fit(X, NAMES.repeat(5)), X, batch
 
 
@@ -56,10 +56,9 @@ def test_sentences(world):
 
 @pytest.mark.parametrize("seed", [4, 0])
 def test_an_unknown_item_is_said_to_be_one(seed):
-    rng = np.random.default_rng(seed)
-    centres = rng.normal(size=(21, 24))
-    X, y = centres[:20].repeat(5, axis=0) + 0.4 * rng.normal(size=(100, 24)), np.arange(20).repeat(5)
-    batch = centres[[3] * 12 + [20] * 8] + 0.4 * rng.normal(size=(20, 24))
+    clouds = Clouds(21, 24, seed)
+    X, y = clouds.examples(5, 0.4, 20), np.arange(20).repeat(5)
+    batch = clouds.around([3] * 12 + [20] * 8, 0.4)
     why = BatchClassifier().fit(X, y).explain(batch, 15)
     assert why.rejected
     assert str(why).startswith(f"Item 15 looks like none of the classes ({why.unknown:.2f}); ")

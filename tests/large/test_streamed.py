@@ -15,6 +15,7 @@ from handful.large import shard, solve
 from handful.runs.executors import in_process
 from tests.kills_at_hand import differences
 from tests.large_at_hand import large_problem
+from tests.worlds import Clouds
 
 # Classes close enough that some queries have another label jointly than alone.
 CLOSE = {"apart": 1.2, "even": True}
@@ -172,9 +173,10 @@ def test_totals_of_another_decision_are_not_used(tmp_path):
 
 def test_copies_of_a_known_item_stay_known(tmp_path):
     rng = np.random.default_rng(0)
-    centres, y = rng.normal(size=(10, 12)), np.arange(10).repeat(5)
-    X = centres[y] + 0.3 * rng.normal(size=(50, 12))
-    item = (centres[1] + 0.3 * rng.normal(size=12)).astype(np.float32)
+    clouds = Clouds(10, 12, rng)
+    y = np.arange(10).repeat(5)
+    X = clouds.around(y, 0.3)
+    item = (clouds.centres[1] + 0.3 * rng.normal(size=12)).astype(np.float32)
     for n in (1, 11, 50):
         found = solve((X.astype(np.float32), y), np.tile(item, (n, 1)), tmp_path / str(n))
         assert not found.answer().rejected.any()

@@ -11,6 +11,7 @@ from handful.estimators import BatchClassifier, NearExample
 from handful.estimators.summary import notes_on
 from handful.estimators.why import Explanation
 from tests.answers_at_hand import answer_of
+from tests.worlds import Clouds
 
 PIECES = [
     "<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "</td></table>", "'><b>", '"><i>', "<!--", "-->",
@@ -89,12 +90,9 @@ def test_the_check_sees_markup():
 
 @pytest.fixture(scope="module")
 def classifier():
-    rng = np.random.default_rng(0)
-    centres = rng.normal(size=(20, 16))
-    fitted = BatchClassifier().fit(
-        centres.repeat(5, axis=0) + 0.7 * rng.normal(size=(100, 16)), np.arange(20).repeat(5)
-    )
-    return fitted, centres[[3] * 6 + [7] * 4] + 0.7 * rng.normal(size=(10, 16))
+    clouds = Clouds(20, 16)
+    fitted = BatchClassifier().fit(clouds.examples(5, 0.7), np.arange(20).repeat(5))
+    return fitted, clouds.around([3] * 6 + [7] * 4, 0.7)
 
 
 def said(form):

@@ -21,6 +21,7 @@ from handful.plots.catalogues import reliability
 from handful.plots.classes import MOST_BARS
 from handful.plots.maps import MOST_COLOURED, discriminants
 from tests.answers_at_hand import answer_of
+from tests.worlds import Clouds
 
 DIM = 24
 
@@ -28,11 +29,10 @@ DIM = 24
 @cache
 def made(n_classes=30, missing=0, seed=0):
     """A classifier of clusters, and what makes batches of them; the last `missing` clusters are not in it."""
-    rng = np.random.default_rng(seed)
-    centres = rng.normal(size=(n_classes + missing, DIM))
-    X = centres[:n_classes].repeat(5, axis=0) + 0.5 * rng.normal(size=(5 * n_classes, DIM))
+    clouds = Clouds(n_classes + missing, DIM, seed)
+    X = clouds.examples(5, 0.5, n_classes)
     names = np.array([f"class {k:03}" for k in range(n_classes)])
-    return BatchClassifier().fit(X, names.repeat(5)), centres
+    return BatchClassifier().fit(X, names.repeat(5)), clouds.centres
 
 
 def batch(n_classes, truth, missing=0):
@@ -237,11 +237,10 @@ def test_a_map_and_a_sheet_are_of_one_batch():
 
 
 def test_a_catalogue_shows_confused_classes_and_reliability():
-    rng = np.random.default_rng(0)
-    centres = rng.normal(size=(20, 16))
-    centres[1] = centres[0]  # nobody can tell them apart
+    clouds = Clouds(20, 16)
+    clouds.centres[1] = clouds.centres[0]  # nobody can tell them apart
     X, y = (
-        centres.repeat(8, axis=0) + 0.6 * rng.normal(size=(160, 16)),
+        clouds.examples(8, 0.6),
         np.array(list("abcdefghijklmnopqrst")).repeat(8),
     )
     catalogue = Catalogue.of(X, y)

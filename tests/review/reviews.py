@@ -8,6 +8,7 @@ from handful.estimators import BatchClassifier
 from handful.review.batch_review import BatchReview
 from handful.review.journal import opened
 from handful.review.memory import PageLabeller
+from tests.worlds import Clouds
 
 KNOWN, PRESENT, EACH, DIM = 30, 6, 10, 24
 
@@ -15,13 +16,11 @@ KNOWN, PRESENT, EACH, DIM = 30, 6, 10, 24
 def problem(seed=0, shots=1, noise=0.8, contents=None):
     """Return a labeller and the true classes: six of thirty classes, and one that the catalogue does not have."""
     rng = np.random.default_rng(seed)
-    centres = rng.normal(size=(KNOWN + 1, DIM))
+    clouds = Clouds(KNOWN + 1, DIM, rng)
     examples = np.arange(KNOWN).repeat(shots)
-    classifier = BatchClassifier().fit(
-        centres[examples] + noise * rng.normal(size=(len(examples), DIM)), [f"kind {k:02}" for k in examples]
-    )
+    classifier = BatchClassifier().fit(clouds.around(examples, noise), [f"kind {k:02}" for k in examples])
     truth = rng.permutation(np.repeat([*range(PRESENT), KNOWN], EACH))
-    batch = centres[truth] + noise * rng.normal(size=(len(truth), DIM))
+    batch = clouds.around(truth, noise)
     shown = None if contents is None else tuple(contents(k) for k in range(len(truth)))
     return PageLabeller(classifier, batch, shown), [f"kind {k:02}" for k in truth]
 

@@ -23,6 +23,7 @@ from handful.review.journal import opened
 from handful.review.serve import Address
 from handful.review.server import Page
 from tests.review.reviews import answer_next
+from tests.worlds import Clouds
 
 KNOWN, PRESENT, EACH, DIM = 24, 4, 10, 16
 
@@ -30,18 +31,18 @@ KNOWN, PRESENT, EACH, DIM = 24, 4, 10, 16
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     place, rng = tmp_path_factory.mktemp("files"), np.random.default_rng(0)
-    centres = rng.normal(size=(KNOWN + 1, DIM))
+    clouds = Clouds(KNOWN + 1, DIM, rng)
     examples = np.arange(KNOWN).repeat(2)
     names = np.array([f"kind {k:02}" for k in range(KNOWN + 1)])
     np.savez(
         place / "catalogue.npz",
-        features=centres[examples] + 0.8 * rng.normal(size=(len(examples), DIM)),
+        features=clouds.around(examples, 0.8),
         labels=names[examples],
     )
     truth = rng.permutation(np.repeat([*range(PRESENT), KNOWN], EACH))
     np.savez(
         place / "today.npz",
-        features=centres[truth] + 0.8 * rng.normal(size=(len(truth), DIM)),
+        features=clouds.around(truth, 0.8),
         site=np.array(["marsh", "wood"])[np.arange(len(truth)) % 2],
     )
     build_catalogue(place / "catalogue.npz", place / "kinds.handful")

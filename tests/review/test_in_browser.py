@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from tests.review.person import Person
+from tests.worlds import Clouds
 
 KNOWN, PRESENT, EACH, DIM = 40, 7, 20, 24
 
@@ -15,12 +16,12 @@ KNOWN, PRESENT, EACH, DIM = 40, 7, 20, 24
 def folder(tmp_path_factory):
     """Forty classes; a batch of seven of them and one that the catalogue does not have."""
     place, rng = tmp_path_factory.mktemp("review"), np.random.default_rng(3)
-    centres = rng.normal(size=(KNOWN + 1, DIM))
+    clouds = Clouds(KNOWN + 1, DIM, rng)
     names = np.array([f"kind_{k:02}" for k in range(KNOWN + 1)])
-    catalogue = centres[:KNOWN] + 0.8 * rng.normal(size=(KNOWN, DIM))
+    catalogue = clouds.examples(1, 0.8, KNOWN)
     np.savez(place / "catalogue.npz", features=catalogue, labels=names[:KNOWN])
     truth = rng.permutation(np.repeat([*range(PRESENT), KNOWN], EACH))
-    batch = centres[truth] + 0.8 * rng.normal(size=(len(truth), DIM))
+    batch = clouds.around(truth, 0.8)
     items = [f"<i>{row}</i>" for row in range(len(truth))]
     np.savez(place / "today.npz", features=batch, id=items)
     (place / "truth.json").write_text(json.dumps(dict(zip(items, names[truth].tolist(), strict=True))))
@@ -206,12 +207,12 @@ def test_the_map_by_keyboard_and_by_touch(folder, browser, start_review):
 
 def test_from_nothing_to_a_catalogue_and_the_next_batch_with_it(tmp_path, browser, start_review):
     rng = np.random.default_rng(0)
-    centres = 2 * rng.normal(size=(4, DIM))
+    clouds = Clouds(4, DIM, rng, apart=2)
     truth = {}
     for name in ("one", "two"):
         codes = rng.permutation(np.repeat(np.arange(4), 8))
         items = [f"<b>{name} {row}</b>" for row in range(len(codes))]
-        np.savez(tmp_path / f"{name}.npz", features=centres[codes] + rng.normal(size=(len(codes), DIM)), id=items)
+        np.savez(tmp_path / f"{name}.npz", features=clouds.around(codes), id=items)
         truth |= dict(zip(items, np.array(["ant", "bee", "cat", "<i>dog"])[codes].tolist(), strict=True))
     server = start_review(tmp_path, "one.npz")
     person = Person(browser, server.address, truth, [])

@@ -15,17 +15,17 @@ from handful.review.memory import PageLabeller
 from handful.review.serve import Address
 from handful.session import Said, Session
 from tests.review.reviews import under_review
+from tests.worlds import Clouds
 
 DIM, KNOWN = 12, 10
 
 
 @pytest.fixture(scope="module")
 def fitted():
-    rng = np.random.default_rng(0)
-    centres = rng.normal(size=(KNOWN, DIM))
+    clouds = Clouds(KNOWN, DIM)
     truth = np.repeat([2, 5, 7], 8)
-    classifier = BatchClassifier().fit(centres + 0.6 * rng.normal(size=(KNOWN, DIM)), np.arange(KNOWN))
-    return classifier, centres[truth] + 0.6 * rng.normal(size=(len(truth), DIM)), truth
+    classifier = BatchClassifier().fit(clouds.examples(1, 0.6), np.arange(KNOWN))
+    return classifier, clouds.around(truth, 0.6), truth
 
 
 def test_labels_are_those_of_infer_with_the_same_given(fitted):

@@ -19,6 +19,7 @@ from handful.review.journal import opened
 from handful.review.serve import Address
 from handful.review.server import Page
 from handful.review.unlabelled import UnlabelledLabeller, finish_unlabelled, review_unlabelled
+from tests.worlds import Clouds
 
 CLASSES, EACH, DIM = ("ant", "bee", "cat", "dog"), 9, 16
 
@@ -28,10 +29,10 @@ def batch(tmp_path_factory):
     """A table of vectors with names of items, and the true classes."""
     place, rng = tmp_path_factory.mktemp("unlabelled"), np.random.default_rng(0)
     truth = rng.permutation(np.repeat(np.arange(len(CLASSES)), EACH))
-    centres = 2 * rng.normal(size=(len(CLASSES), DIM))
+    clouds = Clouds(len(CLASSES), DIM, rng, apart=2)
     items = [f"item {row}" for row in range(len(truth))]
-    np.savez(place / "animals.npz", features=centres[truth] + rng.normal(size=(len(truth), DIM)), id=items)
-    later = centres.repeat(3, axis=0) + rng.normal(size=(3 * len(CLASSES), DIM))
+    np.savez(place / "animals.npz", features=clouds.around(truth), id=items)
+    later = clouds.examples(3)
     np.savez(place / "later.npz", features=later)
     return place, [CLASSES[k] for k in truth]
 

@@ -16,6 +16,7 @@ from handful.catalogue import Catalogue
 from handful.estimators import BatchClassifier
 from handful.runs import progress
 from handful.runs.progress import Progress, Reporter, bars, silent
+from tests.worlds import Clouds
 
 
 class Terminal(io.StringIO):
@@ -130,9 +131,9 @@ def test_a_notebook_shows_html_and_takes_it_away(monkeypatch):
 
 
 def test_fitting_and_labelling_groups_are_shown(monkeypatch):
-    rng = np.random.default_rng(0)
-    centres, codes = rng.normal(size=(20, 16)), np.arange(20).repeat(5)
-    X = centres[codes] + 0.3 * rng.normal(size=(100, 16))
+    clouds = Clouds(20, 16)
+    codes = np.arange(20).repeat(5)
+    X = clouds.around(codes, 0.3)
     watch(monkeypatch)
     _ = Catalogue.of(X, codes).head
     assert re.search(r"fit the catalogue .* (\d) of \1 fits", drawn())

@@ -8,6 +8,7 @@ from handful import BatchClassifier, Session
 from handful.errors import LabelError, OptionError, TaskError
 from handful.session import Step, similar_names
 from handful.session.clusters import Tree, directions_of
+from tests.worlds import Clouds
 
 NAMES = np.array(["fox", "owl", "elk", "hare", "wolf", "bear"])
 SIZES = (30, 20, 14, 10, 7, 5)
@@ -16,10 +17,9 @@ SIZES = (30, 20, 14, 10, 7, 5)
 @pytest.fixture(scope="module")
 def world():
     """Items of six classes, the largest first, and their names."""
-    rng = np.random.default_rng(0)
-    places = rng.normal(size=(6, 24))
+    clouds = Clouds(6, 24)
     truth = np.repeat(np.arange(6), SIZES)
-    return places[truth] + 0.5 * rng.normal(size=(len(truth), 24)), NAMES[truth]
+    return clouds.around(truth, 0.5), NAMES[truth]
 
 
 def reply(session, request, truth):
@@ -88,10 +88,9 @@ def test_with_one_name_the_others_are_not_pressed_into_it(world):
 
 
 def test_items_of_classes_without_a_name_are_not_named_yet():
-    rng = np.random.default_rng(1)
-    places = rng.normal(size=(12, 32))
+    clouds = Clouds(12, 32, 1)
     truth = np.repeat(np.arange(12), 10)
-    batch = places[truth] + 0.5 * rng.normal(size=(120, 32))
+    batch = clouds.around(truth, 0.5)
     session = Session(batch)
     for k in range(0, 12, 2):
         session.answer([10 * k, 10 * k + 1], f"class {k}", new=True)

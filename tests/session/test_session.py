@@ -8,6 +8,7 @@ from handful.engine.questions import SameClass
 from handful.errors import LabelError, OptionError
 from handful.session import Step
 from handful.session.requests import Sheet, next_request, question_worth
+from tests.worlds import Clouds
 
 NAMES = np.array(["fox", "owl", "elk", "hare", *(f"bird {k:02}" for k in range(16))])
 
@@ -15,12 +16,11 @@ NAMES = np.array(["fox", "owl", "elk", "hare", *(f"bird {k:02}" for k in range(1
 @pytest.fixture(scope="module")
 def world():
     """Examples of all classes but the fox, and a batch of foxes, owls, elks and hares, with its truth."""
-    rng = np.random.default_rng(0)
-    places = rng.normal(size=(20, 16))
+    clouds = Clouds(20, 16)
     of = np.repeat(np.arange(1, 20), 3)
-    examples = places[of] + 0.6 * rng.normal(size=(57, 16))
+    examples = clouds.around(of, 0.6)
     truth = np.repeat([0, 1, 2, 3], 9)
-    batch = places[truth] + 0.6 * rng.normal(size=(36, 16))
+    batch = clouds.around(truth, 0.6)
     return BatchClassifier().fit(examples, NAMES[of]), batch, NAMES[truth]
 
 
@@ -235,11 +235,11 @@ def test_about_how_many_answers_are_left_falls_to_none(world):
 
 def test_a_sheet_offers_its_label_first_and_then_the_class_that_is_alike():
     rng = np.random.default_rng(1)
-    places = rng.normal(size=(12, 16))
-    places[1] = places[0] + 0.05 * rng.normal(size=16)
+    clouds = Clouds(12, 16, rng)
+    clouds.centres[1] = clouds.centres[0] + 0.05 * rng.normal(size=16)
     names = np.array(["balance", "bill_balance", *(f"class {k}" for k in range(10))])
-    examples = places.repeat(3, axis=0) + 0.3 * rng.normal(size=(36, 16))
-    batch = places[0] + 0.3 * rng.normal(size=(12, 16))
+    examples = clouds.examples(3, 0.3)
+    batch = clouds.around([0] * 12, 0.3)
     session = Session(batch, (examples, names.repeat(3)), sheet_size=12)
     label = session.result.labels[0]
     items = np.flatnonzero(session.result.labels == label)
@@ -254,11 +254,10 @@ def test_a_sheet_offers_its_label_first_and_then_the_class_that_is_alike():
 
 
 def test_what_was_said_about_one_group_of_rejected_items_says_nothing_about_another():
-    rng = np.random.default_rng(0)
-    places = rng.normal(size=(32, 24))
-    examples = places[:30].repeat(5, axis=0) + 0.5 * rng.normal(size=(150, 24))
+    clouds = Clouds(32, 24)
+    examples = clouds.examples(5, 0.5, 30)
     truth = np.repeat([3, 7, 30, 31], 12)
-    batch = places[truth] + 0.5 * rng.normal(size=(48, 24))
+    batch = clouds.around(truth, 0.5)
     session = Session(batch, (examples, np.arange(30).repeat(5))).answer([24, 25, 26], None)
     state = session._state
     first, second = (state.open & session.result.rejected & (truth == k) for k in (30, 31))

@@ -5,6 +5,7 @@ import pytest
 
 import bank_data
 import harm
+from tests.worlds import Clouds
 
 
 @pytest.fixture
@@ -13,9 +14,9 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.setattr(harm, "BANKS", (tmp_path.name,))
     monkeypatch.setattr(harm, "BATCHES", 10)
     rng, labels = np.random.default_rng(0), np.arange(25).repeat(30)
-    centres = rng.normal(size=(25, 12))
-    centres[1:3] = centres[0] + 0.4 * rng.normal(size=(2, 12))
-    np.save(tmp_path / "features.npy", centres[labels] + 0.8 * rng.normal(size=(750, 12)))
+    clouds = Clouds(25, 12, rng)
+    clouds.centres[1:3] = clouds.around([0, 0], 0.4)
+    np.save(tmp_path / "features.npy", clouds.around(labels, 0.8))
     np.save(tmp_path / "labels.npy", labels)
     return tmp_path
 

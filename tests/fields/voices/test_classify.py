@@ -8,6 +8,7 @@ from handful.classification.labelled import predictions
 from handful.cli.main import main
 from handful.errors import FileFormatError, OptionError
 from handful.fields.voices.rttm import read_rttm
+from tests.worlds import Clouds
 
 SPEAKERS = {"monday": (3, 7, 30), "friday": (4, 5, 6, 9, 12, 31, 32)}  # from 30 on they are not enrolled
 CLIPS, DIM = 12, 64
@@ -17,10 +18,10 @@ CLIPS, DIM = 12, 64
 def files(tmp_path):
     """Thirty enrolled voices, two recordings with clusters, and the true speaker of each segment."""
     rng = np.random.default_rng(0)
-    centres = rng.normal(size=(33, DIM))
+    clouds = Clouds(33, DIM, rng)
 
     def voiced(of):
-        return (centres[of] + 0.4 * rng.normal(size=(len(of), DIM))).astype(np.float32)
+        return clouds.around(of, 0.4).astype(np.float32)
 
     enrolled = np.arange(30).repeat(5)
     np.savez(tmp_path / "voices.npz", features=voiced(enrolled), labels=[f"voice {k}" for k in enrolled])
