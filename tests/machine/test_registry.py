@@ -2,6 +2,7 @@
 
 import re
 import sys
+import threading
 from importlib.metadata import EntryPoint
 
 import pytest
@@ -76,3 +77,42 @@ def test_what_a_program_registered_by_hand_stays(monkeypatch):
     found = Registry("some.group", {}, a_number)
     found.register("two", 22)
     assert dict(found) == {"two": 22}
+
+
+def test_what_the_package_has_is_loaded_late_and_keeps_its_name(monkeypatch):
+    offered(monkeypatch, three="TWO", two="NOT_A_NUMBER")
+    found = Registry("some.group", {"one": 1}, a_number, own_points=[EntryPoint("two", f"{__name__}:TWO", "")])
+    assert found.own == {"one", "two"}
+    with pytest.raises(OptionError, match="'two' is already taken by handful"):
+        found.register("two", 22)
+    with pytest.warns(HandfulWarning, match="'two' of some.group .* was skipped: 'two' is already taken"):
+        assert dict(found) == {"one": 1, "two": 2, "three": 2}
+    broken = Registry("some.group", {}, a_number, own_points=[EntryPoint("two", f"{__name__}:NOWHERE", "")])
+    with pytest.raises(AttributeError):  # a fault of the package itself is no warning
+        list(broken)
+
+
+def test_a_second_thread_waits_until_all_are_loaded(monkeypatch):
+    begun, go_on = threading.Event(), threading.Event()
+
+    class Slow:
+        name, value = "two", "elsewhere"
+
+        def load(self):
+            begun.set()
+            go_on.wait(10)
+            return 2
+
+    monkeypatch.setattr(module, "entry_points", lambda group: [Slow()])
+    found = Registry("some.group", {"one": 1}, a_number)
+    seen = []
+    first, second = (threading.Thread(target=lambda: seen.append(dict(found))) for _ in range(2))
+    first.start()
+    assert begun.wait(10)
+    second.start()
+    second.join(0.1)
+    assert not seen
+    go_on.set()
+    for thread in (first, second):
+        thread.join(10)
+    assert seen == [{"one": 1, "two": 2}] * 2
