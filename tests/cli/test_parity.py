@@ -8,11 +8,14 @@ import typer
 import handful
 from handful.classification.known import KnownFiles
 from handful.cli.main import main, make_app
+from handful.cli.options import PANELS
 
 # Where a command writes to and where it works: in Python, the answer is written by its own methods, and an executor is
 # an argument of its own.
 OUTPUTS = {"out", "report", "tasks", "annotate"}
 ELSEWHERE = {"on": "executor"}
+# Arguments about how labelling runs.
+RUNNING = {"method", "folder", "executor", "on_progress"}
 # What only a page has.
 OF_THE_PAGE = {"host", "port", "opens", "opens_next"}
 
@@ -48,6 +51,16 @@ def test_options_are_arguments_of_the_same_name(command, function):
         names |= set(KnownFiles.__annotations__)
     asked = {ELSEWHERE.get(name, name) for name in options(command) - OUTPUTS}
     assert asked <= names, f"Python does not have {sorted(asked - names)}"
+
+
+def test_keywords_of_classify_stand_in_the_groups_of_the_help():
+    documented = inspect.getdoc(handful.classify).partition("Parameters\n----------\n")[2].partition("\nReturns\n")[0]
+    names = [name for line in documented.splitlines() if line[0] != " " for name in line.split(" :")[0].split(", ")]
+    assert {*names} == {*inspect.signature(handful.classify).parameters}
+    groups = [panel for name in names[2:] for panel, those in PANELS.items() if name in those]
+    assert groups == sorted(groups, key=list(PANELS).index)
+    assert groups.count("Reading") + groups.count("What you know") == len(groups) == len(names) - 2 - len(RUNNING)
+    assert {*names[-len(RUNNING) :]} == RUNNING
 
 
 def test_a_review_has_the_options_of_classify_and_those_of_a_session():

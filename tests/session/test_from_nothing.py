@@ -6,7 +6,7 @@ import pytest
 
 from handful import BatchClassifier, Session
 from handful.errors import LabelError, OptionError, TaskError
-from handful.session import Step, similar_names
+from handful.session import Step, similar_names, unnamed_groups
 from handful.session.clusters import Tree, directions_of
 from tests.worlds import Clouds
 
@@ -40,7 +40,8 @@ def finished(session, truth):
 
 def said_of(session):
     answer = session.result
-    state = answer.chances.tobytes(), answer.labels.tolist(), answer.group.tobytes()
+    unnamed = unnamed_groups(answer)
+    state = unnamed.chances.tobytes(), answer.labels.tolist(), unnamed.group.tobytes()
     return *state, session.expected_right, session.ask(), session.may_stop, session.said
 
 
@@ -210,7 +211,7 @@ def test_every_batch_comes_to_an_end(batch, truth):
     session = finished(Session(batch), truth)
     assert session.is_done
     assert session.result.labels.tolist() == truth
-    assert np.isfinite(session.result.chances).all()
+    assert np.isfinite(unnamed_groups(session.result).chances).all()
 
 
 def test_skipped_and_discarded_items_are_not_asked_about_again(world):

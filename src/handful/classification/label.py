@@ -140,8 +140,8 @@ def classify(
     names: PathLike | None = None,
     segments: PathLike | None = None,
     group_by: str | Sequence[str] | None = None,
-    method: str | None = None,
     unknown: str | None = None,
+    method: str | None = None,
     folder: PathLike | None = None,
     executor: Executor | None = None,
     on_progress: Listener | None = None,
@@ -150,6 +150,14 @@ def classify(
     """Label every item of the batch jointly, with the classes of the catalogue.
 
     Batches with `dense_bytes` above `MOST_DENSE_BYTES` are streamed, unless they have groups.
+
+    Keywords have the names and the groups of `handful classify --help`:
+
+    - *Reading*: `names`, `segments`, `group_by`, and all of `Reading`;
+    - *What you know*: all of `KnownFiles`, and `unknown`;
+    - *How it runs*: `method`, `folder`, `executor`, `on_progress`.
+
+    What the command writes are functions of the answer: `write_predictions`, `write_page`, `write_tasks`.
 
     Parameters
     ----------
@@ -168,12 +176,16 @@ def classify(
         Column of the batch, or several, that say which group an item belongs to. Every group is then labelled as a
         separate batch. For items known by their paths, `folder` is the folder of an item, and `folder:1` the first
         folder of its path (`folder:2` the first two).
-    method : str, optional
-        A method of `handful.fewshot` that labels the batch instead of the default, such as `paddle`. It has examples
-        and no groups, is labelled in memory, and tells neither the chance that a class is present nor unknown items.
+    features, labels, text, id_column, backbone, device, missing, header_row, trust_pickle, skip_bad : object
+        How both are read and embedded, see `handful.classification.Reading`.
+    prior, candidates, precursor, given, new_classes, sequence, pool, order, coarse, expect_unknown : object
+        What is known about the batch, see `KnownFiles`.
     unknown : str, optional
         The label of items that look like none of the classes, as in `BatchClassifier.predict`. By default they get the
         closest class.
+    method : str, optional
+        A method of `handful.fewshot` that labels the batch instead of the default, such as `paddle`. It has examples
+        and no groups, is labelled in memory, and tells neither the chance that a class is present nor unknown items.
     folder : path, optional
         Where a streamed batch keeps its answers. Called again with the same folder, an interrupted run
         resumes. By default a temporary folder.
@@ -183,10 +195,6 @@ def classify(
     on_progress : callable, optional
         Called with a `handful.runs.Progress` after every part of a pass, and while images or sentences are embedded.
         By default there is a bar for each, on a terminal and in a notebook, if they take long.
-    features, labels, text, id_column, backbone, device, missing, header_row, trust_pickle, skip_bad : object
-        How both are read and embedded, see `handful.classification.Reading`.
-    prior, candidates, precursor, given, new_classes, sequence, pool, order, coarse, expect_unknown : object
-        What is known about the batch, see `KnownFiles`.
 
     Returns
     -------

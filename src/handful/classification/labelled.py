@@ -32,7 +32,7 @@ from handful.reading.class_lists import common_names as names_of_species
 from handful.reading.class_names import SimilarNames, similar_summary
 from handful.reading.contents import Contents
 from handful.reading.table import Columns, Skipped
-from handful.session import PartlyNamed
+from handful.session import unnamed_groups
 from handful.shapes import Int
 
 # What an item is called that looks like no class.
@@ -248,7 +248,7 @@ def how_labelled(answer: Answer) -> str:
     n_items = len(known.batch.rows)
     n_classes = counted(len(answer.classes), "class")
     made_by = f"; features of {known.backbone.partition(', weights ')[0]}" if known.backbone else ""
-    if isinstance(answer, PartlyNamed):
+    if unnamed_groups(answer) is not None:
         return f"{counted(n_items, 'item')} without a catalogue, which get the names that a person gives{made_by}"
     if known.backbone == BY_SCORES:
         with_what = f" by the scores of {n_classes}"

@@ -26,7 +26,7 @@ from handful.estimators.why import Explanation, NearExample, explained, question
 from handful.extraction.decode import decode_image
 from handful.plots.maps import batch_map
 from handful.reading.contents import Contents, KeptPictures, Unreadable, pick
-from handful.session import PartlyNamed
+from handful.session import unnamed_groups
 from handful.shapes import Int
 
 # Pixels of the longer side of an example: sharp at half that size.
@@ -167,8 +167,9 @@ def item_data(answer: Answer, on_page: Int[np.ndarray, "some"], title: str) -> d
 
 def map_data(answer: Answer, on_page: Int[np.ndarray, "some"]) -> dict[str, Any] | None:
     """Return the places of items and examples on the map of `Answer.plot_map`, one unit wide; None without vectors."""
-    if isinstance(answer, PartlyNamed):
-        found = batch_map(answer, compared_items(answer), on_page)
+    unnamed = unnamed_groups(answer)
+    if unnamed is not None:
+        found = batch_map(answer, compared_items(answer), on_page, unnamed=unnamed.group)
     else:
         batches = about_of(answer).batches
         if batches is None:
@@ -203,7 +204,7 @@ def label_data(answer: Answer, on_page: Int[np.ndarray, "some"]) -> dict[str, An
         "doubtful": answer.doubtful[on_page].astype(int).tolist(),
         "coarse": None if answer.coarse is None else answer.coarse.labels[on_page].tolist(),
         "coarse_certainty": None if answer.coarse is None else rounded(answer.coarse.certainty[on_page]),
-        "from_nothing": isinstance(answer, PartlyNamed),
+        "from_nothing": unnamed_groups(answer) is not None,
         "not_named": _not_named(answer, on_page),
         "given": [
             [position[item], None if k is None else names[k]] for item, k in about.given.items() if item in position
@@ -225,9 +226,10 @@ def label_data(answer: Answer, on_page: Int[np.ndarray, "some"]) -> dict[str, An
 
 def _not_named(answer: Answer, on_page: Int[np.ndarray, "some"]) -> list[int]:
     """Return the items, as places on the page, that are like nothing named so far; none if there is a catalogue."""
-    if not isinstance(answer, PartlyNamed):
+    unnamed = unnamed_groups(answer)
+    if unnamed is None:
         return []
-    is_open = answer.not_named.copy()
+    is_open = unnamed.not_named
     is_open[list(about_of(answer).given)] = False
     return np.flatnonzero(is_open[on_page]).tolist()
 
@@ -315,7 +317,7 @@ def example_data(
 def _of_batch(answer: Answer) -> dict[str, Any]:
     proposals = answer.proposals
     called = "New group"
-    if isinstance(answer, PartlyNamed):  # every item without a name is in a group, often alone
+    if unnamed_groups(answer) is not None:  # every item without a name is in a group, often alone
         proposals = tuple(proposal for proposal in proposals if proposal.size > 1)
         called = "Group"
     return {

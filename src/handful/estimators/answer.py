@@ -198,6 +198,8 @@ class Answer:
     _group_of: Int[np.ndarray, "item"] | None = None
     # The items as they were compared, for pictures; None if they were not kept, for instance of a streamed batch.
     _items: AnsweredItems | None = None
+    # Of a batch without a catalogue: the groups that nobody has named, see `handful.session.from_nothing`.
+    _unnamed: Any = None
     # Makes a table of the kind of the rows given.
     _frame_of: FrameOf = new_frame
 
@@ -408,7 +410,7 @@ class Answer:
             The axes.
         """
         self._refuse_groups("answer[group].plot_map() draws one")
-        return plots.plot_map(self, self._items, ax)
+        return plots.plot_map(self, self._items, ax, None if self._unnamed is None else self._unnamed.group)
 
     def plot_items(
         self, images: Any = None, texts: Any = None, ax: Any = None, *, most_classes: int = 8, most_items: int = 8

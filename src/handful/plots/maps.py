@@ -45,7 +45,13 @@ class BatchMap(NamedTuple):
     codes: npt.NDArray[np.int64]
 
 
-def batch_map(answer: AnswerLike, items: Any, rows: Any = slice(None), rows_of: Any = (slice(None),)) -> BatchMap:
+def batch_map(
+    answer: AnswerLike,
+    items: Any,
+    rows: Any = slice(None),
+    rows_of: Any = (slice(None),),
+    unnamed: npt.NDArray[np.int64] | None = None,
+) -> BatchMap:
     """Return the map of the items at these rows, those of all groups on one.
 
     Parameters
@@ -56,9 +62,11 @@ def batch_map(answer: AnswerLike, items: Any, rows: Any = slice(None), rows_of: 
         The items on the map.
     rows_of
         The rows of each group.
+    unnamed
+        Without a catalogue, the group without a name of each item.
     """
-    if hasattr(answer, "not_named"):
-        return _map_of_groups(answer, items, rows)
+    if unnamed is not None:
+        return _map_of_groups(answer, items, rows, unnamed)
     means = items.catalogue.head.means
     (points, codes) = items.catalogue.labelled_points
     shown = shown_classes(answer)
@@ -73,9 +81,9 @@ def batch_map(answer: AnswerLike, items: Any, rows: Any = slice(None), rows_of: 
     return BatchMap(shown, project(items.points[rows]), project(points[of_shown]), codes[of_shown])
 
 
-def _map_of_groups(answer: Any, items: Any, rows: Any) -> BatchMap:
+def _map_of_groups(answer: AnswerLike, items: Any, rows: Any, unnamed: npt.NDArray[np.int64]) -> BatchMap:
     """Return the map of items without a catalogue: its axes separate those with a name, and groups without one."""
-    of_item = np.where(answer.rejected, len(answer.classes) + 1 + answer.group, answer.codes[:, 0])
+    of_item = np.where(answer.rejected, len(answer.classes) + 1 + unnamed, answer.codes[:, 0])
     _, place, sizes = np.unique(of_item, return_inverse=True, return_counts=True)
     points = items.points
     means = np.stack([points[place == k].mean(0) for k in range(len(sizes))])
@@ -84,14 +92,14 @@ def _map_of_groups(answer: Any, items: Any, rows: Any) -> BatchMap:
     return BatchMap(shown_classes(answer), project(points[rows]), np.zeros((0, 2)), np.zeros(0, np.int64))
 
 
-def plot_map(answer: AnswerLike, items: Any, ax: Any = None) -> Any:
+def plot_map(answer: AnswerLike, items: Any, ax: Any = None, unnamed: npt.NDArray[np.int64] | None = None) -> Any:
     """Draw the items, as they were compared, and examples of the classes present; see `Answer.plot_map`."""
     if not hasattr(items, "points"):
         raise OptionError(
             "the map needs the vectors of the items, which this answer has not kept; label them with "
             "BatchClassifier.infer"
         )
-    shown, at, examples, codes = batch_map(answer, items)
+    shown, at, examples, codes = batch_map(answer, items, unnamed=unnamed)
     ax = axes_of(ax, 8, 5.5)
     classes = answer.codes[:, 0]
     named = shown[:MOST_COLOURED]

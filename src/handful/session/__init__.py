@@ -1,6 +1,6 @@
 """session: a review without a server; it asks, takes answers, labels again, and says when a person may stop."""
 
-from handful.session.from_nothing import FromNothing, PartlyNamed
+from handful.session.from_nothing import FromNothing, unnamed_groups
 from handful.session.requests import Request
 from handful.session.session import Session
 from handful.session.similar import similar_names
@@ -11,10 +11,10 @@ __all__ = [
     "Calibration",
     "Estimate",
     "FromNothing",
-    "PartlyNamed",
     "Request",
     "Said",
     "Session",
     "Step",
     "similar_names",
+    "unnamed_groups",
 ]

@@ -18,7 +18,7 @@ is asked about.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -59,8 +59,8 @@ LEAST_WEIGHT = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class PartlyNamed(Answer):
-    """An answer whose classes are the names said so far; items of groups without a name are rejected.
+class UnnamedGroups:
+    """What belongs to an answer whose classes are the names said so far; items of groups without a name are rejected.
 
     Attributes
     ----------
@@ -80,12 +80,12 @@ class PartlyNamed(Answer):
         The cosine of these at which two items are as likely of one class as of two.
     """
 
-    chances: Float[np.ndarray, "item all"] = field(kw_only=True)
-    group: Int[np.ndarray, "item"] = field(kw_only=True)
-    n_groups: int = field(kw_only=True)
-    unasked: Int[np.ndarray, "item"] = field(kw_only=True)
-    directions: Float[np.ndarray, "item dim"] = field(kw_only=True)
-    even: float = field(kw_only=True)
+    chances: Float[np.ndarray, "item all"]
+    group: Int[np.ndarray, "item"]
+    n_groups: int
+    unasked: Int[np.ndarray, "item"]
+    directions: Float[np.ndarray, "item dim"]
+    even: float
 
     @property
     def not_named(self) -> Bool[np.ndarray, "item"]:
@@ -97,6 +97,13 @@ class PartlyNamed(Answer):
         """The chance of each item that is not named to belong to its group; 0 for all others."""
         own = self.chances.shape[1] - self.n_groups + self.group
         return np.asarray(np.where(self.not_named, self.chances[np.arange(len(own)), own], 0.0))
+
+
+def unnamed_groups(answer: Answer) -> UnnamedGroups | None:
+    """Return the groups without a name of an answer without a catalogue; None if there is one."""
+    found = answer._unnamed
+    assert found is None or isinstance(found, UnnamedGroups)
+    return found
 
 
 class FromNothing:
@@ -117,7 +124,7 @@ class FromNothing:
         self.grouped = spread_rows(len(self.features), MOST_GROUPED)
         self.tree = Tree(self.directions[self.grouped])
 
-    def __call__(self, said: Said) -> PartlyNamed:
+    def __call__(self, said: Said) -> Answer:
         """Label the batch; discarded items have no label, and no part in the labels of others."""
         n_items = len(self.features)
         if len(said.discarded) == n_items:
@@ -205,7 +212,7 @@ class FromNothing:
         excluded: Bool[np.ndarray, "item"],
         unasked: Int[np.ndarray, "item"],
         belongs: Float[np.ndarray, "item"],
-    ) -> PartlyNamed:
+    ) -> Answer:
         """Return the answer among the names; items of all other classes are rejected."""
         n_items = len(chances)
         n_names = len(names)
@@ -226,7 +233,7 @@ class FromNothing:
             certainties = certainty_of(best_chances, unknown, most)
         known = (1 - unknown)[:, None] * table
         n_groups = chances.shape[1] - n_answered
-        return PartlyNamed(
+        return Answer(
             classes=names,
             codes=code,
             _certainties=certainties,
@@ -248,12 +255,7 @@ class FromNothing:
             diagnostics=(),
             _items=self.items,
             _frame_of=self.frame_of,
-            chances=chances,
-            group=group,
-            n_groups=n_groups,
-            unasked=unasked,
-            directions=self.directions,
-            even=self.tree.even,
+            _unnamed=UnnamedGroups(chances, group, n_groups, unasked, self.directions, self.tree.even),
         )
 
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from handful.engine.questions import SameClass
 from handful.estimators import Answer
-from handful.session.from_nothing import PartlyNamed
+from handful.session.from_nothing import UnnamedGroups, unnamed_groups
 from handful.shapes import Bool, Float, Int
 
 # Items of a sheet: photographs that can be taken in at a glance.
@@ -120,8 +120,9 @@ def sheets_of(
         for some in (part[start : start + size] for part in parts for start in range(0, len(part), size)):
             exceptions = float(np.minimum(wrong[some], 1 - wrong[some]).sum()) if len(some) > 1 else 0.0
             found.append(Sheet(some, label, 1 + exceptions))
-    if isinstance(answer, PartlyNamed):
-        found += sheets_without_name(answer, unseen, size)
+    unnamed = unnamed_groups(answer)
+    if unnamed is not None:
+        found += sheets_without_name(unnamed, unseen, size)
         # Most labels are wrong at first: what corrects most of them per decision comes before what shows most items.
         return sorted(found, key=lambda sheet: (-sheet.corrected(wrong), -sheet.rate, int(sheet.items[0])))
     return sorted(found, key=lambda sheet: (-sheet.rate, int(sheet.items[0])))
@@ -134,11 +135,11 @@ def same_next_class(answer: Answer, items: Int[np.ndarray, "some"]) -> Iterator[
         yield items[after == code]
 
 
-def sheets_without_name(answer: PartlyNamed, unseen: Bool[np.ndarray, "item"], size: int) -> Iterator[Sheet]:
+def sheets_without_name(unnamed: UnnamedGroups, unseen: Bool[np.ndarray, "item"], size: int) -> Iterator[Sheet]:
     """Cut the unseen items of every group without a name into sheets, each with the most items per decision."""
-    other = 1 - answer.chance_of_group
-    for group in range(answer.n_groups):
-        items = np.flatnonzero((answer.group == group) & unseen)
+    other = 1 - unnamed.chance_of_group
+    for group in range(unnamed.n_groups):
+        items = np.flatnonzero((unnamed.group == group) & unseen)
         items = items[np.argsort(other[items], kind="stable")]
         while len(items):
             n = np.arange(1, min(size, len(items)) + 1)
@@ -156,8 +157,9 @@ def groups_of(answer: Answer, unseen: Bool[np.ndarray, "item"]) -> Iterator[tupl
     for code in np.unique(codes[known]).tolist():
         yield np.flatnonzero(known & (codes == code)), labels[code]
     left = unseen & answer.rejected
-    if isinstance(answer, PartlyNamed):
-        left &= ~answer.not_named
+    unnamed = unnamed_groups(answer)
+    if unnamed is not None:
+        left &= ~unnamed.not_named
     for proposal in answer.proposals if answer.groups is None else ():
         items = np.asarray(proposal.items)
         items = items[left[items]]
@@ -188,7 +190,8 @@ def next_request(
         return None
     item = int(worth.argmax())
     if worth[item] >= least:
-        if isinstance(answer, PartlyNamed) and answer.not_named[item]:
+        unnamed = unnamed_groups(answer)
+        if unnamed is not None and unnamed.not_named[item]:
             sheet = next(sheet for sheet in sheets if item in sheet.items)
             if len(sheet.items) > 1:
                 return _sheet(answer, sheet)
@@ -247,7 +250,8 @@ def _choices(answer: Answer, items: Sequence[int]) -> tuple[Any, ...]:
 
 def _question(answer: Answer, item: int, worth: float) -> Request:
     label = None if answer.rejected[item] else answer.classes.tolist()[answer.codes[item, 0]]
-    asks_name = isinstance(answer, PartlyNamed) and bool(answer.not_named[item])
+    unnamed = unnamed_groups(answer)
+    asks_name = unnamed is not None and bool(unnamed.not_named[item])
     others = round(float(worth))
     why = (
         f"About {others} wrong labels would be corrected by this answer."

@@ -21,7 +21,7 @@ from handful.estimators.items import CatalogueItems
 from handful.machine.extras import import_extra
 from handful.reading.class_names import is_missing, plain_label
 from handful.session.clusters import same_by_cosine, two_parts
-from handful.session.from_nothing import FromNothing, PartlyNamed
+from handful.session.from_nothing import FromNothing, UnnamedGroups, unnamed_groups
 from handful.session.labelling import Labeller, MemoryLabeller, classifier_of
 from handful.session.requests import SHEET_SIZE, Request, Sheet, most_doubtful, next_request, question_worth, sheets_of
 from handful.session.steps import STEP_KINDS, Said, Step
@@ -54,6 +54,11 @@ class State:
     found_right: Mapping[Any, float] = field(default_factory=dict)  # by label, as how many answers that count
     slips: Mapping[int, float] = field(default_factory=dict)  # chances that answers against labels are mistaken
 
+    @property
+    def unnamed(self) -> UnnamedGroups | None:
+        """Groups that nobody has named; None if there is a catalogue."""
+        return unnamed_groups(self.answer)
+
     @cached_property
     def risk(self) -> Float[np.ndarray, "item"]:
         """The chance that each label is wrong, by what is shown."""
@@ -66,11 +71,11 @@ class State:
     @cached_property
     def not_named(self) -> Bool[np.ndarray, "item"]:
         """Items of groups that nobody has named."""
-        if not isinstance(self.answer, PartlyNamed):
+        if self.unnamed is None:
             return np.zeros(len(self.answer.codes), dtype=bool)
         given = np.zeros(len(self.answer.codes), dtype=bool)
         given[sorted({*self.said.given, *self.said.discarded})] = True
-        return self.answer.not_named & ~given
+        return self.unnamed.not_named & ~given
 
     @cached_property
     def posterior(self) -> Posterior:
@@ -85,8 +90,8 @@ class State:
         worth = wrong.copy()
         if isinstance(items, CatalogueItems) and not items.catalogue.only_names:
             kept = most_doubtful(wrong, sorted(self.said.given))
-            if isinstance(self.answer, PartlyNamed):
-                same = same_by_cosine(self.answer.directions[kept], self.answer.even)
+            if self.unnamed is not None:
+                same = same_by_cosine(self.unnamed.directions[kept], self.unnamed.even)
             else:
                 points = items.points[kept] - items.catalogue.reference.centre
                 same = SameClass.of(points, self.answer.probabilities[kept])
@@ -102,10 +107,10 @@ class State:
         group = np.where(self.answer.rejected, none, self.answer.codes[:, 0])
         by_label = [self.found_right.get(label, 0.0) for label in (*self.answer.classes.tolist(), None)]
         found_right = np.array(by_label)[group]
-        if isinstance(self.answer, PartlyNamed):
+        if self.unnamed is not None:
             # Clusters that nobody has asked about are mixes by themselves, whatever label their items have.
-            is_unasked = self.answer.unasked >= 0
-            group = np.where(is_unasked, none + 1 + self.answer.unasked, group)
+            is_unasked = self.unnamed.unasked >= 0
+            group = np.where(is_unasked, none + 1 + self.unnamed.unasked, group)
             found_right[is_unasked] = 0
         else:
             # Rejected items are of several groups: what was said about one says nothing about the others.
@@ -148,7 +153,7 @@ class State:
         With a catalogue, a label that is wrong as a whole is seen at a glance on its first sheet. Without one, every
         sheet is of one label that was said, and clusters that nobody has asked about hide among them.
         """
-        return self.wrong if isinstance(self.answer, PartlyNamed) else self.wrong_alone
+        return self.wrong_alone if self.unnamed is None else self.wrong
 
     def _settled(self, chance: Float[np.ndarray, "item"]) -> Float[np.ndarray, "item"]:
         """Return chances that labels are wrong: 1 if that is known, 0 if a person gave the label."""
@@ -171,7 +176,7 @@ class State:
     @cached_property
     def request(self) -> Request | None:
         """What to look at next."""
-        if isinstance(self.answer, PartlyNamed) and self.sheets:
+        if self.unnamed is not None and self.sheets:
             return next_request(self.answer, self.worth, self.sheets, self.sheets[0].corrected(self.wrong))
         return next_request(self.answer, self.worth, self.sheets)
 
@@ -226,8 +231,8 @@ class State:
         items = np.array([item for item in range(len(self.risk)) if self.labelled(item) == label], np.int64)
         if len(items) < 2:
             raise OptionError(f"the class {label!r} has {len(items)} items; only a class of two or more can be two")
-        assert isinstance(self.answer, PartlyNamed)
-        second = two_parts(self.answer.directions[items])
+        assert self.unnamed is not None
+        second = two_parts(self.unnamed.directions[items])
         answered = np.isin(items, sorted(self.said.given))
         sizes = [(int(answered[part].sum()), int(part.sum())) for part in (~second, second)]
         return tuple(items[second if sizes[1] <= sizes[0] else ~second].tolist())
@@ -383,7 +388,7 @@ class Session:
         said : Said or None
             What was said before the session; it cannot be undone.
         from_nothing : bool
-            Whether there is no catalogue; the labeller then returns a `PartlyNamed` answer.
+            Whether there is no catalogue; the labeller is then `FromNothing`, or one like it.
         classes, sheet_size, sure, calibration : object
             As in `Session`.
 
