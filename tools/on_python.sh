@@ -2,8 +2,8 @@
 # The product on another Python, in a Debian of its own: bash tools/on_python.sh SUITE FOLDER, as root, with debootstrap.
 #
 # trixie has Python 3.13, sid has 3.14. FOLDER keeps the Debian for the next time. The newest packages that pip finds are
-# installed, without the lock file, and the tests of the product without PyTorch run, those of the model, and the examples in
-# docstrings; with the encoding of a terminal that knows ASCII alone.
+# installed, without the lock file, and the tests of the product without PyTorch run, those of the model, of sessions, plots and the
+# review, and the examples in docstrings; with the encoding of a terminal that knows ASCII alone.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 suite=$1 root=$2
@@ -26,13 +26,14 @@ git archive HEAD | tar -x -C "$root/handful"
 chroot "$root" bash -euc '
   cd /handful
   [ -x /venv/bin/python ] || python3 -m venv /venv
-  /venv/bin/python -m pip install --quiet ".[plots]" pandas pytest pyarrow hypothesis
-  /venv/bin/python -m pip list 2>/dev/null | grep -iE "^(numpy|scipy|scikit-learn|pyarrow) "
-  export PYTHONUTF8=0 LC_ALL=C
-  run="/venv/bin/python -m pytest --quiet --noconftest -p no:cacheprovider -c /dev/null --rootdir $PWD"
-  $run tests/light.py
-  PYTHONPATH=. $run $(grep -LE "torch|fewshot|_at_hand" tests/engine/test_*.py tests/runs/test_*.py)
-  $run --doctest-modules -k "not hugging_face" \
+  /venv/bin/python -m pip install --quiet ".[plots,review]" pandas pytest pyarrow hypothesis httpx2
+  /venv/bin/python -m pip list 2>/dev/null | grep -iE "^(numpy|scipy|scikit-learn|pyarrow|matplotlib|starlette|uvicorn) "
+  export PYTHONUTF8=0 LC_ALL=C OMP_NUM_THREADS=1
+  run="/venv/bin/python -m pytest --quiet -p no:cacheprovider -c /dev/null --rootdir $PWD"
+  $run --noconftest tests/light.py
+  tests="tests/engine tests/estimators tests/session tests/plots tests/review tests/runs"
+  HANDFUL_CORE=1 PYTHONPATH=. $run -W ignore::pytest.PytestUnknownMarkWarning -m "not slow and not beyond" $tests
+  $run --noconftest --doctest-modules -k "not hugging_face" \
     --pyargs handful.engine handful.estimators handful.catalogue handful.reading handful.runs handful.machine
   /venv/bin/python --version
 '
