@@ -11,13 +11,12 @@ from handful import fewshot, large
 from handful.classification import classify, rescore
 from handful.classification import task as task_module
 from handful.classification.files import write_predictions
-from handful.classification.labelled import predictions
 from handful.cli.main import main
 from handful.errors import HandfulError, OptionError, UnusedShareWarning
 from handful.estimators import BatchClassifier, infer_scores
 from handful.estimators.unknown_share import UnknownShare
 from handful.many import label_groups
-from handful.runs.executors import in_process
+from tests.doors import DOORS, Room
 from tests.worlds import Clouds
 
 N_KNOWN, N_STRANGE = 40, 20
@@ -42,16 +41,12 @@ def world(tmp_path_factory):
     return folder, BatchClassifier().fit(X, names[y]), batch, truth
 
 
-class Doors:
-    """Everything that labels vectors; each returns the rejected items, their chances, or None for what it has not."""
+class OwnDoors:
+    """Doors without an `Answer`; each returns the rejected items, their chances, or None for what it has not."""
 
     def __init__(self, world, tmp_path, monkeypatch):
         self.folder, self.classifier, self.batch, _ = world
         self.out, self.monkeypatch = tmp_path, monkeypatch
-
-    def infer(self, said, _):
-        found = self.classifier.infer(self.batch, expect_unknown=said)
-        return found.rejected, found.unknown
 
     def predict(self, said, _):
         return self.classifier.predict(self.batch, unknown="other", expect_unknown=said) == "other", None
@@ -64,12 +59,6 @@ class Doors:
         why = self.classifier.explain(self.batch, range(N_ITEMS), expect_unknown=said)
         return np.array([one.rejected for one in why]), np.array([one.unknown for one in why])
 
-    def infer_groups(self, said, _):
-        others = self.batch[:9]
-        rows, groups = np.concatenate([others, self.batch]), np.repeat(["marsh", "wood"], [9, N_ITEMS])
-        found = self.classifier.infer(rows, groups, expect_unknown=said)["wood"]
-        return found.rejected, found.unknown
-
     def one_of_the_groups(self, said, _):
         rows, groups = np.concatenate([self.batch] * 2), np.repeat(["marsh", "wood"], N_ITEMS)
         found, bare = (
@@ -79,10 +68,6 @@ class Doors:
         np.testing.assert_allclose(found["marsh"].unknown, bare.unknown, atol=1e-5)
         assert found["marsh"].rejected.tolist() == bare.rejected.tolist()
         return found["wood"].rejected, found["wood"].unknown
-
-    def large_solve(self, said, _):
-        run = large.solve(self.classifier.catalogue_, self.batch, self.out / "run", expect_unknown=said, shard_rows=25)
-        return run.answer().rejected, run.answer().unknown
 
     def label_groups(self, said, _):
         self._parquet()
@@ -96,24 +81,6 @@ class Doors:
         self.monkeypatch.setattr("handful.many.portions.LARGE_SCORES", 100)
         return self.label_groups(said, _)
 
-    def classify(self, said, _):
-        return self._classified(classify(self.folder / "c.npz", self.folder / "b.npz", expect_unknown=said))
-
-    def classify_groups(self, said, _):
-        found = classify(self.folder / "c.npz", self.folder / "b.npz", group_by="site", expect_unknown=said)
-        return self._classified(found)
-
-    def classify_streamed(self, said, _):
-        found = classify(
-            self.folder / "c.npz",
-            self.folder / "b.npz",
-            expect_unknown=said,
-            executor=in_process(),
-            folder=self.out / "r",
-        )
-        assert found.about.streamed
-        return self._classified(found)
-
     def command_line(self, _, words):
         files = [self.folder / "c.npz", self.folder / "b.npz"]
         assert main(["classify", *map(str, files), "--expect-unknown", *words, "--out", str(self.out / "o.csv")]) == 0
@@ -125,24 +92,36 @@ class Doors:
         assert main(["classify", *map(str, files), "--expect-unknown", *words]) == 0
         return pd.read_csv(self.out / "o.csv")["rejected"].to_numpy(), None
 
-    def _classified(self, found):
-        table = predictions(found)
-        return np.array(table["rejected"]), np.array(table["unknown"])
-
     def _parquet(self):
         arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
         table = arrow.table({"site": ["wood"] * N_ITEMS, "vector": self.batch.tolist()})
         parquet.write_table(table, self.out / "b.parquet")
 
 
-DOORS = [name for name in vars(Doors) if not name.startswith("_")]
+OWN_DOORS = [name for name in vars(OwnDoors) if not name.startswith("_")]
+
+
+@pytest.fixture(scope="module")
+def room(world, tmp_path_factory):
+    _, classifier, batch, _ = world
+    return Room.of(classifier, batch, tmp_path_factory.mktemp("room"))
 
 
 @pytest.mark.parametrize("said", SAID)
 @pytest.mark.parametrize("door", DOORS)
-def test_every_door_says_the_same(world, tmp_path, monkeypatch, door, said):
+def test_every_door_rejects_the_same(room, door, said):
+    known = {"expect_unknown": SAID[said][0]}
+    found = room.classifier.infer(room.batch, **known)
+    answer = DOORS[door](room, known)
+    assert answer.rejected.tolist() == found.rejected.tolist()
+    np.testing.assert_allclose(answer.unknown, found.unknown, atol=1e-4)
+
+
+@pytest.mark.parametrize("said", SAID)
+@pytest.mark.parametrize("door", OWN_DOORS)
+def test_so_do_doors_without_an_answer(world, tmp_path, monkeypatch, door, said):
     found = world[1].infer(world[2], expect_unknown=SAID[said][0])
-    rejected, unknown = getattr(Doors(world, tmp_path, monkeypatch), door)(*SAID[said])
+    rejected, unknown = getattr(OwnDoors(world, tmp_path, monkeypatch), door)(*SAID[said])
     if isinstance(rejected, int):
         assert rejected == found.rejected.sum()
     else:
