@@ -15,9 +15,10 @@ What changes if up to 8,192 items are counted (`most_counted_scores`).
 move at most with the order of the examples, in double precision, and with a factor on all features; also with shorter
 tails of the noise of the chains (`noise_tail`).
 
-*limits*: how far probabilities of 18 batches of 75 items, a third of them unknown, move with each limit, in fit and
-labelling: numbers of at least two at half and twice their value, others at a tenth and at ten times their distance from
-zero, or from one if that is smaller. Coefficients of the normal distribution are left alone.
+*limits*: how far probabilities of 18 batches of 75 items, some of them unknown, move with each limit, in fit and
+labelling: numbers of at least two at half and twice their value, chances above one half at half and twice their
+distance from one, others at a tenth and at ten times their value. Coefficients of the normal distribution are left
+alone.
 """
 
 from __future__ import annotations
@@ -194,7 +195,7 @@ def _others(value: float) -> tuple[float, float]:
     if abs(value) >= 2:
         return type(value)(value / 2), type(value)(value * 2)
     if value > 0.5:
-        return 1 - (1 - value) / 10, 1 - (1 - value) * 10
+        return 1 - (1 - value) / 2, 1 - (1 - value) * 2
     return value / 10, value * 10
 
 

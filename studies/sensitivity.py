@@ -66,6 +66,17 @@ WAYS: dict[str, dict[str, Any]] = {
     "class means": {"trained_numbers": 0},
 }
 WAYS_OF = "clinc150-3"
+# Numbers that change nothing here, and of which `tests/engine/test_settings.py` shows what they act on.
+CHECKED = (
+    "fewest_for_spread",
+    "fewest_left_out",
+    "sized_count",
+    "pair_least",
+    "usual_name_weight",
+    "fewest_named",
+    "informative_sds",
+    "log_factor_sd",
+)
 # Known classes of a large batch, and items of each class.
 LARGE_CLASSES, LARGE_ITEMS, LARGE_UNKNOWN = 30, 50, 30
 MAIN = {
@@ -370,8 +381,11 @@ def page() -> Page:
             f"`Settings` has {len(NUMBERS)} numbers, limits of its work included; {len(measured)} were changed. "
             f"{len(moving)} change a figure of the table by more than two points. Labels of these batches change most "
             f"with `{of_main}`, by {largest(found[of_main], MAIN_LABELS):.1f} points, and labels of any kind with "
-            f"`{of_labels}`, by {largest(found[of_labels], OF_LABELS):.1f}. {len(unmoved)} change nothing here: "
-            f"they act on something else, {'; '.join(f'{what} ({names})' for what, names in acts_on.items())}."
+            f"`{of_labels}`, by {largest(found[of_labels], OF_LABELS):.1f}. {len(unmoved)} change nothing here. "
+            "By the code they act on something else: "
+            f"{'; '.join(f'{what} ({names})' for what, names in acts_on.items())}. "
+            f"For {', '.join(f'`{number}`' for number in CHECKED)} a test shows that; for the others it was not "
+            "measured."
         ),
         limits=(
             f"One number is changed at a time, on data that the method was tuned on, with {n_batches} "
@@ -381,7 +395,10 @@ def page() -> Page:
             "of a person, with a prior, with scores, in a large batch, and with heads of very large catalogues; each "
             "of these is one catalogue, or a few."
         ),
-        made="The docstring of `studies/sensitivity.py` lists data and batches.",
+        made=(
+            "The docstring of `studies/sensitivity.py` lists data and batches. The rows come from four runs with "
+            "`--only`, of this commit and the one after it; all four have the same figures as it is."
+        ),
         commands=["python studies/sensitivity.py DATA", "python studies/sensitivity.py --render"],
         rows=[
             {"number": number, "value": value_of(number)}

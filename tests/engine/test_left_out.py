@@ -1,13 +1,10 @@
 """Left-out examples: copies share a fold, wrong labels are found."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from handful.engine.head import LinearHead, fit_head
 from handful.engine.left_out import Fold, HeadCalibration, assign_folds
-from handful.engine.settings import DEFAULT
 from tests.engine.catalogues_at_hand import doubtful, drawn, means_of
 
 
@@ -34,7 +31,7 @@ def test_wrong_labels_are_found_and_count_less():
 
 
 @pytest.mark.parametrize("scale", [0.3, 1.0, 40.0])
-def test_some_examples_tell_where_all_are_compared(scale):
+def test_some_examples_tell_where_all_are_compared(scale, monkeypatch):
     rng = np.random.default_rng(0)
     means = rng.normal(size=(12, 6))
     own = np.arange(600) % 12
@@ -42,6 +39,7 @@ def test_some_examples_tell_where_all_are_compared(scale):
     weights = scale * means
     fold = Fold(np.arange(600), points, own, weights, -0.5 * scale * (means**2).sum(1), np.zeros(12))
     whole = HeadCalibration.of_folds([fold], np.full(12, 50.0))
-    part = HeadCalibration.of_folds([fold], np.full(12, 50.0), replace(DEFAULT, temperature_examples=40))
+    monkeypatch.setattr("handful.engine.left_out.TEMPERATURE_EXAMPLES", 40)
+    part = HeadCalibration.of_folds([fold], np.full(12, 50.0))
     assert (part.temperature, part.wrong_share) == (whole.temperature, whole.wrong_share)
     np.testing.assert_array_equal(part.examples.right, whole.examples.right)

@@ -34,7 +34,7 @@ from handful.engine.left_out import (
     LeftOutExamples,
     assign_folds,
 )
-from handful.engine.limits import LEAST_SUM
+from handful.engine.limits import LEAST_SUM, NAME_WEIGHT_EXAMPLES
 from handful.engine.linear import (
     class_sums,
     default_slope,
@@ -341,7 +341,7 @@ def _with_names(rows: HeadRows, names: NameVectors, train: Train) -> HeadRows:
         return rows if everywhere else named
     best = replace(named, name_weight=settings.usual_name_weight)
     # Each weight that is tried takes a head per fold.
-    left_out = _left_out(best, settings.folds, settings.name_weight_examples)
+    left_out = _left_out(best, settings.folds, NAME_WEIGHT_EXAMPLES)
     if left_out:
         best = best.with_best_weight(train, left_out)
     return rows if best.name_weight == 0 and everywhere else best

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from handful.engine.limits import IN_CACHE, LEAST_WRONG_SHARE
+from handful.engine.limits import IN_CACHE, LEAST_WRONG_SHARE, NEAR_TEMPERATURES, TEMPERATURE_EXAMPLES
 from handful.engine.settings import DEFAULT, Settings
 
 Floats = npt.NDArray[np.floating[Any]]
@@ -165,7 +165,7 @@ def _margins_near_best(folds: list[Fold], shots: Floats, settings: Settings) -> 
 
     The likelihood has one maximum, and some of the examples tell about where.
     """
-    every = -(-sum(len(fold.own) for fold in folds) // settings.temperature_examples)
+    every = -(-sum(len(fold.own) for fold in folds) // TEMPERATURE_EXAMPLES)
     temperatures = np.array(settings.temperatures)
     first = 0
     last = len(temperatures)
@@ -177,8 +177,8 @@ def _margins_near_best(folds: list[Fold], shots: Floats, settings: Settings) -> 
         if every == 1 and is_inside:
             return margins
         every = 1
-        first = max(best - settings.near_temperatures, 0)
-        last = min(best + settings.near_temperatures + 1, len(temperatures))
+        first = max(best - NEAR_TEMPERATURES, 0)
+        last = min(best + NEAR_TEMPERATURES + 1, len(temperatures))
 
 
 def log_likelihood(

@@ -1,8 +1,8 @@
 """Limits: block sizes, and guards against rounding, overflow and division by zero.
 
-No answer should depend on them but for rounding. On 18 batches of 75 items of three banks, guards at a tenth and at
-ten times their value, or at half and twice where they are exponents, changed no probability by more than 2e-6. Block
-sizes act on larger batches and on stacks, which that did not try.
+No answer should depend on them but for rounding. On 18 batches of 75 items of three banks, none changed a probability
+by more than 2e-6 (`python studies/model_figures.py DATA --only limits`). Block sizes act on larger batches and on
+stacks, which that did not try.
 """
 
 # Numbers of a stack of batches that are labelled as one, of a block of items, and of what is read before it is labelled
@@ -72,6 +72,12 @@ LEAST_DECREASE = 1e-4
 # below this. In a batch of one class, other bounds move probabilities by 5e-7.
 PAIR_START = 0.1
 PAIR_MOST = 0.9
+# Of more examples than this, some tell about where the temperature lies, and all are then compared at this many values
+# below and above it: the likelihood has one maximum. And this many left-out examples choose the weight of names. In
+# one catalogue above each of these sizes, half and twice their values changed nothing.
+TEMPERATURE_EXAMPLES = 1024
+NEAR_TEMPERATURES = 3
+NAME_WEIGHT_EXAMPLES = 200
 # Tables list classes from this chance of being present on.
 LEAST_LISTED = 0.02
 # ε, the share of wrong labels among the examples, is at least this.

@@ -23,7 +23,7 @@ import numpy as np
 def _number(
     default: Any, unit: str, origin: str, meaning: str, *, acts_on: str = "any batch", fitted: bool = False
 ) -> Any:
-    """Return a number; `acts_on` says what it acts on if that is nothing that the study of sensitivity has."""
+    """Return a number; if the study of sensitivity finds no change, `acts_on` says what else it acts on by the code."""
     about = {"unit": unit, "origin": origin, "meaning": meaning, "acts_on": acts_on, "fitted": fitted}
     return field(default=default, metadata=about)
 
@@ -123,20 +123,6 @@ class Settings:
     )
     temperatures: tuple[float, ...] = _fitted(
         tuple(np.logspace(-1, 1, 55).tolist()), "ratio", "work", "values of T that are tried"
-    )
-    temperature_examples: int = _fitted(
-        1024,
-        "examples",
-        "work",
-        "that are compared at all of these values; of more, some tell about where T lies",
-        acts_on="catalogues of more than 1,024 examples",
-    )
-    near_temperatures: int = _fitted(
-        3,
-        "values",
-        "work",
-        "below and above that T, at which all examples are then compared",
-        acts_on="catalogues of more than 1,024 examples",
     )
     wrong_share_start: float = _fitted(0.05, "chance", "work", "ε from which steps start")
     wrong_share_steps: int = _fitted(15, "steps", "work", "steps of expectation maximisation for ε")
@@ -376,14 +362,7 @@ class Settings:
         "examples",
         "convention",
         "weight of a name if examples cannot tell",
-        acts_on="names of classes without examples",
-    )
-    name_weight_examples: float = _fitted(
-        200.0,
-        "examples",
-        "work",
-        "left out that are enough to choose the weight of names",
-        acts_on="names whose best weight is in doubt",
+        acts_on="names beside class means, or where nothing can be left out",
     )
     fewest_named: int = _fitted(
         4, "classes", "convention", "that tell whether names go with examples", acts_on="names of few classes"
