@@ -1,6 +1,6 @@
 """CPU time from an answer in a session to new labels and the next request, one thread: the median of 30 answers.
 
-    python perf/answers.py [--items N ...] [--answers N] [--profile]
+    python perf/answers.py [--items N ...] [--answers N] [--profile] [--out perf/results/answers.json]
 
 150 classes with five examples each, in 384 dimensions; items are Gaussian about their class, of twelve classes, one of
 which the catalogue lacks. A person answers what the session asks: classes of the catalogue, or also a new class.
@@ -13,10 +13,13 @@ from __future__ import annotations
 
 import argparse
 import cProfile
+import json
 import pstats
 import statistics
 import time
 import warnings
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -88,7 +91,9 @@ def main() -> None:
     parser.add_argument("--items", type=int, action="append", help="items of the batch")
     parser.add_argument("--answers", type=int, default=30, help="answers")
     parser.add_argument("--profile", action="store_true", help="print where the time goes")
+    parser.add_argument("--out", type=Path, help="JSON file to write")
     arguments = parser.parse_args()
+    rows: list[dict[str, Any]] = []
     warnings.simplefilter("ignore")  # what is said about synthetic batches
     with one_thread():
         for n_items in arguments.items or AIMS:
@@ -100,14 +105,18 @@ def main() -> None:
                 profile.disable()
                 kind = "with a new class" if new else "of the catalogue"
                 aim = AIMS.get(n_items)
+                median = statistics.median(spent)
+                ratio = median / statistics.median(products)
+                rows.append({"items": n_items, "new": new, "s": median, "ratio": ratio, "aim": aim})
                 print(
-                    f"{n_items:6,d} items, answers {kind}: {statistics.median(spent):.3f} s, at most {max(spent):.3f}, "
-                    f"{statistics.median(spent) / statistics.median(products):.1f} times the product; "
-                    f"aim {'-' if aim is None else aim}",
+                    f"{n_items:6,d} items, answers {kind}: {median:.3f} s, at most {max(spent):.3f}, "
+                    f"{ratio:.1f} times the product; aim {'-' if aim is None else aim}",
                     flush=True,
                 )
                 if arguments.profile:
                     pstats.Stats(profile).sort_stats("cumtime").print_stats(SHOWN)
+    if arguments.out is not None:
+        arguments.out.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

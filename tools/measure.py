@@ -94,6 +94,7 @@ STUDIES = {
     "performance": Study(
         (
             "perf/labelling.py --out perf/results/labelling.json",
+            "perf/answers.py --answers 15 --out perf/results/answers.json",
             "perf/catalogue_file.py DATA --out perf/results/catalogue_file.json",
             "perf/growth.py --out perf/results/growth.json --plot docs/measured/growth.svg",
         ),

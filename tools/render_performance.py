@@ -37,6 +37,23 @@ def table(rows: list[dict[str, Any]]) -> str:
     )
 
 
+def answers(rows: list[dict[str, Any]]) -> str:
+    """Render what an answer in a session costs."""
+    return markdown_table(
+        ["items", "answers", "s", "aim", "times a product"],
+        [
+            [
+                f"{row['items']:,}",
+                "with a new class" if row["new"] else "classes of the catalogue",
+                f"{row['s']:.2g}",
+                "–" if row["aim"] is None else f"{row['aim']:.2g}",
+                f"{row['ratio']:.2g}",
+            ]
+            for row in rows
+        ],
+    )
+
+
 def catalogue_file(found: dict[str, dict[str, Any]]) -> str:
     """Say what a catalogue in a file saves, in CPU seconds of whole commands."""
     examples, file = (
@@ -68,6 +85,7 @@ def rendered(page: str) -> str:
 
     parts = {
         "labelling": table(result("labelling")),
+        "answers": answers(result("answers")),
         "catalogue": catalogue_file(result("catalogue_file")),
         "version": measured_with("performance"),
     }
