@@ -54,7 +54,7 @@ def test_there_and_back_by_two_commands(files, capsys):
 @pytest.mark.parametrize("command", ["classify", "review"])
 def test_an_ending_that_no_tool_has_is_refused_before_the_work(files, capsys, command):
     paths = [str(files / name) for name in ("c.npz", "b.npz")]
-    assert main([command, *paths, "--out", str(files / "p.csv"), "--tasks", str(files / "tasks.xml")]) == 1
+    assert main([command, *paths, "--out", str(files / "p.csv"), "--tasks", str(files / "tasks.txt")]) == 1
     assert "tasks are written as .json, got" in " ".join(capsys.readouterr().err.split())
     assert not (files / "p.csv").exists()
 
