@@ -134,8 +134,8 @@ class Field:
         Files beside a batch of vectors that say what each vector is about: `with_segments(table, path)` returns the
         table with their columns.
     candidates : mapping of str to callable
-        Rules that choose the classes that an item can have, by the name of their option: `rule(catalogue, labels,
-        columns, value)` returns a list of classes for each item, or None for all.
+        Rules that choose the classes that an item can have, by the name of their option, which is `precursor` alone:
+        `rule(catalogue, labels, columns, value)` returns a list of classes for each item, or None for all.
 
     Examples
     --------
