@@ -31,10 +31,11 @@ WORDS = {int: "a whole number", float: "a finite number", bool: "True or False",
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def takes(known: type) -> Callable[[Function], Function]:
+def takes(known: type, before: str | None = None) -> Callable[[Function], Function]:
     """Show the entries of a TypedDict as keyword arguments of a function, so that notebooks complete them.
 
     Type checkers and editors take them from the annotation `Unpack[known]`; this is for those that ask the function.
+    They stand in front of the argument `before`, or last.
 
     Examples
     --------
@@ -56,7 +57,8 @@ def takes(known: type) -> Callable[[Function], Function]:
             )
             for name, hint in known.__annotations__.items()
         ]
-        vars(function)["__signature__"] = own.replace(parameters=[*named, *entries])
+        at = len(named) if before is None else [p.name for p in named].index(before)
+        vars(function)["__signature__"] = own.replace(parameters=[*named[:at], *entries, *named[at:]])
         return function
 
     return shown

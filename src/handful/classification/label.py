@@ -132,7 +132,7 @@ class Fitted:
         return next(filter(None, recorded_backbones(task.inputs, task.examples, task.batch)), "")
 
 
-@takes(ClassifyOptions)
+@takes(ClassifyOptions, before="unknown")
 def classify(
     catalogue: Any,
     batch: Any,
