@@ -1,15 +1,10 @@
-"""Write the outputs of docs/do/which_encoder.md: python tools/which_encoder.py [--photographs FILE].
+"""Write the output of docs/do/which_encoder.md, about sentences that come with the package.
 
-Sentences are in the package. FILE is a .zip of photographs of Caltech 101, with one
-folder per class, of which the first `PHOTOGRAPHS` of each class are compared; without it, that output stays.
+python tools/which_encoder.py
 """
 
 from __future__ import annotations
 
-import argparse
-import tempfile
-import zipfile
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -22,22 +17,8 @@ from render_performance import with_parts
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "do" / "which_encoder.md"
-NETWORKS = ["efficientnet-lite0", "efficientnet-lite1", "efficientnet-lite2"]
-PHOTOGRAPHS = 6
 INTENTS = 40
 SENTENCES = 8
-
-
-def photographs(file: Path) -> str:
-    """Compare three networks on the first photographs of each class."""
-    with tempfile.TemporaryDirectory() as work, zipfile.ZipFile(file) as archive:
-        times = Counter[str]()
-        for name in sorted(archive.namelist()):
-            label, _, picture = name.rpartition("/")
-            times[label] += bool(picture)
-            if picture and times[label] <= PHOTOGRAPHS:
-                archive.extract(name, work)
-        return str(handful.compare_encoders(work, backbone=NETWORKS))
 
 
 def sentences() -> str:
@@ -59,12 +40,7 @@ def fenced(output: str) -> str:
 
 def main() -> None:
     """Compare, and write."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--photographs", type=Path)
-    asked = parser.parse_args()
     parts = {"sentences": fenced(sentences())}
-    if asked.photographs is not None:
-        parts["photographs"] = fenced(photographs(asked.photographs))
     PAGE.write_text(with_parts(PAGE.read_text(encoding="utf-8"), parts), encoding="utf-8")
 
 
