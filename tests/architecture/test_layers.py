@@ -89,7 +89,7 @@ def test_every_method_has_its_page_and_its_row_in_two_tables():
         assert f"\n| [{name}](" in listed, f"the list of methods leaves out {name}"
 
 
-@pytest.mark.parametrize("name", docstring_pages.names())
+@pytest.mark.parametrize("name", sorted(docstring_pages.names()))
 def test_the_page_of_a_method_says_what_it_assumes_and_what_each_option_is(name):
     page = docstring_pages.text(name)
     said = page.partition("## Formulas")[0]

@@ -71,7 +71,11 @@ def test_every_diagnostic_that_is_documented_is_given_somewhere_and_the_other_wa
     about = Diagnostic.__doc__.partition("name : str")[2].partition("message : str")[0]
     documented = set(re.findall(r"`([a-z_]+)`", about))
     source = Path(handful.__file__).parent
-    given = [name for path in source.rglob("*.py") for name in re.findall(r'Diagnostic\(\s*"(\w+)"', path.read_text())]
+    given = [
+        name
+        for path in source.rglob("*.py")
+        for name in re.findall(r'Diagnostic\(\s*"(\w+)"', path.read_text(encoding="utf-8"))
+    ]
     assert len(given) == len(set(given))
     assert set(given) == documented
 
