@@ -13,6 +13,8 @@ from handful.engine.names import NameVectors
 from handful.engine.scores import factor_of_labelled
 from handful.engine.settings import DEFAULT
 
+pytest.importorskip("matplotlib", reason="the study of sensitivity draws with matplotlib, which is not installed")
+pytest.importorskip("torch", reason="the study of sensitivity needs torch, which is not installed")
 study = importlib.import_module("sensitivity")
 
 
