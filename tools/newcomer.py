@@ -5,7 +5,8 @@
 This repository is cloned, as it was last committed. *First steps*, *Install*, the tutorials and the README are then
 followed as written, each in an environment that has only torch: the lines of a page for a terminal, in their order, and
 its Python (as doctests) where it begins. So every page must name the extras that it needs. Where the README's lines
-need a reader's own pictures, those drawn by the tutorial are used. Exits with 1 if anything fails.
+need a reader's own photographs, simple ones are drawn. A review has succeeded once it prints its address, and is then
+interrupted. Exits with 1 if anything fails.
 
 Commands that install handful are run in the clone, all others in a folder of their own, and torch stays the one that
 is there: nothing else is changed. Once handful is published, its name stands for the clone.
@@ -20,6 +21,7 @@ import re
 import resource
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -29,13 +31,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-# In the order in which they are read; the README comes last because it borrows a tutorial's pictures.
-PAGES = (
-    "docs/learn/first_steps.md",
-    "docs/learn/install.md",
-    *(f"docs/learn/{name}.md" for name in ("images", "parquet", "sentences")),
-    "README.md",
-)
+# In the order in which they are read.
+PAGES = ("README.md", "docs/learn/first_steps.md", "docs/learn/install.md", "docs/learn/sentences.md")
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`(handful (?:demo|doctor)|(?:handful\s[^`]*\s--|pip install\s)[^`]*)`")
 COMMANDS = ("handful ", "pip ")
@@ -66,6 +63,44 @@ def _processor_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
+def finished(command: Sequence[str], folder: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end."""
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+
+
+def opened(command: Sequence[str], folder: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run a review until it prints the address of its page, and interrupt it; without an address it has failed."""
+    process = subprocess.Popen(
+        [*command, "--no-open"],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert process.stdout is not None
+    printed = ""
+    while "http://" not in printed and (line := process.stdout.readline()):
+        printed += line
+    process.send_signal(signal.SIGINT)
+    printed += process.stdout.read()
+    process.wait()
+    return subprocess.CompletedProcess(command, int("http://" not in printed), printed, "")
+
+
+def draw_photographs(folder: Path) -> None:
+    """Draw four pictures of each of four classes, one folder per class."""
+    from PIL import Image, ImageDraw
+
+    for colour in ("black", "blue", "green", "red"):
+        (folder / colour).mkdir(parents=True)
+        for number in range(4):
+            picture = Image.new("RGB", (220, 220), "white")
+            edge = 20 + 15 * number
+            ImageDraw.Draw(picture).ellipse((edge, edge, edge + 110, edge + 110), fill=colour)
+            picture.save(folder / colour / f"{number}.png")
+
+
 class Newcomer:
     """A new environment, and a record of what was done in it and how long it took."""
 
@@ -82,10 +117,10 @@ class Newcomer:
 
     def do(self, what: str, command: Sequence[str], within: Path | None = None, **extra: str) -> bool:
         """Run a command, note its seconds and whether it succeeded, and print its output if it did not."""
-        begun, used = time.perf_counter(), _processor_seconds()
-        done = subprocess.run(
-            command, cwd=within or self.place, env={**self.environment, **extra}, capture_output=True, text=True
-        )
+        begun = time.perf_counter()
+        used = _processor_seconds()
+        run = opened if "review" in command else finished
+        done = run(command, within or self.place, {**self.environment, **extra})
         seconds, processor = time.perf_counter() - begun, _processor_seconds() - used
         times = {"seconds": round(seconds, 1), "processor_seconds": round(processor, 1)}
         self.steps.append({"what": what, **times, "ended_well": done.returncode == 0})
@@ -141,9 +176,8 @@ class Newcomer:
 
     def lend(self, folder: Path) -> None:
         """Put the files that the README needs into the folder."""
-        photos = next((self.place / "images").rglob("catalogue"))
-        shutil.copytree(photos, folder / "photos")
-        shutil.copytree(next(photos.iterdir()), folder / "new_photos")
+        draw_photographs(folder / "photos")
+        shutil.copytree(folder / "photos" / "red", folder / "new_photos")
 
 
 def main() -> None:

@@ -65,7 +65,7 @@ def test_what_stands_in_the_way_of_a_release_is_named(tmp_path):
 def test_publication_changes_every_command_that_installs_from_the_repository():
     release = importlib.import_module("release")
     changed = {path.name for path in release.documents() if release.as_published(path.read_text()) != path.read_text()}
-    assert {"README.md", "index.md", "first_steps.md", "install.md", "images.md", "first_batch.ipynb"} <= changed
+    assert {"README.md", "index.md", "first_steps.md", "install.md", "sentences.md", "first_batch.ipynb"} <= changed
     for path in release.documents():
         text = release.as_published(path.read_text(encoding="utf-8"))
         assert not re.search(r"pip install (--quiet )?'?\.", text), path
