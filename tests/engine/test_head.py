@@ -51,15 +51,21 @@ def test_the_order_of_rows_and_of_classes_does_not_matter():
     np.testing.assert_allclose(other.scores(items)[:, classes], one.scores(items), atol=0.05)
 
 
-def test_a_class_of_wrong_labels_alone_wins_nothing():
-    points, codes, items, truth = drawn(12, 6, noise=0.3, seed=2)
-    given = codes.copy()
-    given[codes == 0] = np.arange(1, 7)  # class 0 gets one example of each of six others
-    given[np.arange(6, 42, 6)] = 0
-    head = fit_head(points, given, 12)
-    assert head.mass.min() == pytest.approx(1)
-    others = truth > 6
-    assert (head.scores(items[others]).argmax(1) == truth[others]).mean() > 0.95
+def test_a_class_of_wrong_labels_alone_wins_next_to_nothing():
+    """In most draws its examples are found to be wrong; where they are not, they still win no items of others."""
+    least_mass = []
+    for seed in range(12):
+        points, codes, items, truth = drawn(12, 6, noise=0.3, seed=seed)
+        given = codes.copy()
+        given[codes == 0] = np.arange(1, 7)  # class 0 gets one example of each of six others
+        given[np.arange(6, 42, 6)] = 0
+        head = fit_head(points, given, 12)
+        least_mass.append(head.mass.min())
+        others = truth > 0
+        labels = head.scores(items[others]).argmax(1)
+        assert (labels == truth[others]).mean() > 0.98
+        assert (labels == 0).mean() < 0.02
+    assert np.isclose(least_mass, 1).mean() >= 0.6
 
 
 def test_numbers_of_examples_do_not_favour_a_class():
