@@ -36,11 +36,11 @@ test: contract others  ## all tests but the slow ones and those of `make beyond`
 core:      ## the engine and the estimators, in under a minute; needs `pip install -e .` and pytest alone
 	HANDFUL_CORE=1 OMP_NUM_THREADS=1 python -m pytest -q -rs -m "not slow and not beyond" tests/engine tests/estimators
 
-contract:  ## what all methods and all doors promise; shapes are checked here, where all methods pass through
-	HANDFUL_CHECK_SHAPES=1 $(TESTS) tests/contract
+contract:  ## what all methods promise; shapes are checked here, where all methods pass through
+	HANDFUL_CHECK_SHAPES=1 $(TESTS) tests/contract/test_methods.py
 
 others:    ## all other tests, and the examples of the documentation
-	$(TESTS) --ignore=tests/contract
+	$(TESTS) --ignore=tests/contract/test_methods.py
 
 beyond:    ## Ray, training, notebooks, the HTTP server, memory of methods: slow, and rarely the first to fail
 	python -m pytest --durations=10 -m "beyond and not slow" $$(grep -rl --include='test_*.py' mark.beyond tests)

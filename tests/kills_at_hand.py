@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import multiprocessing
+from multiprocessing import forkserver
 
 import numpy as np
 
@@ -11,7 +12,13 @@ from handful.large import LargeSolution
 
 # A server that has imported everything, and started no thread, forks the processes to be killed.
 PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["tests.kills_at_hand", "pyarrow.parquet"])
+
+
+def start_server(*modules: str) -> None:
+    """Start the server with these modules too, unless it runs: from the root of the repository, where it finds tests."""
+    PROCESSES.set_forkserver_preload(["tests.kills_at_hand", "tests.killed_commands", "pyarrow.parquet", *modules])
+    forkserver.ensure_running()
+
 
 # Longest wait for a process, in seconds.
 PATIENCE = 600

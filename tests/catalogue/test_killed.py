@@ -12,7 +12,7 @@ from handful.catalogue import load_catalogue, rename
 from handful.machine import outputs, safetensors_format
 from handful.machine.outputs import UNFINISHED
 from tests.catalogue.test_changes import kept
-from tests.kills_at_hand import PATIENCE, PROCESSES
+from tests.kills_at_hand import PATIENCE, PROCESSES, start_server
 
 resource = pytest.importorskip("resource", reason="limits of the size of files are those of Unix")
 
@@ -91,7 +91,7 @@ def kill_at_size(file, n_bytes):
 
 @pytest.mark.beyond
 def test_twenty_kills_while_it_is_written_leave_the_old_catalogue_or_the_new_one(tmp_path):
-    PROCESSES.set_forkserver_preload([__name__])
+    start_server(__name__)
     whole = tmp_path / "whole.handful"
     kept(whole)
     old = whole.read_bytes()

@@ -38,7 +38,7 @@ from handful.machine.threads import one_thread
 from handful.many import label_groups, portions
 from handful.runs import in_process
 from tests.items_at_hand import image_folder, small_backbone
-from tests.kills_at_hand import PATIENCE, PROCESSES
+from tests.kills_at_hand import PATIENCE, PROCESSES, start_server
 from tests.large_at_hand import large_problem
 from tests.many_at_hand import SMALL, contents, world, written
 from tests.plans_at_hand import small_plan
@@ -249,7 +249,7 @@ def at_random_moments(run: Killed, whole: Any) -> tuple[int, bool]:
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
     """Inputs of a kind, and what a run ends with that is not killed."""
-    PROCESSES.set_forkserver_preload([__name__, "pyarrow.parquet", "handful.fewshot.training.on_lightning"])
+    start_server(__name__, "handful.fewshot.training.on_lightning")
     made = {}
 
     def of(name: str) -> tuple[Path, Any]:

@@ -2,10 +2,8 @@
 
 import json
 import os
-import resource
 import shutil
 import signal
-import sys
 import typing
 from pathlib import Path
 
@@ -20,7 +18,8 @@ from handful.cli.main import main, make_app
 from handful.errors import OptionError
 from handful.large import solve
 from handful.machine.outputs import UNFINISHED
-from tests.kills_at_hand import PROCESSES
+from tests.killed_commands import label_and_die
+from tests.kills_at_hand import PROCESSES, start_server
 from tests.spectra_at_hand import compounds, mgf, msp, noisy
 
 # Parameters of all commands that are paths. A new one must be put here, and then the tests below try it.
@@ -426,36 +425,6 @@ def cells(folder):
     return "sample.h5ad", "classify atlas.h5ad sample.h5ad --labels cell_type --out sample.h5ad"
 
 
-def label_and_die(folder, command, step, n_bytes):
-    """Run a command in a process that is killed while it writes.
-
-    From the moment that the unfinished file is opened, it is killed before the step of this number (opening a file or
-    a folder, renaming, removing), or when a file becomes longer than `n_bytes`.
-    """
-    os.chdir(folder)
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, 1)
-    os.dup2(null, 2)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
-    steps = 0
-
-    def watch(event, arguments):
-        nonlocal steps
-        if event not in ("open", "os.rename", "os.remove"):
-            return
-        if steps == 0 and not str(arguments[0]).endswith(UNFINISHED):
-            return
-        steps += 1
-        if n_bytes is not None:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, resource.RLIM_INFINITY))
-        elif steps == step:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    sys.addaudithook(watch)
-    os._exit(main(command.split()))
-
-
 def killed(*arguments):
     process = PROCESSES.Process(target=label_and_die, args=arguments)
     process.start()
@@ -469,7 +438,7 @@ def killed(*arguments):
     "kind", [birds, *(pytest.param(kind, marks=pytest.mark.slow) for kind in (species, spectra, cells))]
 )
 def test_a_kill_leaves_the_old_file_or_the_new_one(tmp_path, monkeypatch, capsys, kind):
-    PROCESSES.set_forkserver_preload([__name__])  # without it every process imports all of this again
+    start_server()
     (tmp_path / "whole").mkdir()
     (tmp_path / "killed").mkdir()
     name, command = kind(tmp_path / "whole")

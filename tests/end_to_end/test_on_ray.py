@@ -96,6 +96,7 @@ def test_a_worker_that_dies_is_replaced_and_in_the_end_given_up(tmp_path, monkey
         labelled(Complaining())
 
 
+@pytest.mark.slow
 def test_features_have_the_same_bytes(tmp_path):
     folder = image_folder(tmp_path / "images", n_classes=4, each=4)
     (folder / "class2" / "02.png").write_bytes(b"")

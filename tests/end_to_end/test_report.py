@@ -238,7 +238,7 @@ def test_the_map_of_many_items_chooses_one_or_several(tmp_path, browser):
     assert wrong == []
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (1280, "dark"), (420, "light"), (420, "dark")])
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (420, "dark")])
 def test_axe_finds_nothing(folder, browser, width, scheme):
     classify(folder, "--group-by", "site")
     page, wrong = opened(browser, folder, viewport={"width": width, "height": 800}, color_scheme=scheme)

@@ -19,7 +19,7 @@ from handful.estimators import BatchClassifier
 from handful.machine import outputs
 from handful.many import label_groups, portions, run, write
 from handful.runs import in_process
-from tests.kills_at_hand import PATIENCE, PROCESSES
+from tests.kills_at_hand import PATIENCE, PROCESSES, start_server
 from tests.many_at_hand import SMALL, contents, world, written
 
 resource = pytest.importorskip("resource", reason="limits of the size of files are those of Unix")
@@ -126,7 +126,7 @@ def test_stopped_at_twenty_moments_of_the_writing_it_ends_as_if_undisturbed(whol
 @pytest.mark.beyond
 def test_killed_at_twenty_moments_of_the_writing_it_ends_as_if_undisturbed(whole, tmp_path):
     folder, undisturbed = whole
-    PROCESSES.set_forkserver_preload([__name__, "pyarrow.parquet"])
+    start_server(__name__)
     unfinished = 0
     for line in moments(lines_of_writing(folder, tmp_path / "watched")):
         out = tmp_path / str(line)
