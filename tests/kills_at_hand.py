@@ -15,7 +15,7 @@ PROCESSES = multiprocessing.get_context("forkserver")
 
 
 def start_server(*modules: str) -> None:
-    """Start the server with these modules too, unless it runs: from the root of the repository, where it finds tests."""
+    """Start the server, with these modules too, unless it runs: from the root of the repository, where tests are."""
     PROCESSES.set_forkserver_preload(["tests.kills_at_hand", "tests.killed_commands", "pyarrow.parquet", *modules])
     forkserver.ensure_running()
 
