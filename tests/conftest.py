@@ -33,7 +33,7 @@ from handful.errors import MissingExtraError
 if importlib.util.find_spec("hypothesis") is not None:
     from hypothesis import settings
 
-    # A change is judged by the same examples every time; new ones are for whoever looks for trouble.
+    # Every change is tested with the same examples; the profile `thorough` draws new ones.
     settings.register_profile("quick", deadline=None, max_examples=3, derandomize=True)
     settings.register_profile("thorough", deadline=None, max_examples=200)
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))

@@ -31,7 +31,7 @@ class Clouds:
         return places + noise * self.rng.normal(size=places.shape)
 
     def examples(self, shots: int, noise: float = 1.0, n_classes: int | None = None) -> np.ndarray:
-        """Draw so many items of each class, or of the first ones, class by class."""
+        """Draw `shots` items of each class, or of the first `n_classes`, class by class."""
         return self.around(np.arange(len(self.centres) if n_classes is None else n_classes).repeat(shots), noise)
 
 

@@ -58,13 +58,14 @@ CONVERGED = 1e-5
 NO_CELL = 1e-4
 # Cosine above which two items are compared number by number.
 NEARLY_EQUAL = 0.999
-# A straight line in log-odds is fitted until its gradient is this long, or in so many steps; a loss that is larger by
-# rounding is no larger.
+# A line in log-odds is fitted until its gradient is shorter than LINE_GRADIENT, in at most MOST_LINE_STEPS steps.
+# Losses whose relative difference is below LINE_ROUNDING are equal.
 LINE_GRADIENT = 1e-8
 MOST_LINE_STEPS = 200
 LINE_ROUNDING = 1e-14
-# Training takes at most so many steps, each halved at most so often until it has this share of the decrease that the
-# slope promises. Half and twice these change nothing: training stops earlier, and nearly all first steps go far enough.
+# Training takes at most MOST_TRAINING_STEPS steps. A step is halved, at most MOST_HALVINGS times, until the loss falls
+# by LEAST_DECREASE of what its slope promises. Half and twice these change nothing: training stops earlier, and the
+# first length of nearly every step is short enough.
 MOST_TRAINING_STEPS = 200
 MOST_HALVINGS = 20
 LEAST_DECREASE = 1e-4
@@ -78,7 +79,7 @@ PAIR_MOST = 0.9
 TEMPERATURE_EXAMPLES = 1024
 NEAR_TEMPERATURES = 3
 NAME_WEIGHT_EXAMPLES = 200
-# Tables list classes from this chance of being present on.
+# Tables list classes that are present with at least this chance. No label and no chance depends on it.
 LEAST_LISTED = 0.02
 # ε, the share of wrong labels among the examples, is at least this.
 LEAST_WRONG_SHARE = 1e-4
