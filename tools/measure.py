@@ -66,25 +66,25 @@ STUDIES = {
         ("studies/camera_traps.py DATA/images/caltech24.zip",), ("studies/camera_traps.py --render",)
     ),
     "harm": _study("harm"),
-    "sessions": _study("sessions"),
-    "from_nothing": _study("from_nothing", *GROUPS),
     "scores": _study("scores", *GROUPS, *(f"{group} --mixtures" for group in GROUPS), results=False),
     "names": _study("names", *GROUPS, "--group fresh --parts alone"),
     "spectra": _study("spectra"),
     "paddle": Study(("tools/draw_paddle.py DATA",), ()),
     "sensitivity": _study("sensitivity", "--workers 1", results=False),
     "scale": _study("scale"),
+    "sessions": _study("sessions"),
+    "from_nothing": _study("from_nothing", *GROUPS),
     "methods": Study(
         (
             "studies/methods_table.py DATA/clinc150-minilm DATA/cub200-efflite0 DATA/omniglot659-conv4"
-            " --budget-minutes 2",
+            " --budget-minutes 0.75",
         ),
         ("studies/methods_table.py --render",),
         "methods_table.json",
     ),
     "study": Study(
         (
-            f"studies/banks_study.py run {RUN} {' '.join(f'DATA/{bank}' for bank in BANKS)} --tasks 100"
+            f"studies/banks_study.py run {RUN} {' '.join(f'DATA/{bank}' for bank in BANKS)} --tasks 40"
             " --budget-minutes 0.1 --stages table k_eff n_query weights pt_map slow",
             f"studies/banks_study.py keep {RUN}",
         ),
