@@ -50,7 +50,6 @@ def test_all_kinds_are_read(tmp_path):
 @pytest.mark.parametrize(
     "content",
     [
-        {"handful_corrections": 2},
         {"corrections": [ITEM]},
         {"corrections": [{"row": 1, "item": "b", "label": "cat"}]},
         {"corrections": [{**ITEM, "label": ""}]},
@@ -65,6 +64,11 @@ def test_all_kinds_are_read(tmp_path):
 def test_anything_else_is_refused_in_a_sentence(tmp_path, content):
     with pytest.raises(FileFormatError, match="not a file of corrections"):
         read_corrections(written(tmp_path, **content))
+
+
+def test_a_file_of_a_later_version_says_so(tmp_path):
+    with pytest.raises(FileFormatError, match="corrections in format 4, and this handful reads 3; update handful"):
+        read_corrections(written(tmp_path, handful_corrections=4))
 
 
 def test_files_that_are_not_json_or_not_there(tmp_path):

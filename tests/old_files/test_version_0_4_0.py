@@ -9,16 +9,20 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from handful import BatchClassifier, classify, read_bank
+from handful import BatchClassifier, classify, read, read_bank
 from handful.catalogue import load_catalogue
 from handful.classification.label import embed
 from handful.classification.task import check, read_inputs
 from handful.cli.main import make_app
-from handful.errors import OptionError
+from handful.errors import OptionError, PlanError
+from handful.extraction.backbones import load_backbone
+from handful.extraction.decode import decode_image
+from handful.fewshot.networks.checkpoint import Checkpoint
 from handful.large import solve
 from handful.many import label_groups
 from handful.review.files import FileLabeller
 from handful.review.journal import opened
+from tests.items_at_hand import image_bytes
 from tests.review.reviews import BatchReview
 
 KEPT = Path(__file__).parent / "v0_4_0"
@@ -34,7 +38,7 @@ def truth():
     return json.loads((KEPT / "truth.json").read_text())
 
 
-def test_a_catalogue_labels_a_batch_and_grows(folder):
+def test_a_catalogue_labels_a_batch(folder):
     before = load_catalogue(folder / "kinds.handful")
     assert before.classes.tolist() == [f"kind {k}" for k in range(8)]
     found = classify(folder / "kinds.handful", folder / "today.npz")
@@ -43,6 +47,13 @@ def test_a_catalogue_labels_a_batch_and_grows(folder):
     with (folder / "labels.csv").open() as stream:
         then = [row["label"] for row in csv.DictReader(stream)]
     assert (np.array(then) == found.labels)[known].all()
+
+
+def test_a_catalogue_grows(folder):
+    given = ["catalogue", "add", str(folder / "kinds.handful"), str(folder / "today.npz")]
+    found = CliRunner().invoke(make_app(), [*given, "--from", str(folder / "reviewed.corrections.json")])
+    assert found.exit_code == 0, found.output
+    assert "kind 8" in load_catalogue(folder / "kinds.handful").classes
 
 
 def test_a_fitted_classifier_predicts(folder):
@@ -64,8 +75,9 @@ def test_corrections_are_taken_over(folder):
     assert found.labels[0] is None
 
 
-def test_an_earlier_batch_tells_the_share_of_unknown_items(folder):
-    found = classify(folder / "kinds.handful", folder / "today.npz", expect_unknown=folder / "labels.csv")
+@pytest.mark.parametrize("table", ["labels.csv", "labels.parquet"])
+def test_an_earlier_batch_tells_the_share_of_unknown_items(folder, table):
+    found = classify(folder / "kinds.handful", folder / "today.npz", expect_unknown=folder / table)
     assert found.rejected.any()
 
 
@@ -85,7 +97,35 @@ def test_a_benchmark_is_read(folder):
     assert "3/3" in found.output
 
 
+def test_a_benchmark_with_rows_of_two_versions_has_to_be_allowed(folder):
+    grid = ["--bank", f"kinds={folder / 'kinds.bank'}", "--method", "baseline", "--method", "paddle", "--shots", "1"]
+    tasks = ["--k-eff", "2", "--n-query", "6", "--tasks", "4", "--resume", "--out", str(folder / "bench")]
+    refused = CliRunner().invoke(make_app(), ["bench", "run", *grid, *tasks])
+    assert isinstance(refused.exception, PlanError)
+    assert "--mix-versions" in str(refused.exception)
+    assert CliRunner().invoke(make_app(), ["bench", "run", *grid, *tasks, "--mix-versions"]).exit_code == 0
+    found = CliRunner().invoke(make_app(), ["bench", "status", str(folder / "bench")])
+    assert found.output.count("4/4") == 2
+
+
+def test_the_same_tasks_are_drawn(folder):
+    spec = ["--shots", "1", "--k-eff", "2", "--n-query", "6", "--tasks", "3"]
+    found = CliRunner().invoke(make_app(), ["tasks", "draw", "--bank", str(folder / "kinds.bank"), *spec])
+    assert found.output == (folder / "tasks.jsonl").read_text()
+
+
+def test_a_network_embeds_images(folder):
+    kept = Checkpoint.load(folder / "network")
+    assert (kept.classes, kept.epoch) == (("discs", "lines"), 1)
+    vectors = load_backbone(f"checkpoint:{folder / 'network'}").embed([decode_image(image_bytes(0))])
+    assert np.isfinite(vectors).all()
+
+
 OTHER_VERSION = "another version of handful; end it with that version, or choose another folder"
+
+
+def test_a_finished_table_of_groups_is_read(folder):
+    assert len(read(folder / "groups" / "items" / "today.parquet").columns["label"]) == 20
 
 
 def test_a_run_of_groups_ends_with_its_own_version(folder):

@@ -34,6 +34,15 @@ def test_it_goes_on_where_it_ended(written):
     assert events(written) == [*EVENTS, {"label": "bee"}]
 
 
+def test_a_journal_of_a_later_version_says_so(tmp_path, monkeypatch):
+    with monkeypatch.context() as later:
+        later.setattr(journal_module, "VERSION", 2)
+        with opened(tmp_path, ABOUT):
+            pass
+    with pytest.raises(FileFormatError, match="in format 2, and this handful reads 1; update handful"):
+        events(tmp_path)
+
+
 def test_cut_anywhere_it_has_all_whole_lines_and_goes_on(written):
     path = written / JOURNAL_FILE
     content = path.read_bytes()

@@ -124,7 +124,10 @@ def read_corrections(path: str | os.PathLike[str]) -> tuple[GivenLabel, ...]:
             labels = tuple(one._replace(row=_whole(one.row)) for one in format_of_tool.read(content, str(file)))
         else:
             if content[FORMAT] != VERSION:
-                raise ValueError(f"it says version {content[FORMAT]!r}, expected {VERSION}")
+                raise FileFormatError(
+                    f"{file} has corrections in format {content[FORMAT]!r}, and this handful reads {VERSION}; update "
+                    "handful if a later version wrote it, or else save them again with this version"
+                )
             labels = tuple(_labels(content))
     except FileFormatError:
         raise

@@ -181,8 +181,14 @@ def read_journal(path: Path) -> tuple[Event, list[Event], str, int]:
             ) from error
         events.append(event)
         size += len(line) + 1
-    if not events or events[0].pop(FORMAT, None) != VERSION:
+    written = events[0].pop(FORMAT, None) if events else None
+    if written is None:
         raise FileFormatError(f"{path} is not the journal of a review; begin another review with another --out")
+    if written != VERSION:
+        raise FileFormatError(
+            f"{path} is the journal of a review in format {written!r}, and this handful reads {VERSION}; update "
+            "handful if a later version wrote it, or begin another review with another --out"
+        )
     return events[0], events[1:], digest, size
 
 
