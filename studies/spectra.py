@@ -359,7 +359,7 @@ def page() -> Page:
             "`studies/spectra.py` defines runs and rules."
         ),
         commands=[
-            "handful classify library.msp run.mgf --precursor 0.5 --out named.mgf",
+            "handful classify library.msp run.mgf --candidates precursor:0.5 --out named.mgf",
             "python studies/spectra.py DATA",
             "python studies/spectra.py --render",
         ],

@@ -247,7 +247,7 @@ def page() -> Page:
             "`studies/voices.py` says how recordings are drawn."
         ),
         commands=[
-            "handful classify voices.npz segments.npy --segments meeting.rttm --group-by file --out named.rttm",
+            "handful classify voices.npz meeting.rttm --group-by file --out named.rttm",
             "python studies/voices.py DATA",
             "python studies/voices.py --render",
         ],

@@ -65,8 +65,8 @@ def test_estimators(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        ["c.npz", "b.npz", "--report", "page.html", "--tasks", "tasks.json"],
-        ["c.npz", "b.npz", "--group-by", "site", "--report", "page.html"],
+        ["c.npz", "b.npz", "--out", "page.html", "--out", "tasks.json"],
+        ["c.npz", "b.npz", "--group-by", "site", "--out", "page.html"],
         ["c.npz", "b.npz", "--sequence", "animal"],
         ["b.npz", "--names", "c.npz"],
     ],

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
 GONE, PRESENT = ("cannon", "crab"), ("bass", "beaver", "bonsai", "mandolin", "saxophone")
 SHOTS, OF_CLASS = 5, 12
-CLASSIFY = "classify photos/ new_photos/ --out labels.csv --report labels.html"
+CLASSIFY = "classify photos/ new_photos/ --out labels.csv --out labels.html"
 REVIEW = "handful review photos new_photos --no-open"
 # Sheets of a review come when questions are worth less; a letter marks an exception for the picture.
 MOST_ANSWERS = 12

@@ -143,7 +143,7 @@ def trace() -> tuple[Trace, Trace]:
         place = Path(folder)
         write_tables(place)
         inputs = [str(place / "catalogue.csv"), str(place / "batch.csv")]
-        arguments = ["classify", *inputs, "--out", str(place / "labels.csv"), "--report", str(place / "page.html")]
+        arguments = ["classify", *inputs, "--out", str(place / "labels.csv"), "--out", str(place / "page.html")]
         traced(arguments)
         plain = traced(arguments)
         classes = [f"class {k}" for k in range(6)]

@@ -37,7 +37,9 @@ def labels_table(path, rows, columns):
     return path
 
 
-@pytest.mark.parametrize("known", [{}, {"coarse": "genus"}, {"precursor": 1.0}, {"given": {3: "class 04"}}])
+@pytest.mark.parametrize(
+    "known", [{}, {"coarse": "genus"}, {"candidates": "precursor:1.0"}, {"given": {3: "class 04"}}]
+)
 def test_a_file_says_what_the_table_says(vectors, known):
     folder, _ = vectors
     one, two = (classify(folder / name, folder / "b.npz", **known) for name in ("c.npz", "c.handful"))

@@ -204,10 +204,11 @@ def test_labels_are_classes_or_new(files):
         LabelError, match=r"item 'i0' was given the label 'Class 3', .* 11 classes \(did you mean 'class 3'"
     ):
         classify(folder / "c.npz", folder / "b.npz", given=of(found, (0, "i0", "Class 3", False)))
-    for said in (of(found, (0, "i0", "Class 3", None)), {0: "Class 3"}):
-        with pytest.raises(LabelError, match="did you mean 'class 3'"):
-            classify(folder / "c.npz", folder / "b.npz", given=said)
-        again = classify(folder / "c.npz", folder / "b.npz", given=said, new_classes=["Class 3"])
+    with pytest.raises(LabelError, match="did you mean 'class 3'"):
+        classify(folder / "c.npz", folder / "b.npz", given={0: "Class 3"})
+    chosen = of(found, (0, "i0", "Class 3", None))  # in another tool, from a list
+    for known in ({"given": {0: "Class 3"}, "new_classes": ["Class 3"]}, {"given": chosen}):
+        again = classify(folder / "c.npz", folder / "b.npz", **known)
         assert (predictions(again)["label"][0], again.about.n_named) == ("Class 3", 1)
     # The catalogue has got examples of a class that was new on the page.
     again = classify(folder / "c.npz", folder / "b.npz", given=of(found, (0, "i0", "class 3", True)))
@@ -308,7 +309,7 @@ def test_a_photograph_that_is_gone_or_renamed(tmp_path, capsys):
     (tmp_path / "b" / "broken.png").unlink()
     (tmp_path / "b" / "3.png").unlink()
     (tmp_path / "b" / "1.png").rename(tmp_path / "b" / "renamed.png")
-    assert main([*map(str, [*words, "--given", given, "--report", tmp_path / "page.html"])]) == 0
+    assert main([*map(str, [*words, "--given", given, "--out", tmp_path / "page.html"])]) == 0
     error = capsys.readouterr().err
     assert "warning: 1 correction could not be applied:\n  3.png: it is not in the batch\n" in error
     assert "1 correction could not be applied</summary><ul><li>3.png: it is not in the batch" in (

@@ -36,7 +36,7 @@ def test_labels_a_page_and_the_classes_present(files, capsys):
     folder, truth = files
     code, out, err = run(
         capsys, folder / "catalogue.npz", folder / "batch.npz",
-        "--out", folder / "p.csv", "--report", folder / "p.html",
+        "--out", folder / "p.csv", "--out", folder / "p.html",
     )  # fmt: skip
     assert (code, err) == (0, "")
     with (folder / "p.csv").open() as stream:
@@ -68,7 +68,7 @@ def test_items_of_missing_classes_are_counted_and_written(files, capsys, mixed):
     np.savez(folder / "more.npz", features=bank.take(batch))
     code, out, _ = run(
         capsys, folder / "fewer.npz", folder / "more.npz",
-        "--out", folder / "p.csv", "--report", folder / "p.html",
+        "--out", folder / "p.csv", "--out", folder / "p.html",
     )  # fmt: skip
     assert code == 0
     (last,) = (line for line in out.splitlines() if "none of your" in line)
@@ -95,7 +95,7 @@ def test_a_large_batch_leaves_the_same_labels_and_no_run(files, capsys, monkeypa
         monkeypatch.setattr(task, "MOST_DENSE_BYTES", limit)
         code, out, err = run(
             capsys, folder / "catalogue.npz", folder / "batch.npz",
-            "--out", folder / f"{limit}.csv", "--report", folder / f"{limit}.html",
+            "--out", folder / f"{limit}.csv", "--out", folder / f"{limit}.html",
         )  # fmt: skip
         assert (code, err) == (0, "")
         with (folder / f"{limit}.csv").open() as stream:
@@ -153,7 +153,7 @@ def test_every_group_is_a_batch(sites, capsys):
     folder, truth, site = sites
     code, out, err = run(
         capsys, folder / "catalogue.npz", folder / "sites.npz", "--group-by", "site",
-        "--out", folder / "p.csv", "--report", folder / "p.html",
+        "--out", folder / "p.csv", "--out", folder / "p.html",
     )  # fmt: skip
     assert (code, err) == (0, "")
     with (folder / "p.csv").open() as stream:
@@ -271,7 +271,7 @@ def test_bad_rows_are_left_out_on_request_and_counted(files, capsys):
     arguments = (folder / "c.csv", folder / "b.csv", "--out", folder / "p.csv")
     code, _, errors = run(capsys, *arguments)
     assert (code, "2 of 4 rows cannot be read, more than 5%" in errors, "--skip-bad" in errors) == (1, True, True)
-    code, _, errors = run(capsys, *arguments, "--skip-bad", "--report", folder / "p.html")
+    code, _, errors = run(capsys, *arguments, "--skip-bad", "--out", folder / "p.html")
     assert code == 0
     assert "c.csv: 2 of 22 items are left out: 1 unreadable, 1 without a label: line 22: it has no label" in errors
     assert (

@@ -41,7 +41,7 @@ def test_an_interrupted_review_goes_on_with_the_same_command(here, monkeypatch, 
 
 def test_what_was_written_is_said(here, monkeypatch, capsys):
     monkeypatch.setattr(files, "serve", lambda page, finish, where: finish(page.review, False))
-    assert main(["review", "catalogue.npz", "today.npz", "--out", "labels.csv", "--report", "page.html"]) == 0
+    assert main(["review", "catalogue.npz", "today.npz", "--out", "labels.csv", "--out", "page.html"]) == 0
     said = capsys.readouterr().out
     for name in ("labels.csv", "labels.corrections.json", "page.html"):
         assert f"wrote {name}" in said
@@ -61,7 +61,7 @@ def test_a_batch_alone_is_named(here, monkeypatch, capsys):
         return finish(page.review, False)
 
     monkeypatch.setattr(unlabelled, "serve", serve)
-    assert main(["review", "today.npz", "--classes", "names.txt"]) == 0
+    assert main(["review", "today.npz", "--candidates", "names.txt"]) == 0
     said = capsys.readouterr().out
     assert offered == ["elk", "owl"]
     for name in ("today.labels.csv", "today.labels.corrections.json", "today.handful"):
@@ -74,12 +74,9 @@ def test_a_batch_alone_is_named(here, monkeypatch, capsys):
     ("words", "reason"),
     [
         (["today.npz", "--prior", "weights.csv"], "there is no catalogue"),
-        (["today.npz", "--group-by", "site", "--candidates", "list.txt"], "leave out --candidates, --group-by"),
+        (["today.npz", "--group-by", "site", "--sequence", "list"], "leave out --sequence, --group-by"),
         (["days", "--next"], "there is no catalogue"),
-        (
-            ["catalogue.npz", "today.npz", "--classes", "names.txt"],
-            "--classes offers names where there is no catalogue",
-        ),
+        (["catalogue.npz", "today.npz", "--address", "localhost:70000"], "a port up to 65535, got localhost:70000"),
         (["kinds.handful"], "name the batch after it: handful review kinds.handful BATCH"),
         (["catalogue.npz", "today.npz", "more.npz"], "got 3 paths"),
     ],

@@ -23,7 +23,7 @@ def test_one_command(tmp_path, capsys):
     path, truth = made(tmp_path)
     code, out, err = run(
         capsys, path, "--sites", tmp_path / "cct.json", "--group-by", "location", "--sequence", "seq_id",
-        "--out", tmp_path / "better.json", "--report", tmp_path / "better.html",
+        "--out", tmp_path / "better.json", "--out", tmp_path / "better.html",
     )  # fmt: skip
     assert (code, err) == (0, "")
     assert "by the scores of 20 classes" in out
@@ -40,7 +40,7 @@ def test_people_read_common_names_and_files_keep_the_taxonomy(tmp_path, capsys, 
     found = [{"classes": [DEER, MOOSE], "scores": [0.7, 0.2]}, {"classes": [MOOSE, DEER], "scores": [0.8, 0.1]}]
     images = [{"filepath": f"wood/{i}.jpg", "classifications": found[i % 2]} for i in range(20)]
     (tmp_path / "p.json").write_text(json.dumps({"predictions": images}))
-    arguments = (tmp_path / "p.json", *group_by, "--report", tmp_path / "p.html")
+    arguments = (tmp_path / "p.json", *group_by, "--out", tmp_path / "p.html")
     code, out, err = run(capsys, *arguments, "--out", tmp_path / "p.csv")
     assert (code, err) == (0, "")
     assert "white-tailed deer" in out
@@ -60,7 +60,7 @@ def test_overturned_high_scores_are_told_on_terminal_and_page(tmp_path, capsys):
         scores = np.array(image["classifications"]["scores"]) ** 20
         image["classifications"]["scores"] = (scores / scores.sum()).tolist()
     path.write_text(json.dumps(content))
-    arguments = (path, "--group-by", "folder", "--report", tmp_path / "p.html", "--out", tmp_path / "p.csv")
+    arguments = (path, "--group-by", "folder", "--out", tmp_path / "p.html", "--out", tmp_path / "p.csv")
     code, _, err = run(capsys, *arguments)
     with (tmp_path / "p.csv").open() as stream:
         labels = [row["label"] for row in csv.DictReader(stream)]
@@ -103,7 +103,7 @@ def test_pictures_of_scored_images(tmp_path, capsys, where):
     if where in ("named", "absolute"):
         path = path.rename(tmp_path / "elsewhere.json")
     if where == "named":
-        assert run(capsys, path, "--out", tmp_path / "p.csv", "--report", tmp_path / "p.html")[0] == 0
+        assert run(capsys, path, "--out", tmp_path / "p.csv", "--out", tmp_path / "p.html")[0] == 0
         assert shown_pictures(tmp_path / "p.html") is None
         more = ("--pictures", tmp_path / "photos")
     code, _, err = run(
@@ -112,7 +112,7 @@ def test_pictures_of_scored_images(tmp_path, capsys, where):
         *more,
         "--out",
         tmp_path / "p.csv",
-        "--report",
+        "--out",
         tmp_path / "p.html",
         "--group-by",
         "folder",
@@ -125,7 +125,7 @@ def test_pictures_of_detections_and_none_of_sounds(tmp_path, capsys):
     (tmp_path / "md.json").write_text(json.dumps(MEGADETECTOR))
     (tmp_path / "north").mkdir()
     (tmp_path / "north/0001.jpg").write_bytes(image_bytes(0))
-    report = ("--report", tmp_path / "p.html")
+    report = ("--out", tmp_path / "p.html")
     assert run(capsys, tmp_path / "md.json", "--out", tmp_path / "out.json", *report)[0] == 0
     first, second = shown_pictures(tmp_path / "p.html")
     assert first == second is not None
@@ -138,7 +138,7 @@ def test_pictures_of_detections_and_none_of_sounds(tmp_path, capsys):
 
 def test_a_folder_without_the_pictures_is_refused_and_without_pillow_there_are_none(tmp_path, capsys, monkeypatch):
     path, _ = made(tmp_path, n=3)
-    arguments = (path, "--out", tmp_path / "p.csv", "--report", tmp_path / "p.html")
+    arguments = (path, "--out", tmp_path / "p.csv", "--out", tmp_path / "p.html")
     code, _, err = run(capsys, *arguments, "--pictures", tmp_path / "nowhere")
     assert (code, "nowhere has none of the 6 images, such as 'north/000.jpg'" in err) == (1, True)
     (tmp_path / "north").mkdir()
@@ -150,7 +150,7 @@ def test_a_folder_without_the_pictures_is_refused_and_without_pillow_there_are_n
 
 def test_one_batch_as_a_table(tmp_path, capsys):
     path, _ = made(tmp_path)
-    code, out, _ = run(capsys, path, "--out", tmp_path / "p.parquet", "--report", tmp_path / "p.html")
+    code, out, _ = run(capsys, path, "--out", tmp_path / "p.parquet", "--out", tmp_path / "p.html")
     assert code == 0
     assert "labelled jointly by the scores of 20 classes" in out
 

@@ -152,8 +152,8 @@ def test_voices(world, expected, tmp_path):
     found, certainty = expected
     lines = [f"SPEAKER a 1 {i}.0 0.9 <NA> <NA> S <NA> <NA>\n" for i in range(len(batch))]
     (tmp_path / "d.rttm").write_text("".join(lines))
-    np.save(tmp_path / "b.npy", batch)
-    told = classify(folder / "c.npz", tmp_path / "b.npy", segments=tmp_path / "d.rttm")
+    np.save(tmp_path / "d.npy", batch)
+    told = classify(folder / "c.npz", tmp_path / "d.rttm")
     write_predictions(told, tmp_path / "named.rttm")
     shown = [float(line.split()[8]) for line in (tmp_path / "named.rttm").read_text().splitlines()]
     np.testing.assert_allclose(shown, np.where(found.rejected, found.unknown, certainty), atol=1e-4)

@@ -76,13 +76,13 @@ def test_every_command_of_the_page(place, command, monkeypatch, capsys):
     assert main(arguments) == 0, capsys.readouterr().err
     if arguments[0] != "classify":
         return
-    option = dict(zip(arguments[3::2], arguments[4::2], strict=True))
-    out = Path(option["--out"])
+    written = [Path(value) for name, value in zip(arguments[3::2], arguments[4::2], strict=True) if name == "--out"]
+    out = written[0]
     table = pandas.read_csv(out) if out.suffix == ".csv" else pandas.read_parquet(out)
     expected = truth[arguments[2].rstrip("/")]
     assert set(table["item"]) == set(expected)
     assert (table["label"] == table["item"].map(expected)).mean() > 0.85
     present = [line.split()[2] for line in capsys.readouterr().out.splitlines()]
     assert set(present) >= set(expected.values())
-    if "--report" in option:
-        assert Path(option["--report"]).read_text(encoding="utf-8").count("<li") >= len(expected)
+    for page in written[1:]:
+        assert page.read_text(encoding="utf-8").count("<li") >= len(expected)

@@ -24,9 +24,9 @@ from tests.spectra_at_hand import compounds, mgf, msp, noisy
 
 # Parameters of all commands that are paths. A new one must be put here, and then the tests below try it.
 READ = {
-    "classify": ("paths", "names", "segments", "candidates", "prior", "given"),
+    "classify": ("paths", "names", "candidates", "prior", "given"),
     "rescore": ("scores", "sites", "candidates", "prior", "pictures", "given"),
-    "review": ("paths", "classes", "names", "segments", "candidates", "prior", "given"),
+    "review": ("paths", "names", "candidates", "prior", "given"),
     "catalogue build": ("examples",),
     "catalogue show": ("catalogue",),
     "catalogue check": ("catalogue",),
@@ -51,9 +51,9 @@ READ = {
     "doctor": (),
 }
 WRITTEN = {
-    "classify": ("out", "report", "tasks"),
-    "rescore": ("out", "annotate", "report"),
-    "review": ("out", "report", "tasks"),
+    "classify": ("out",),
+    "rescore": ("out", "annotate"),
+    "review": ("out",),
     "catalogue build": ("out",),
     "catalogue check": ("report",),
     "features import": ("bank",),
@@ -67,11 +67,11 @@ WRITTEN = {
 }
 
 # Commands without the paths in question: `{read}` is the input and `{write}` the output that would destroy it.
-CLASSIFY = "classify c.csv b.csv --out o.csv"
-SCORES = "rescore s.json --sites sites.json --out o.csv"
+CLASSIFY = "classify c.csv b.csv"
+SCORES = "rescore s.json --sites sites.json"
 INPUTS = {
     CLASSIFY: (
-        *("c.csv", "b.csv", "--names {}", "--segments {}", "--candidates {}", "--prior {}", "--given {}"),
+        *("c.csv", "b.csv", "--names {}", "--candidates {}", "--prior {}", "--given {}"),
         *("--coarse {}", "--backbone checkpoint:{}"),
     ),
     SCORES: ("s.json", "--sites {}", "--candidates {}", "--prior {}", "--given {}", "--coarse {}"),
@@ -83,15 +83,15 @@ OUTPUTS = {
         ("p.parquet", "--out p.parquet"),
         ("p.groups.csv", "--group-by site --out p.csv"),
         ("p.csv.run", "--out p.csv"),
-        ("p.html", "--report p.html"),
-        ("p.json", "--tasks p.json"),
-        ("p.xml", "--tasks p.json"),
+        ("p.html", "--out p.html"),
+        ("p.json", "--out o.csv --out p.json"),
+        ("p.xml", "--out p.json"),
     ),
     SCORES: (
         ("p.csv", "--out p.csv"),
         ("p.groups.csv", "--group-by folder --out p.csv"),
-        ("p.html", "--report p.html"),
-        ("p.txt", "--annotate p.txt"),
+        ("p.html", "--out p.html"),
+        ("p.txt", "--out o.csv --annotate p.txt"),
     ),
 }
 OTHERS = (
@@ -116,7 +116,11 @@ OTHERS = (
 
 def reading_from(base, reading, path):
     """Return a command that reads another path, as an option or in the place of an argument."""
-    return f"{base} {reading.format(path)}" if reading.startswith("--") else base.replace(f" {reading} ", f" {path} ")
+    return (
+        f"{base} {reading.format(path)}"
+        if reading.startswith("--")
+        else f"{base} ".replace(f" {reading} ", f" {path} ")
+    )
 
 
 REFUSED = ("would overwrite", "is inside", "contains")
@@ -131,9 +135,16 @@ def commands(app=None, name=""):
         yield from commands(group.typer_instance, group.name)
 
 
+def parts(hint):
+    """Yield a type and all types that it is made of."""
+    yield hint
+    for one in typing.get_args(hint):
+        yield from parts(one)
+
+
 def test_every_path_of_every_command_is_known_as_read_or_written():
     found = {
-        name: {key for key, hint in typing.get_type_hints(function).items() if Path in (hint, *typing.get_args(hint))}
+        name: {key for key, hint in typing.get_type_hints(function).items() if Path in parts(hint)}
         for name, function in commands()
     }
     assert found.keys() == READ.keys()
@@ -226,20 +237,11 @@ def test_no_output_of_classify_is_inside_an_input_or_contains_one(here, capsys, 
 @pytest.mark.parametrize(
     "command",
     [
-        f"{CLASSIFY} --report o.csv",
-        f"{CLASSIFY} --report ./o.csv",
-        f"{CLASSIFY} --tasks o.csv",
-        f"{CLASSIFY} --tasks t.json --report t.json",
-        f"{CLASSIFY} --tasks t.json --report t.xml",
-        f"{CLASSIFY} --tasks t.xml",
-        f"{CLASSIFY} --group-by site --report o.groups.csv",
-        f"{CLASSIFY} --report o.csv.run/page.html",
-        f"{CLASSIFY} --tasks o.csv.run",
-        f"{CLASSIFY} --tasks .",
-        f"{CLASSIFY} --report .",
-        f"{SCORES} --annotate o.csv",
-        f"{SCORES} --annotate a.json --report a.json",
-        f"{SCORES} --group-by folder --annotate o.groups.csv",
+        f"{CLASSIFY} --out o.csv --out o.csv.run/page.html",
+        f"{CLASSIFY} --out o.csv --out o.csv.run/t.json",
+        f"{SCORES} --out o.csv --annotate o.csv",
+        f"{SCORES} --out o.csv --annotate p.html --out p.html",
+        f"{SCORES} --group-by folder --out o.csv --annotate o.groups.csv",
     ],
 )
 def test_no_output_of_classify_is_another(here, capsys, command):

@@ -36,7 +36,7 @@ def folder(tmp_path_factory):
 
 
 def classify(folder, *options: str) -> list[dict[str, str]]:
-    paths = ["catalogue.npz", "today.npz", "--out", "labels.csv", "--report", "labels.html"]
+    paths = ["catalogue.npz", "today.npz", "--out", "labels.csv", "--out", "labels.html"]
     paths = [str(folder / word) if "." in word else word for word in paths]
     assert main(["classify", *paths, *options]) == 0
     with (folder / "labels.csv").open(encoding="utf-8") as stream:
@@ -168,7 +168,7 @@ def test_common_names_on_the_page(tmp_path, browser):
     found = [{"classes": [DEER, MOOSE], "scores": [0.7, 0.2]}, {"classes": [MOOSE, DEER], "scores": [0.8, 0.1]}]
     images = [{"filepath": f"wood/{i}.jpg", "classifications": found[i % 2]} for i in range(20)]
     (tmp_path / "p.json").write_text(json.dumps({"predictions": images}))
-    words = [tmp_path / "p.json", "--out", tmp_path / "p.csv", "--report", tmp_path / "labels.html"]
+    words = [tmp_path / "p.json", "--out", tmp_path / "p.csv", "--out", tmp_path / "labels.html"]
     assert main(["rescore", *map(str, words)]) == 0
     page, wrong = opened(browser, tmp_path)
     assert sidebar(page, "#class-list") == {"moose": 10, "white-tailed deer": 10}

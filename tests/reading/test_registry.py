@@ -1,7 +1,6 @@
-"""What another package registers is used as what handful has: scores, sites, names, tasks, labels and segments."""
+"""What another package registers is used as what handful has: scores, sites, names, tasks and labels."""
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -92,10 +91,9 @@ def test_names_of_classes():
     }
 
 
-def test_tasks_labels_and_segments(tmp_path):
+def test_tasks_and_labels(tmp_path):
     np.savez(tmp_path / "c.npz", features=np.eye(3), labels=["cowrie", "whelk", "limpet"])
     np.savez(tmp_path / "b.npz", features=np.eye(3)[[1, 1, 0]])
-    (tmp_path / "b.beaches").write_text("north south north")
     register_field(
         "shells",
         Field(
@@ -105,15 +103,9 @@ def test_tasks_labels_and_segments(tmp_path):
                 lambda content: "shells" in content,
                 lambda content, where: [GivenLabel(*one) for one in content["shells"]],
             ),
-            segments={
-                ".beaches": lambda table, path: replace(
-                    table, columns={**table.columns, "beach": path.read_text().split()}
-                )
-            },
         ),
     )
-    found = classify(tmp_path / "c.npz", tmp_path / "b.npz", segments=tmp_path / "b.beaches", group_by="beach")
-    assert found.groups.tolist() == ["north", "south"]
+    found = classify(tmp_path / "c.npz", tmp_path / "b.npz")
     write_tasks(found, tmp_path / "shells.tasks")
     assert (tmp_path / "shells.tasks").read_text() == "whelk whelk cowrie"
     (tmp_path / "said.json").write_text(json.dumps({"shells": [[2, "row 2", "ab12", "limpet"]]}))

@@ -28,7 +28,7 @@ def folder(tmp_path_factory):
     return place
 
 
-WORDS = ("catalogue.npz", "today.npz", "--report", "labels.html")
+WORDS = ("catalogue.npz", "today.npz", "--out", "labels.html")
 
 
 def labels_of(folder):

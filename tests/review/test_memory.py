@@ -117,7 +117,7 @@ def test_labels_given_before_are_answers_of_the_review(fitted, monkeypatch):
 
 def test_a_session_without_a_catalogue_is_reviewed(fitted, monkeypatch):
     _, batch, _ = fitted
-    session = Session(batch, classes=["owl"]).answer([0, 1], "fox", new=True)
+    session = Session(batch, candidates=["owl"]).answer([0, 1], "fox", new=True)
 
     def served(page, finish, where):
         state = page.whole()

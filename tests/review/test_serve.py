@@ -23,7 +23,7 @@ from tests.review.reviews import problem, under_review
     ["0.0.0.0", "::", "", "*", "0", "00", "0x0", "0.0", "0.0.0", "::0", "0::", "0:0:0:0:0:0:0:0", "::ffff:0.0.0.0"],
 )
 def test_a_server_for_everybody_must_be_named(host):
-    with pytest.raises(OptionError, match="--host ADDRESS"):
+    with pytest.raises(OptionError, match="--address ADDRESS"):
         _listening(host, 0)
 
 
@@ -34,7 +34,7 @@ def test_hosts_of_the_loopback_address_are_its_names():
         assert hosts(80) == {"127.0.0.1:80", "localhost:80", "[::1]:80"}
         with pytest.raises(OptionError, match=r"no server can start.*another program has this port"):
             _listening("127.0.0.1", listener.getsockname()[1])
-    with pytest.raises(OptionError, match="check --host"):
+    with pytest.raises(OptionError, match="check --address"):
         _listening("no.such.host.invalid", 0)
 
 

@@ -147,7 +147,7 @@ def test_a_class_is_renamed_by_a_name_that_nobody_has_said(batch, under_review):
 
 def test_names_that_may_occur_are_offered_and_rule_nothing_out(under_review):
     _, opens = under_review
-    review = opens(classes=("owl", "elk"))
+    review = opens(candidates=("owl", "elk"))
     assert Page(review, "animals").state()["offered"] == ["owl", "elk"]
     say(review, list(review.session.ask().items), "fox")
     assert Page(review, "animals").state()["offered"] == ["fox", "owl", "elk"]

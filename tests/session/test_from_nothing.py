@@ -175,15 +175,15 @@ def test_items_that_get_no_name_are_right_and_those_like_them_are_not_asked_for_
 
 def test_names_that_may_occur_are_offered_and_rule_nothing_out(world):
     batch, _ = world
-    session = Session(batch, classes=["owl", "unicorn", " owl"])
+    session = Session(batch, candidates=["owl", "unicorn", " owl"])
     assert session.names == ["owl", "unicorn"]
     session.answer([0, 1], "fox", new=True).answer(40, "owl", new=True)
     assert session.names == ["fox", "owl", "unicorn"]
     assert session.result.classes.tolist() == ["fox", "owl"]
     with pytest.raises(LabelError, match="did you mean 'fox'"):
         session.answer(2, "foxx")
-    with pytest.raises(OptionError, match="has its own"):
-        Session(batch, (batch[:2], ["a", "b"]), classes=["c"])
+    with pytest.raises(OptionError, match="candidates as names to offer"):
+        Session(batch, candidates=["owl"], prior={"owl": 2})
 
 
 def test_names_may_be_numbers_but_not_both(world):
@@ -245,9 +245,9 @@ def test_frames_keep_their_rows_and_texts_are_refused(world):
     assert session.result.to_frame().index[3] == "photo 3"
     with pytest.raises(TaskError, match="vectors"):
         Session(["a fox", "an owl"])
-    with pytest.raises(OptionError, match="the batch alone"):
+    with pytest.raises(OptionError, match="without a catalogue"):
         Session(batch, groups=np.zeros(len(batch)))
-    with pytest.raises(OptionError, match="the batch alone"):
+    with pytest.raises(OptionError, match="without a catalogue"):
         Session(batch, prior={"fox": 2})
 
 

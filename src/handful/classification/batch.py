@@ -61,8 +61,8 @@ class Reading(TypedDict, total=False):
         rows are left out and listed.
     header_row : int
         Line of the names of columns, of catalogue and batch, see `handful.read`.
-    trust_pickle, skip_bad : bool
-        Whether to open pickles, and to leave out any number of rows that cannot be read, see `handful.read`.
+    skip_bad : bool
+        Whether to leave out any number of rows that cannot be read, see `handful.read`.
     """
 
     features: str | None
@@ -73,7 +73,6 @@ class Reading(TypedDict, total=False):
     device: str
     missing: str | None
     header_row: int | None
-    trust_pickle: bool
     skip_bad: bool
 
 

@@ -87,15 +87,19 @@ def given_to_rows(labels: Mapping[int, Any], batch: Batch) -> dict[int, GivenLab
 
 
 def labels_of(
-    found: Mapping[int, GivenLabel], classes: Sequence[str], new_classes: Sequence[str]
+    found: Mapping[int, GivenLabel], classes: Sequence[str], new_classes: Sequence[str], *, chosen: bool
 ) -> dict[int, str | None]:
-    """Return the label of each item, None for none of the classes; refuse those that are neither classes nor new."""
+    """Return the label of each item, None for none of the classes; refuse those that are neither classes nor new.
+
+    With `chosen`, labels come from a file, where people chose them from a list: a choice that is no class was added to
+    that list, and is a new one. Otherwise they were typed, and one that is no class may be a mistake.
+    """
     known = {*classes, *new_classes}
     labels = dict[int, str | None]()
     for position, one in found.items():
         if one.label is None or (one.new is None and one.label == NONE not in known):
             labels[position] = None  # an export of another tool has it as a choice like any other
-        elif one.new or one.label in known:
+        elif one.new or one.label in known or (chosen and one.new is None):
             labels[position] = one.label
         else:
             raise no_such_class(f"item {one.item!r}", one.label, known)

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -40,7 +40,16 @@ from handful.machine.outputs import refuse_overwriting, written_whole
 from handful.machine.untrusted import writable
 from handful.reading.contents import FolderFiles
 from handful.reading.field import Writer
-from handful.reading.registry import TABLE_ENDINGS, is_copied, site_format, task_writers, writer_of, writers
+from handful.reading.read import kind_of
+from handful.reading.registry import (
+    TABLE_ENDINGS,
+    candidate_rule,
+    is_copied,
+    site_format,
+    task_writers,
+    writer_of,
+    writers,
+)
 from handful.reading.sites import site_files
 from handful.reading.table import Columns
 
@@ -54,6 +63,8 @@ def paths_read(known: KnownFiles, *, sites: Any = None, backbone: str | None = N
     ['catalogue', 'candidates']
     """
     files = {name: known.get(name) for name in ("prior", "candidates", "given")}
+    if candidate_rule(files["candidates"]) is not None:
+        files["candidates"] = None
     coarse = known.get("coarse")
     files["coarse classes"] = coarse if isinstance(coarse, (str, os.PathLike)) and os.path.isfile(coarse) else None
     files["earlier predictions"] = known.get("expect_unknown")
@@ -63,6 +74,10 @@ def paths_read(known: KnownFiles, *, sites: Any = None, backbone: str | None = N
         **files,
         **({} if sites is None else site_files(Path(sites))),
     }
+    for name in ("catalogue", "batch"):
+        path = found.get(name)
+        if isinstance(path, (str, os.PathLike)) and (files_of := kind_of(path).files) is not None:
+            found |= {f"{name}'s {what}": file for what, file in files_of(Path(path)).items()}
     return {name: Path(path).absolute() for name, path in found.items() if isinstance(path, (str, os.PathLike))}
 
 
@@ -132,6 +147,8 @@ def group_table_path(path: str | os.PathLike[str]) -> Path:
     return final.parent / f"{final.stem}.groups{ending}"
 
 
+# Endings of a page.
+PAGE_ENDINGS = (".html", ".htm")
 # Predictions written at once.
 ROWS_AT_ONCE = 65_536
 # Rows of a sheet and characters of a cell, by the format of spreadsheets.
@@ -150,6 +167,36 @@ def asked_columns(group_by: str | Sequence[str]) -> tuple[str, ...]:
     return names
 
 
+class OutputPaths(NamedTuple):
+    """What is written, by the endings of paths: predictions, a page about them, tasks for another tool."""
+
+    predictions: Path | None = None
+    page: Path | None = None
+    tasks: Path | None = None
+
+
+def outputs_of(paths: Sequence[Path], *, tasks: bool = True) -> OutputPaths:
+    """Tell outputs by their endings; refuse two of one kind. Without `tasks`, there are predictions and a page.
+
+    Examples
+    --------
+    >>> outputs_of([Path("labels.csv"), Path("labels.html")])._asdict()
+    {'predictions': PosixPath('labels.csv'), 'page': PosixPath('labels.html'), 'tasks': None}
+    """
+    found = dict[str, Path]()
+    for path in paths:
+        ending = path.suffix.lower()
+        kind = "page" if ending in PAGE_ENDINGS else "tasks" if tasks and ending in task_writers() else "predictions"
+        if kind in found:
+            others = ["a page is .html", *([f"tasks are {', '.join(task_writers())}"] if tasks else [])]
+            raise OptionError(
+                f"{found[kind]} and {path} would both be {kind} by their endings, and {' and '.join(others)}; leave "
+                "one out, or change its ending"
+            )
+        found[kind] = path
+    return OutputPaths(**found)
+
+
 def check_ending(path: Path, source: Path | None = None) -> None:
     """Refuse a path that `write_predictions` would refuse for a batch from `source`, before any work is done."""
     ending = path.suffix.lower()
@@ -163,8 +210,8 @@ def check_ending(path: Path, source: Path | None = None) -> None:
             ", ".join(name for name, one in writers().items() if one.into_copy == copied) for copied in (True, False)
         )
         raise OptionError(
-            f"predictions are written as {', '.join(TABLE_ENDINGS)} or {others}, and into copies of {copies} files; "
-            f"got {path}; change the ending"
+            f"predictions are written as {', '.join(TABLE_ENDINGS)} or {others}, and into copies of {copies} files, "
+            f"a page is .html, and tasks are {', '.join(task_writers())}; got {path}; change the ending"
         )
     elif ending == ".parquet":
         import_pyarrow()

@@ -39,16 +39,17 @@ class KnownFiles(TypedDict, total=False):
         seen. With the column that groups have, each group has its own. Or what `Known` takes.
     candidates : path, list, mapping or list of lists
         A list of the classes that can occur, one per line; or a table with the columns `class` and a column of the
-        batch, such as the site or the item: the only classes of the items with this value. Or what `Known` takes.
-    precursor : float
-        For mass spectra, instead of candidates: only compounds of the catalogue with a precursor this close, in Da, are
-        candidates of a spectrum. One without candidates belongs to no class. Both sides need a column `precursor_mz`.
+        batch, such as the site or the item: the only classes of the items with this value. Or, for mass spectra, a rule
+        such as `precursor:0.01`: only compounds of the catalogue with a precursor this close, in Da, are candidates of
+        a spectrum, and one without candidates belongs to no class; both sides need a column `precursor_mz`. Or what
+        `Known` takes.
     given : path, tuple of GivenLabel or mapping from rows to labels
         What a person said about items of this batch, for instance on its page. These items keep that label, and count
         as examples of their class. Corrections of items that are not in the batch any more are not applied, and listed
         in `Answer.about.not_applied`.
     new_classes : sequence of str
-        Labels of `given` that the catalogue may not have yet. The page marks its new classes itself.
+        Labels of a mapping `given` that the catalogue may not have yet; others are refused, so that a typing mistake
+        does not become a class. A file needs no such list: its labels were chosen, and a new choice is a new class.
     sequence : str or sequence of str
         Column of the batch that marks items of the same class: the photographs of one sequence, the segments of one
         voice. An item without a value stands alone. Where its numbers start again in every group, the columns of the
@@ -68,7 +69,6 @@ class KnownFiles(TypedDict, total=False):
 
     prior: Any
     candidates: Any
-    precursor: float | None
     given: Any
     new_classes: Sequence[str] | None
     sequence: Names | None
@@ -216,9 +216,9 @@ def _given_labels(
             raise OptionError("new_classes lists labels of given that are new, but no label is given; leave it out")
         return {}, ()
     if isinstance(given, Mapping):
-        return labels_of(given_to_rows(given, batch), classes, new_classes), ()
+        return labels_of(given_to_rows(given, batch), classes, new_classes, chosen=False), ()
     found, lost = found_in(batch, given)
-    return labels_of(found, classes, new_classes), lost
+    return labels_of(found, classes, new_classes, chosen=True), lost
 
 
 def _values(columns: Mapping[str, Any], name: str) -> list[Any]:

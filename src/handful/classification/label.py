@@ -138,7 +138,6 @@ def classify(
     batch: Any,
     *,
     names: PathLike | None = None,
-    segments: PathLike | None = None,
     group_by: str | Sequence[str] | None = None,
     unknown: str | None = None,
     method: str | None = None,
@@ -153,7 +152,7 @@ def classify(
 
     Keywords have the names and the groups of `handful classify --help`:
 
-    - *Reading*: `names`, `segments`, `group_by`, and all of `Reading`;
+    - *Reading*: `names`, `group_by`, and all of `Reading`;
     - *What you know*: all of `KnownFiles`, and `unknown`;
     - *How it runs*: `method`, `folder`, `executor`, `on_progress`.
 
@@ -169,16 +168,13 @@ def classify(
     names : path, optional
         Names or descriptions of the classes, as texts or as vectors, see `handful.classification.names`. A class with a
         name needs no examples.
-    segments : path, optional
-        Output of a diarisation tool for a batch of voices, `.rttm`: its lines are the items, in order. They have the
-        columns `file`, `start`, `end`, `speaker` and `channel`.
     group_by : str or sequence of str, optional
         Column of the batch, or several, that say which group an item belongs to. Every group is then labelled as a
         separate batch. For items known by their paths, `folder` is the folder of an item, and `folder:1` the first
         folder of its path (`folder:2` the first two).
-    features, labels, text, id_column, backbone, device, missing, header_row, trust_pickle, skip_bad : object
+    features, labels, text, id_column, backbone, device, missing, header_row, skip_bad : object
         How both are read and embedded, see `handful.classification.Reading`.
-    prior, candidates, precursor, given, new_classes, sequence, pool, order, coarse, expect_unknown : object
+    prior, candidates, given, new_classes, sequence, pool, order, coarse, expect_unknown : object
         What is known about the batch, see `KnownFiles`.
     unknown : str, optional
         The label of items that look like none of the classes, as in `BatchClassifier.predict`. By default they get the
@@ -222,7 +218,7 @@ def classify(
     {'a': 'dog', 'b': 'dog', 'c': 'cat'}
     """
     reading, known = divided(options)
-    inputs = read_inputs(catalogue, batch, names=names, segments=segments, **reading)
+    inputs = read_inputs(catalogue, batch, names=names, **reading)
     stream = executor is not None
     task = check(inputs, group_by=group_by, method=method, unknown=unknown, stream=stream, **known)
     refuse_overwriting(task.inputs.paths, {"unfinished run": folder})

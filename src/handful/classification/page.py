@@ -50,7 +50,7 @@ MOST_SKIPPED = 1000
 # Classes named in a row of the table.
 MOST_NAMED = 6
 # Inputs that an option of `handful review` of the same name takes.
-OPTIONS = ("names", "segments", "prior", "candidates")
+OPTIONS = ("names", "prior", "candidates")
 
 
 def write_page(answer: Answer, path: str | os.PathLike[str], *, title: str) -> None:

@@ -29,6 +29,7 @@ from handful.estimators import Answer, TopScores, infer_scores
 from handful.reading.class_names import similar_names
 from handful.reading.contents import IMAGE_SUFFIXES, FolderFiles
 from handful.reading.images import FOLDER, folder_columns
+from handful.reading.registry import candidate_rule
 from handful.reading.scores import read_scores
 from handful.reading.sites import columns_of, read_sites, write_sites
 from handful.reading.table import Columns
@@ -81,8 +82,8 @@ def rescore(
     >>> set(found["site"].labels.tolist())
     {'cow'}
     """
-    if known.get("precursor") is not None:
-        raise OptionError("candidates by precursor need a catalogue of spectra; leave precursor out")
+    if candidate_rule(known.get("candidates")) is not None:
+        raise OptionError(f"candidates by {known['candidates']} need a catalogue of examples; leave them out")
     path = Path(scores)
     inputs = paths_read(known, scores=path, sites=sites)
     tool = read_scores(path)

@@ -34,7 +34,7 @@ from handful.extraction.items import Items, list_items
 from handful.machine.extras import import_extra
 from handful.reading.labels import labelled, with_labels, without_labels
 from handful.reading.read import kind_of, read_input, refuse_useless
-from handful.reading.registry import candidate_rule, with_segments
+from handful.reading.registry import candidate_rule
 from handful.reading.table import Skipped, Table
 
 # A batch is streamed when `dense_bytes` is larger. Labelling in memory holds several such copies at once.
@@ -43,6 +43,10 @@ MOST_DENSE_BYTES = 2**28
 PathLike = str | os.PathLike[str]
 # Vectors or contents of the examples, or a fitted catalogue; None if there are only names.
 GivenExamples = FeatureBank | Items | Catalogue | None
+
+
+class CandidatesByRule(list[list[str] | None]):
+    """Classes that each item can have, by a rule of a field; None means all, and an empty list that it has none."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,28 +152,21 @@ def read_inputs(
     batch: Any,
     *,
     names: PathLike | None = None,
-    segments: PathLike | None = None,
     **reading: Unpack[Reading],
 ) -> Inputs:
     """Read the files; the arguments are those of `classify`."""
     asked = asked_of(reading)
     if catalogue is None and names is None:
         raise OptionError("give a catalogue of examples, names of the classes, or both; got neither")
-    paths = paths_read({}, catalogue=catalogue, batch=batch, names=names, segments=segments)
+    paths = paths_read({}, catalogue=catalogue, batch=batch, names=names)
     if asked.skip_bad and not any(kind_of(path).rows for path in paths.values()):
         raise OptionError("no input is a table, so none has rows that cannot be read; leave skip_bad out")
-    if asked.trust_pickle and not any(kind_of(path).pickles for path in paths.values()):
-        raise OptionError("no input file can contain a pickle; leave trust_pickle out")
     named = None if names is None else read_names(Path(names), beside=catalogue is not None, **reading)
     examples: Table | Catalogue | None = load_catalogue(catalogue) if is_catalogue(catalogue) else catalogue
     refuse_useless([one for one in (catalogue, batch) if not isinstance(one, Catalogue | None)], asked)
     if examples is not None and not isinstance(examples, Catalogue):
         examples = read_input(catalogue, asked)
     items = read_input(batch, asked)
-    if segments is not None:
-        if items.vectors is None:
-            raise OptionError(f"segments need vectors of voices, and {batch} has none; leave segments out")
-        items = with_segments(items, Path(segments))
     given = {"catalogue": catalogue, "batch": batch}
     tables = {name: one for name, one in (("catalogue", examples), ("batch", items)) if isinstance(one, Table)}
     takers = [name for name, one in tables.items() if one.vectors is not None and kind_of(given[name]).columns]
@@ -250,17 +247,18 @@ def _rows_to_label(inputs: Inputs) -> Table:
 
 
 def _by_catalogue(known: KnownFiles, inputs: Inputs, batch: Batch) -> KnownFiles:
-    """Replace what columns of the catalogue stand for: coarse classes, and candidates by precursor."""
+    """Replace what columns of the catalogue stand for: coarse classes, and candidates by a rule."""
     table = inputs.catalogue
     known = known.copy()
     if isinstance(table, Catalogue):
         table = _table_of(table)
-    if (tolerance := known.get("precursor")) is not None:
-        if not isinstance(table, Table) or batch.points is None or known.get("candidates") is not None:
+    if (found := candidate_rule(known.get("candidates"))) is not None:
+        rule, value = found
+        if not isinstance(table, Table) or batch.points is None:
             raise OptionError(
-                "candidates by precursor need a catalogue and a batch of vectors, and no other candidates"
+                f"candidates by {known['candidates']} need a catalogue of examples and a batch of vectors"
             )
-        known["candidates"] = candidate_rule("precursor")(table, inputs.labels, batch.columns.by_name, tolerance)
+        known["candidates"] = CandidatesByRule(rule(table, inputs.labels, batch.columns.by_name, value))
     if isinstance(table, Table) and known.get("coarse") in list(table.columns):
         known["coarse"] = coarse_column(table, inputs.labels, known["coarse"])
     return known
@@ -302,10 +300,11 @@ def _engine_terms(
 
 
 def without_candidates(known: KnownFiles) -> list[int]:
-    """Return the items of which no class has the precursor: they belong to none."""
-    if known.get("precursor") is None:
+    """Return the items that belong to no class, by the rule of candidates."""
+    candidates = known.get("candidates")
+    if not isinstance(candidates, CandidatesByRule):
         return []
-    return [item for item, names in enumerate(known["candidates"]) if names == []]
+    return [item for item, names in enumerate(candidates) if names == []]
 
 
 def _streams(task: Task, asked: bool) -> bool:

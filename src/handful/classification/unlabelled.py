@@ -23,7 +23,6 @@ from handful.estimators.containers import FrameOf, frame_of, new_frame
 from handful.extraction.extract import skipped_items
 from handful.machine.outputs import written_whole
 from handful.reading.read import kind_of, read_input, refuse_useless
-from handful.reading.registry import with_segments
 from handful.reading.table import Table, warn_of_skipped
 from handful.runs.progress import Listener
 
@@ -102,7 +101,6 @@ def read_unlabelled(
     batch: Any,
     work: PathLike,
     *,
-    segments: PathLike | None = None,
     unknown: str | None = None,
     on_progress: Listener | None = None,
     **reading: Unpack[Reading],
@@ -111,7 +109,7 @@ def read_unlabelled(
 
     Parameters
     ----------
-    batch, segments, unknown
+    batch, unknown
         As in `classify`.
     work
         Folder for the vectors of images and sentences, which stay there.
@@ -121,17 +119,11 @@ def read_unlabelled(
         How it is read and embedded, see `Reading`.
     """
     asked = asked_of(reading)
-    paths = paths_read({}, batch=batch, segments=segments)
+    paths = paths_read({}, batch=batch)
     if asked.skip_bad and not any(kind_of(path).rows for path in paths.values()):
         raise OptionError("the batch is no table, so it has no rows that cannot be read; leave skip_bad out")
-    if asked.trust_pickle and not any(kind_of(path).pickles for path in paths.values()):
-        raise OptionError("the batch cannot contain a pickle; leave trust_pickle out")
     refuse_useless([batch], asked)
     table = read_input(batch, asked)
-    if segments is not None:
-        if table.vectors is None:
-            raise OptionError(f"segments need vectors of voices, and {batch} has none; leave segments out")
-        table = with_segments(table, Path(segments))
     id_column = reading.get("id_column")
     measured = bool(table.measured)
     table = _comparable(table, reading, {reading.get("labels"), id_column})

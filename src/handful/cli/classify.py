@@ -21,9 +21,9 @@ from handful.cli.options import (
 IN_GROUPS = "with --group-by every group is labelled here, in memory"
 NOT_IN_GROUPS = ("--on",)
 OPTIONS = (
-    *("names", "segments", "precursor", "sequence", "pool", "order", "coarse", "candidates", "prior", "method"),
-    *("unknown", "expect_unknown", "report", "group_by", "backbone", "features", "labels", "text", "id_column"),
-    *("missing", "header_row", "given", "new_classes", "tasks", "trust_pickle", "skip_bad", "device", "on"),
+    *("names", "sequence", "pool", "order", "coarse", "candidates", "prior", "method"),
+    *("unknown", "expect_unknown", "group_by", "backbone", "features", "labels", "text", "id_column"),
+    *("missing", "header_row", "given", "skip_bad", "device", "on"),
 )
 
 
@@ -34,10 +34,11 @@ def classify_command(
         list[Path], typer.Argument(metavar="[CATALOGUE] BATCH", help=WHAT_IS_LABELLED, show_default=False)
     ],
     out: Annotated[
-        Path,
+        list[Path],
         typer.Option(
             help="Predictions, one row per item: .parquet or .csv; .rttm for named voices; or, with the same ending, a "
-            "labelled copy of the batch (.h5ad, .mgf)."
+            "labelled copy of the batch (.h5ad, .mgf). A page about the batch: .html. Tasks with predictions to import "
+            "into Label Studio: .json. Repeat it for several."
         ),
     ],
     **options: Any,
@@ -58,27 +59,28 @@ def classify_command(
     With --group-by every group of rows is one batch, labelled in memory. Predictions then have the columns of the
     group, and a table of groups and their classes is written beside them: labels.groups.parquet for labels.parquet.
 
-    The page (--report) shows the batch; `handful review` asks about it. With --given, items that a person answered keep
-    their labels and count as examples, and the rest of the batch is labelled again.
+    A page (--out labels.html) shows the batch; `handful review` asks about it. With --given, items that a person
+    answered keep their labels and count as examples, and the rest of the batch is labelled again.
 
     \b
     Examples:
-      handful classify photos.bank new_photos/ --out labels.parquet --report labels.html
+      handful classify photos.bank new_photos/ --out labels.parquet --out labels.html
       handful classify intents.jsonl today.jsonl --out labels.csv
       handful classify today.jsonl --names intents.txt --out labels.csv
       handful classify photos.bank new_photos/ --method paddle --out labels.csv
       handful classify embeddings.parquet today.parquet --labels intent --out labels.parquet
       handful classify intents.xlsx today.csv --labels intent --text question --out labels.csv
-      handful classify photos.bank cameras/ --group-by folder --out labels.csv --report labels.html
+      handful classify photos.bank cameras/ --group-by folder --out labels.csv --out labels.html
       handful classify c.bank b/ --given b.corrections.json --out labels.csv
       handful classify c.bank b/ --candidates of_this_site.txt --unknown other --out labels.csv
       handful classify c.parquet b.parquet --group-by site --group-by day --out labels.parquet
       handful classify atlas.h5ad new.h5ad --labels cell_type --group-by donor --out labelled.h5ad
-      handful classify voices.npz d.npy --segments d.rttm --group-by file --out named.rttm
+      handful classify voices.npz d.rttm --group-by file --out named.rttm
     """
     from handful.classification.files import (
         check_ending,
         group_table_path,
+        outputs_of,
         paths_read,
         paths_written,
         replaceable,
@@ -97,20 +99,18 @@ def classify_command(
     catalogue, batch = _inputs(paths, options["names"])
     known = known_of(options)
     group_by = options["group_by"] or None
-    report = options["report"]
-    tasks = options["tasks"]
-    run = out.parent / f"{out.name}.run"
+    outputs = outputs_of(out)
+    run = out[0].parent / f"{out[0].name}.run"
     if group_by:
         refuse(context, NOT_IN_GROUPS, IN_GROUPS)
-    check_ending(out, batch)
-    read = {name: options[name] for name in ("names", "segments", "backbone")}
+    if outputs.predictions is not None:
+        check_ending(outputs.predictions, batch)
+    read = {name: options[name] for name in ("names", "backbone")}
     refuse_overwriting(
         paths_read(known, catalogue=catalogue, batch=batch, **read),
-        paths_written(predictions=out, grouped=group_by is not None, run=run, page=report, tasks=tasks),
-        replaces=replaceable(out),
+        paths_written(grouped=group_by is not None, run=run, **outputs._asdict()),
+        replaces=replaceable(outputs.predictions),
     )
-    if tasks is not None:
-        task_writer(tasks)
     with bars(f"labelling {batch}") as on_progress:
         answer = classify(
             catalogue,
@@ -119,25 +119,25 @@ def classify_command(
             folder=run,
             executor=None if options["on"] == HERE else executor_at(options["on"], 1, {}),
             on_progress=on_progress,
-            **{name: options[name] for name in ("names", "segments", "method", "unknown")},
+            **{name: options[name] for name in ("names", "method", "unknown")},
             **reading_of(options),
             **known,
         )
-        write_predictions(answer, out)
-        if tasks is not None:
-            write_tasks(answer, tasks)
+        written = list[tuple[Path, str]]()
+        if outputs.predictions is not None:
+            write_predictions(answer, outputs.predictions)
+            writer = writer_of(outputs.predictions)
+            written.append((outputs.predictions, "predictions, one row per item" if writer is None else writer.written))
+            if group_by:
+                written.append((group_table_path(outputs.predictions), "groups and their classes"))
+        if outputs.page is not None:
+            write_page(answer, outputs.page, title=batch.stem)
+            written.append((outputs.page, "a page about them"))
+        if outputs.tasks is not None:
+            write_tasks(answer, outputs.tasks)
+            written.append((outputs.tasks, task_writer(outputs.tasks).written))
         if about_of(answer).streamed:
             shutil.rmtree(run)
-        if report is not None:
-            write_page(answer, report, title=batch.stem)
-    writer = writer_of(out)
-    written = [(out, "predictions, one row per item" if writer is None else writer.written)]
-    if group_by:
-        written.append((group_table_path(out), "groups and their classes"))
-    if report is not None:
-        written.append((report, "a page about them"))
-    if tasks is not None:
-        written.append((tasks, task_writer(tasks).written))
     print_batch(answer, written)
 
 

@@ -35,7 +35,7 @@ AGAIN = (
     "catalogue.npz",
     "batch.npz",
     "--out labels.csv",
-    "--report report.html",
+    "--out report.html",
 )
 NEXT = """\
 What to do next:

@@ -116,16 +116,16 @@ def no_command(
 # How both sides are read and embedded, and what is known about the batch: arguments of the same name.
 READING = (
     *("features", "labels", "text", "id_column", "backbone", "device", "missing", "header_row"),
-    *("trust_pickle", "skip_bad"),
+    "skip_bad",
 )
-KNOWN = ("candidates", "precursor", "prior", "given", "new_classes", "sequence", "pool", "order", "coarse")
+KNOWN = ("candidates", "prior", "given", "sequence", "pool", "order", "coarse")
 # The value of `--expect-unknown` without one.
 TRUE = "true"
 # Headings of the help, and the options below them.
 PANELS = {
-    "Reading": (*READING, "names", "segments", "sites", "pictures", "group_by"),
-    "What you know": (*KNOWN, "unknown", "expect_unknown", "classes"),
-    "Output": ("out", "report", "tasks", "annotate"),
+    "Reading": (*READING, "names", "sites", "pictures", "group_by"),
+    "What you know": (*KNOWN, "unknown", "expect_unknown"),
+    "Output": ("out", "annotate"),
 }
 # Commands that stand below "Few-shot research", and characters of the line about a command.
 RESEARCH = frozenset({"tasks", "bench", "report", "train"})
@@ -197,21 +197,6 @@ class JobOptions:
             ".parquet."
         ),
     ] = None
-    segments: Annotated[
-        Path | None,
-        typer.Option(
-            help="Output of a diarisation tool for a batch of voice vectors, .rttm: one line per vector, in the same "
-            "order. Adds the columns file, start, end, speaker and channel."
-        ),
-    ] = None
-    precursor: Annotated[
-        float | None,
-        typer.Option(
-            metavar="DA",
-            help="For mass spectra: candidates are the compounds of the catalogue with a precursor this close, in "
-            "Da; a spectrum without candidates is unknown.",
-        ),
-    ] = None
     sites: Annotated[
         Path | None,
         typer.Option(
@@ -244,7 +229,9 @@ class JobOptions:
         Path | None,
         typer.Option(
             help="List of the classes that can occur, one per line; all others are ruled out. Or a table (.csv) with "
-            "the column 'class' and a column of the batch, to list the classes of each item or group."
+            "the column 'class' and a column of the batch, to list the classes of each item or group. Or, for mass "
+            "spectra, precursor:0.01: the compounds of the catalogue with a precursor this close, in Da; a spectrum "
+            "without one is unknown."
         ),
     ] = None
     prior: Annotated[
@@ -284,7 +271,6 @@ class JobOptions:
             help="Copy of --sites with labels: COCO Camera Traps (.json), or observations of Camtrap DP (.csv)."
         ),
     ] = None
-    report: Annotated[Path | None, typer.Option(help="A page about the batch, .html.")] = None
     pictures: Annotated[
         Path | None,
         typer.Option(
@@ -321,18 +307,6 @@ class JobOptions:
         Path | None,
         typer.Option(help="Corrections saved on the page of this batch, or an export of Label Studio: .json."),
     ] = None
-    new_classes: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="LABEL",
-            help="A label of --given, such as an export of Label Studio, that the catalogue does not have yet. "
-            "Corrections saved from the page need no such option. Repeat it for several.",
-        ),
-    ] = None
-    tasks: Annotated[Path | None, typer.Option(help="Tasks with predictions to import into Label Studio: .json.")] = (
-        None
-    )
-    trust_pickle: Trust = False
     skip_bad: SkipBad = False
     device: Annotated[str, typer.Option(help="Device of the backbone, as in torch: cpu, cuda.")] = "cpu"
     on: On = HERE

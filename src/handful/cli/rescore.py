@@ -11,7 +11,7 @@ from handful.cli.options import known_of, with_options
 
 OPTIONS = (
     *("sites", "pictures", "group_by", "sequence", "pool", "order", "coarse", "candidates", "prior", "given"),
-    *("annotate", "report"),
+    "annotate",
 )
 
 
@@ -26,10 +26,10 @@ def rescore_command(
         ),
     ],
     out: Annotated[
-        Path,
+        list[Path],
         typer.Option(
             help="With the ending of the scores, a copy of them with joint labels; otherwise predictions, one row per "
-            "item: .parquet or .csv."
+            "item: .parquet or .csv. A page about them: .html. Repeat it for both."
         ),
     ],
     **options: Any,
@@ -41,12 +41,13 @@ def rescore_command(
     \b
     Examples:
       handful rescore predictions.json --sites cct.json --sequence seq_id --group-by location --out new.json
-      handful rescore predictions.json --group-by folder:1 --out new.json --report new.html --pictures photos
+      handful rescore predictions.json --group-by folder:1 --out new.json --out new.html --pictures photos
       handful rescore birds.csv --candidates species_list.txt --group-by file --out better.csv
     """
     from handful.classification.files import (
         check_ending,
         group_table_path,
+        outputs_of,
         paths_read,
         paths_written,
         replaceable,
@@ -63,29 +64,33 @@ def rescore_command(
     group_by = options["group_by"] or None
     sites = options["sites"]
     annotate = options["annotate"]
-    report = options["report"]
+    outputs = outputs_of(out, tasks=False)
+    labels = outputs.predictions
     if annotate is not None and sites is None:
         raise OptionError("--annotate writes into a copy of the file of sites; name that file with --sites")
-    if not writes_back(scores, out):
-        check_ending(out)
+    if labels is not None and not writes_back(scores, labels):
+        check_ending(labels)
     refuse_overwriting(
         paths_read(known, scores=scores, sites=sites),
-        paths_written(predictions=out, grouped=group_by is not None, annotations=annotate, page=report),
-        replaces=replaceable(out, scores, sites),
+        paths_written(grouped=group_by is not None, annotations=annotate, **outputs._asdict()),
+        replaces=replaceable(labels, scores, sites),
     )
     with bars(f"labelling {scores}"):
         answer = rescore(scores, group_by=group_by, sites=sites, pictures=options["pictures"], **known)
-        write_scores(answer, scores, out)
+        if labels is not None:
+            write_scores(answer, scores, labels)
         if annotate is not None and sites is not None:
             write_annotations(answer, scores, sites, annotate)
-        if report is not None:
-            write_page(answer, report, title=scores.stem)
-    copied = f"{scores.name} with joint labels"
-    written = [(out, copied if writes_back(scores, out) else "predictions, one row per item")]
-    if group_by:
-        written.append((group_table_path(out), "groups and their classes"))
+        if outputs.page is not None:
+            write_page(answer, outputs.page, title=scores.stem)
+    written = list[tuple[Path, str]]()
+    if labels is not None:
+        copied = f"{scores.name} with joint labels"
+        written.append((labels, copied if writes_back(scores, labels) else "predictions, one row per item"))
+        if group_by:
+            written.append((group_table_path(labels), "groups and their classes"))
     if annotate is not None:
         written.append((annotate, "labels as annotations of the sites' files"))
-    if report is not None:
-        written.append((report, "a page about them"))
+    if outputs.page is not None:
+        written.append((outputs.page, "a page about them"))
     print_batch(answer, written)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -12,19 +13,20 @@ import typer
 from handful.cli.options import WHAT_IS_LABELLED, known_of, reading_of, refuse, with_options
 from handful.cli.terminal import Interrupted, data
 
+LAST_PORT = 65_535
 # Options of `classify` that a review has too.
 FROM_CLASSIFY = (
-    *("names", "segments", "precursor", "sequence", "pool", "order", "coarse", "candidates", "prior", "unknown"),
-    *("expect_unknown", "report", "group_by", "backbone", "features", "labels", "text", "id_column", "missing"),
+    *("names", "sequence", "pool", "order", "coarse", "candidates", "prior", "unknown"),
+    *("expect_unknown", "group_by", "backbone", "features", "labels", "text", "id_column", "missing"),
     "header_row",
-    *("given", "new_classes", "tasks", "trust_pickle", "skip_bad", "device"),
+    *("given", "skip_bad", "device"),
 )
 
 
 # Of these, options about a catalogue or about its classes, which a batch alone cannot have.
 NEED_CATALOGUE = (
-    *("--precursor", "--sequence", "--pool", "--order", "--coarse", "--candidates", "--prior"),
-    *("--expect-unknown", "--group-by", "--given", "--new-classes", "--next"),
+    *("--sequence", "--pool", "--order", "--coarse", "--prior"),
+    *("--expect-unknown", "--group-by", "--given", "--next"),
 )
 
 
@@ -39,23 +41,16 @@ def review_command(
             show_default=False,
         ),
     ],
-    classes: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="LIST",
-            help="Without a catalogue: names that may occur, one per line. They are offered as you type, and rule "
-            "nothing out.",
-        ),
-    ] = None,
     opens_next: Annotated[
         bool,
         typer.Option("--next", help="BATCH is a folder of batches: open the first, by name, that has no labels here."),
     ] = False,
     out: Annotated[
-        Path | None,
+        list[Path] | None,
         typer.Option(
-            help="Where the labels are written in the end; by default BATCH.labels.csv, here. The review is "
-            "kept in a folder beside it, and the same command goes on with it."
+            help="Where the labels are written in the end, as in `handful classify`; by default BATCH.labels.csv, "
+            "here. The review is kept in a folder beside it, and the same command goes on with it. A page about the "
+            "batch: .html. Tasks with predictions to import into Label Studio: .json. Repeat it for several."
         ),
     ] = None,
     sure: Annotated[
@@ -64,10 +59,14 @@ def review_command(
             help="You may stop when at most 5 % of the labels are wrong, with this chance.", min=0.5, max=0.999
         ),
     ] = 0.9,
-    host: Annotated[
-        str, typer.Option(help="Address of this machine at which others reach the page; by default only you do.")
+    address: Annotated[
+        str,
+        typer.Option(
+            metavar="HOST[:PORT]",
+            help="Address of this machine at which others reach the page, and its port, any that is free if none is "
+            "named; by default only you reach it.",
+        ),
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port of the page; by default any that is free.", min=0, max=65535)] = 0,
     opens: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = True,
     **options: Any,
 ) -> None:
@@ -94,7 +93,7 @@ def review_command(
       handful review photos.bank cameras/ --group-by folder --sure 0.95
       handful review birds.handful days/ --next
     """
-    from handful.classification.files import check_ending, task_writer
+    from handful.classification.files import check_ending, outputs_of
     from handful.errors import OptionError
     from handful.machine.extras import import_extra
 
@@ -106,11 +105,9 @@ def review_command(
     if alone:
         refuse(context, NEED_CATALOGUE, "there is no catalogue: with a batch alone, its items are what you name")
         _refuse_catalogue(batch)
-    elif classes is not None:
-        raise OptionError("--classes offers names where there is no catalogue and no --names; leave it out")
     unfinished = [batch]
     if opens_next:
-        if out is not None:
+        if out:
             raise OptionError("--next names the labels of each batch after it; leave --out out")
         unfinished = _unfinished(batch)
         if not unfinished:
@@ -118,16 +115,15 @@ def review_command(
             return
         batch = unfinished[0]
     files, serving = (import_extra(f"handful.review.{name}", "review") for name in ("files", "serve"))
-    final = out if out is not None else _labels_of(batch)
+    asked = outputs_of(out or ())
+    final = asked.predictions or _labels_of(batch)
     check_ending(final, batch)
-    if options["tasks"] is not None:
-        task_writer(options["tasks"])
-    outputs = files.Outputs(final, options["report"], options["tasks"])
-    address = serving.Address(host, port, opens, _announce)
+    outputs = files.Outputs(final, asked.page, asked.tasks)
+    place = serving.Address(*_host_and_port(address), opens, _announce)
     if alone:
-        found = _without_catalogue(batch, outputs, address, sure, classes, options)
+        found = _without_catalogue(batch, outputs, place, sure, options)
     else:
-        found = _with_catalogue(catalogue, batch, outputs, address, sure, options)
+        found = _with_catalogue(catalogue, batch, outputs, place, sure, options)
     if found is None:
         raise Interrupted("everything you said is kept; run the same command again to go on")
     for path in found.written:
@@ -155,8 +151,7 @@ def _with_catalogue(
     review_files = import_extra("handful.review.files", "review").review_files
     with tempfile.TemporaryDirectory(prefix="handful-") as work:
         with bars(f"labelling {batch}") as on_progress:
-            beside = {"names": options["names"], "segments": options["segments"]}
-            inputs = read_inputs(catalogue, batch, **beside, **reading_of(options))
+            inputs = read_inputs(catalogue, batch, names=options["names"], **reading_of(options))
             about = {"group_by": options["group_by"] or None, "unknown": options["unknown"]}
             task = check(inputs, **about, **known_of(options))
             refuse_overwriting(task.inputs.paths, outputs.written)
@@ -164,9 +159,7 @@ def _with_catalogue(
         return review_files(fitted, outputs, _name_of(batch), address, sure=sure)
 
 
-def _without_catalogue(
-    batch: Path, outputs: Any, address: Any, sure: float, classes: Path | None, options: dict[str, Any]
-) -> Any:
+def _without_catalogue(batch: Path, outputs: Any, address: Any, sure: float, options: dict[str, Any]) -> Any:
     """Read and embed the batch, and serve the review."""
     from handful.classification.names import read_names
     from handful.classification.unlabelled import read_unlabelled
@@ -175,14 +168,35 @@ def _without_catalogue(
     from handful.runs.progress import bars
 
     review_unlabelled = import_extra("handful.review.unlabelled", "review").review_unlabelled
-    offered = () if classes is None else read_names(classes).labels
+    candidates = options["candidates"]
+    offered = None if candidates is None else read_names(candidates).labels
     with tempfile.TemporaryDirectory(prefix="handful-") as work:
         with bars(f"reading {batch}") as on_progress:
-            about = {"segments": options["segments"], "unknown": options["unknown"]}
-            unlabelled = read_unlabelled(batch, work, **about, on_progress=on_progress, **reading_of(options))
-            inputs = {**unlabelled.paths, **({} if classes is None else {"names": classes.absolute()})}
+            unlabelled = read_unlabelled(
+                batch, work, unknown=options["unknown"], on_progress=on_progress, **reading_of(options)
+            )
+            inputs = {**unlabelled.paths, **({} if candidates is None else {"candidates": candidates.absolute()})}
             refuse_overwriting(inputs, {**outputs.written, "catalogue": outputs.catalogue})
-        return review_unlabelled(unlabelled, outputs, _name_of(batch), address, sure=sure, classes=offered)
+        return review_unlabelled(unlabelled, outputs, _name_of(batch), address, sure=sure, candidates=offered)
+
+
+def _host_and_port(address: str) -> tuple[str, int]:
+    """Return the two parts of an address; port 0 is any that is free.
+
+    Examples
+    --------
+    >>> _host_and_port("192.168.0.7:8000"), _host_and_port("::1"), _host_and_port("[::1]:8000")
+    (('192.168.0.7', 8000), ('::1', 0), ('::1', 8000))
+    """
+    from handful.errors import OptionError
+
+    found = re.fullmatch(r"\[(?P<six>[^\]]+)\](?::(?P<of_six>[0-9]+))?|(?P<four>[^:]+):(?P<of_four>[0-9]+)", address)
+    if found is None:
+        return address, 0
+    port = int(found["of_six"] or found["of_four"] or 0)
+    if port > LAST_PORT:
+        raise OptionError(f"--address must be a host, or HOST:PORT with a port up to {LAST_PORT}, got {address}")
+    return found["six"] or found["four"], port
 
 
 def _refuse_catalogue(batch: Path) -> None:

@@ -19,7 +19,7 @@ class Reader(NamedTuple):
     `columns` says whether vectors are columns with a name: not in a bank, arrays alone, spectra, or images. `rows` says
     whether single rows can be unreadable, `header` whether the names of columns are in one of its lines, `pickles`
     whether it may contain pickled objects, and `holds_both` whether one file can be catalogue and batch, the rows with
-    a label and those without.
+    a label and those without. `files` returns all files that are read for a path, by name, where there are others.
     """
 
     read: Callable[[Any, Asked], Table]
@@ -28,6 +28,7 @@ class Reader(NamedTuple):
     header: bool = False
     pickles: bool = False
     holds_both: bool = False
+    files: Callable[[Path], dict[str, Path]] | None = None
 
 
 class Writer(NamedTuple):
@@ -105,6 +106,8 @@ class ClassName(NamedTuple):
     taxa: Mapping[str, str] = MappingProxyType({})
 
 
+# Returns the classes that each item can have, see `Field.candidates`.
+CandidateRule = Callable[[Table, str | None, Mapping[str, Any], float], list[list[str] | None]]
 # Levels of a taxonomy above the species, from the highest.
 TAXA = ("class", "order", "family", "genus")
 
@@ -130,12 +133,10 @@ class Field:
         Files that say where and when pictures or recordings were made.
     name_of : callable, optional
         Returns a `ClassName` for the label of a class, or None if it is not written as in this field.
-    segments : mapping of str to callable
-        Files beside a batch of vectors that say what each vector is about: `with_segments(table, path)` returns the
-        table with their columns.
     candidates : mapping of str to callable
-        Rules that choose the classes that an item can have, by the name of their option, which is `precursor` alone:
-        `rule(catalogue, labels, columns, value)` returns a list of classes for each item, or None for all.
+        Rules that choose the classes that an item can have, by name: for `candidates="precursor:0.01"`,
+        `rule(catalogue, labels, columns, 0.01)` returns a list of classes for each item, or None for all. An item with
+        an empty list belongs to no class.
 
     Examples
     --------
@@ -154,5 +155,4 @@ class Field:
     scores: tuple[ScoreFormat, ...] = ()
     sites: tuple[SiteFormat, ...] = ()
     name_of: Callable[[str], ClassName | None] | None = None
-    segments: Mapping[str, Callable[[Table, Path], Table]] = field(default_factory=dict)
-    candidates: Mapping[str, Callable[..., list[list[str] | None]]] = field(default_factory=dict)
+    candidates: Mapping[str, CandidateRule] = field(default_factory=dict)

@@ -6,8 +6,9 @@ Packages below `handful.fields` each have a `FIELD`. Another package declares it
 
 from __future__ import annotations
 
+import os
 import pkgutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import MappingProxyType
@@ -16,13 +17,12 @@ from typing import Any
 from handful.errors import OptionError
 from handful.machine.registry import Registry
 from handful.reading.delimited import read_delimited
-from handful.reading.field import ClassName, Field, GivenFormat, Reader, ScoreFormat, SiteFormat, Writer
+from handful.reading.field import CandidateRule, ClassName, Field, GivenFormat, Reader, ScoreFormat, SiteFormat, Writer
 from handful.reading.json_lines import read_json_lines
 from handful.reading.lines import read_text
 from handful.reading.numpy_files import read_npy, read_npz, read_pickle
 from handful.reading.parquet import read_parquet
 from handful.reading.spreadsheet import read_spreadsheet
-from handful.reading.table import Table
 
 DELIMITED = Reader(read_delimited, rows=True, header=True)
 PARQUET = Reader(read_parquet, rows=True)
@@ -50,7 +50,7 @@ FOLDER = Path(__file__).parents[1] / "fields"
 def _checked(name: str, value: Field) -> None:
     if not isinstance(value, Field):
         raise OptionError(f"field {name!r} must be a handful.reading.Field, got {type(value).__name__}")
-    for part, taken in (("readers", READERS), ("writers", TABLE_ENDINGS), ("tasks", ()), ("segments", ())):
+    for part, taken in (("readers", READERS), ("writers", TABLE_ENDINGS), ("tasks", ())):
         for ending in getattr(value, part):
             if not ending.startswith(".") or ending != ending.lower():
                 raise OptionError(
@@ -148,20 +148,18 @@ def is_copied(path: Path | None) -> bool:
     return writer is not None and writer.into_copy
 
 
-def with_segments(table: Table, path: Path) -> Table:
-    """Return a table of vectors with the columns of a file that says what each is about."""
-    known = _of_fields("segments")
-    ending = path.suffix.lower()
-    if ending not in known:
-        raise OptionError(f"segments are in files with the ending {', '.join(known)}, got {path}; change the ending")
-    found: Table = known[ending](table, path)
-    return found
-
-
-def candidate_rule(name: str) -> Callable[..., list[list[str] | None]]:
-    """Return the rule of this name, which chooses the classes that an item can have."""
-    found: Callable[..., list[list[str] | None]] = _of_fields("candidates")[name]
-    return found
+def candidate_rule(asked: Any) -> tuple[CandidateRule, float] | None:
+    """Return the rule that `precursor:0.01` names, and its number; None for anything else, such as a path."""
+    if not isinstance(asked, (str, os.PathLike)):
+        return None
+    name, colon, number = os.fspath(asked).partition(":")
+    rules: dict[str, CandidateRule] = _of_fields("candidates")
+    if not colon or name not in rules:
+        return None
+    try:
+        return rules[name], float(number)
+    except ValueError as error:
+        raise OptionError(f"candidates by {name} need a number, such as {name}:0.01, got {asked}") from error
 
 
 def _of_fields(part: str) -> dict[str, Any]:

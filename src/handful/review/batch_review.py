@@ -60,7 +60,7 @@ class BatchReview:
         Who decides.
     sure, sheet_size, calibration
         As in `Session`; a journal that was begun with another calibration keeps that.
-    from_nothing, classes
+    from_nothing, candidates
         Whether there is no catalogue, and names that are offered then, as in `Session`.
 
     Attributes
@@ -86,7 +86,7 @@ class BatchReview:
         sheet_size: int = SHEET_SIZE,
         calibration: Calibration | None = None,
         from_nothing: bool = False,
-        classes: Sequence[str] = (),
+        candidates: Sequence[str] | None = None,
     ) -> None:
         self.journal = journal
         self.person = person
@@ -109,7 +109,7 @@ class BatchReview:
         self.session = Session.of(
             self.labelled,
             from_nothing=from_nothing,
-            classes=classes,
+            candidates=candidates,
             sure=sure,
             sheet_size=sheet_size,
             calibration=calibration,

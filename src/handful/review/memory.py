@@ -176,7 +176,7 @@ def review(
             sheet_size=sheet_size_of(contents),
             calibration=session.first_calibration,
             from_nothing=session.from_nothing,
-            classes=session.offered,
+            candidates=session.offered,
         )
         under_review.take_over(_said_before(session))
 

@@ -97,14 +97,14 @@ def serve(page: Page, finish: Finish, where: Address = Address()) -> Finished | 
 def _listening(host: str, port: int) -> tuple[socket.socket, Callable[[int], frozenset[str]]]:
     """Return a socket, and what requests may call this server, by its port."""
     everybody = OptionError(
-        f"{host!r} means all addresses of this machine; name the one at which others reach this server: --host ADDRESS"
+        f"{host!r} means all addresses of this machine; name the one at which others reach it: --address ADDRESS"
     )
     if host in ("", "*"):
         raise everybody
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
-        raise OptionError(f"there is no address {host!r} ({error}); check --host") from error
+        raise OptionError(f"there is no address {host!r} ({error}); check --address") from error
     family, kind, protocol, _, place = found[0]
     address = ipaddress.ip_address(str(place[0]).partition("%")[0])
     # `0`, `0x0`, `::0` and others, and names that stand for them.
@@ -117,7 +117,7 @@ def _listening(host: str, port: int) -> tuple[socket.socket, Callable[[int], fro
         listener.listen(128)
     except OSError as error:
         listener.close()
-        taken = "another program has this port; leave --port out, or name another"
+        taken = "another program has this port; leave it out of --address, or name another"
         reason = taken if error.errno == errno.EADDRINUSE else refusal(error)
         raise OptionError(f"no server can start at {host}, port {port}: {reason}") from error
     named = f"[{host}]" if ":" in host else host.lower()

@@ -56,7 +56,7 @@ def review_unlabelled(
     where: Address,
     *,
     sure: float = SURE_TO_STOP,
-    classes: Sequence[str] = (),
+    candidates: Sequence[str] | None = None,
 ) -> Finished | None:
     """Serve the review of a batch without a catalogue; None if it was interrupted before the end.
 
@@ -66,7 +66,7 @@ def review_unlabelled(
         The batch, where results go, and what the batch is called.
     where, sure
         Where the page is served, and how sure a person wants to be before stopping, as in `Session`.
-    classes
+    candidates
         Names that are offered.
     """
     labeller = UnlabelledLabeller(unlabelled)
@@ -81,7 +81,7 @@ def review_unlabelled(
             sure=sure,
             sheet_size=sheet_size_of(batch.contents),
             from_nothing=True,
-            classes=classes,
+            candidates=candidates,
         )
         page = Page(review, title, out=str(outputs.labels), catalogue=str(outputs.catalogue))
         return serve(page, lambda found, _: finish_unlabelled(found, unlabelled, outputs, title), where)

@@ -279,8 +279,6 @@ class Session:
     catalogue : BatchClassifier, path-like, (examples, labels) or None
         A fitted classifier, the file of a catalogue, or labelled examples. None, the default: there are no examples,
         and the session asks for names.
-    classes : list of labels
-        Names that may occur, if there is no catalogue: they are offered, and rule nothing out.
     groups : [row], [row, column] or None
         As in `infer`: every group is labelled as a separate batch.
     sheet_size : int
@@ -290,7 +288,8 @@ class Session:
     calibration : Calibration or None
         What earlier batches taught, `session.calibration` after the last of them; by default what the catalogue keeps.
     prior, candidates, given, new_classes, sequence, pool, order, coarse, expect_unknown : object
-        What is known about the batch in advance, see `Known`.
+        What is known about the batch in advance, see `Known`. Without a catalogue, there are `candidates` alone, a list
+        of names that may occur: they are offered, and rule nothing out.
 
     Examples
     --------
@@ -345,7 +344,6 @@ class Session:
         X: Any,
         catalogue: Any = None,
         *,
-        classes: Any = (),
         groups: Any = None,
         sheet_size: int = SHEET_SIZE,
         sure: float = SURE_TO_STOP,
@@ -353,15 +351,14 @@ class Session:
         **known: Unpack[Known],
     ) -> None:
         if catalogue is None:
-            if groups is not None or checked(known):
+            if groups is not None or checked(known).keys() - {"candidates"}:
                 raise OptionError(
-                    "a session without a catalogue takes the batch alone; give groups and what is known about the "
-                    "batch with a catalogue"
+                    "a session without a catalogue takes the batch, and candidates as names to offer; give groups and "
+                    "what else is known about the batch with a catalogue"
                 )
-            self._begin(FromNothing(X), Said(), sheet_size, sure, calibration, from_nothing=True, offered=classes)
+            offered = known.get("candidates")
+            self._begin(FromNothing(X), Said(), sheet_size, sure, calibration, from_nothing=True, offered=offered)
             return
-        if len(_offered(classes)):
-            raise OptionError("classes are offered in a session without a catalogue; a catalogue has its own")
         labeller = MemoryLabeller(classifier_of(catalogue), X, groups, known)
         if calibration is None:
             calibration = Calibration(tuple(getattr(labeller.catalogue.record, "calibration", ())))
@@ -374,7 +371,7 @@ class Session:
         *,
         said: Said | None = None,
         from_nothing: bool = False,
-        classes: Any = (),
+        candidates: Any = None,
         sheet_size: int = SHEET_SIZE,
         sure: float = SURE_TO_STOP,
         calibration: Calibration | None = None,
@@ -389,7 +386,9 @@ class Session:
             What was said before the session; it cannot be undone.
         from_nothing : bool
             Whether there is no catalogue; the labeller is then `FromNothing`, or one like it.
-        classes, sheet_size, sure, calibration : object
+        candidates : list of labels or None
+            Names that are offered, where there is no catalogue.
+        sheet_size, sure, calibration : object
             As in `Session`.
 
         Returns
@@ -399,7 +398,7 @@ class Session:
         """
         session = cls.__new__(cls)
         first = Said() if said is None else said
-        session._begin(labeller, first, sheet_size, sure, calibration, from_nothing=from_nothing, offered=classes)
+        session._begin(labeller, first, sheet_size, sure, calibration, from_nothing=from_nothing, offered=candidates)
         return session
 
     def _begin(
@@ -411,7 +410,7 @@ class Session:
         calibration: Calibration | None,
         *,
         from_nothing: bool = False,
-        offered: Any = (),
+        offered: Any = None,
     ) -> None:
         if not 0 < sure < 1:
             raise OptionError(f"sure must be a chance between 0 and 1, got {sure!r}")
@@ -642,7 +641,7 @@ class Session:
 
     @property
     def names(self) -> list[Any]:
-        """Names that may be offered: those said so far, classes of the catalogue, and those of `classes`."""
+        """Names that may be offered: those said so far, classes of the catalogue, and `candidates` without one."""
         said = self._state.said.named
         return [*said, *(name for name in (*self.classes.tolist(), *self.offered) if name not in said)]
 
@@ -720,6 +719,6 @@ class Session:
         return named
 
 
-def _offered(classes: Any) -> tuple[Any, ...]:
+def _offered(names: Any) -> tuple[Any, ...]:
     """Return names that may be offered, each once."""
-    return tuple(dict.fromkeys(plain_label(name) for name in new_class_names(classes)))
+    return tuple(dict.fromkeys(plain_label(name) for name in new_class_names(names)))

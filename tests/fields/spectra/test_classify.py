@@ -5,7 +5,7 @@ import csv
 import numpy as np
 import pytest
 
-from handful.classification import classify, write_predictions
+from handful.classification import classify, rescore, write_predictions
 from handful.classification.labelled import class_names, predictions
 from handful.cli.main import main
 from handful.errors import OptionError
@@ -33,12 +33,14 @@ def files(tmp_path):
 
 def test_a_run_to_an_annotated_copy(files, capsys):
     folder, truth = files
-    arguments = [folder / "library.msp", folder / "run.mgf", "--precursor", "0.01"]
+    arguments = [folder / "library.msp", folder / "run.mgf", "--candidates", "precursor:0.01"]
     assert main(["classify", *map(str, arguments), "--unknown", "none", "--out", str(folder / "named.mgf")]) == 0
     after = read(folder / "named.mgf")
     assert after.columns["handful_label"] == [name or "none" for name in truth]
     np.testing.assert_array_equal(after.vectors, read(folder / "run.mgf").vectors)
-    found = predictions(classify(folder / "library.msp", folder / "run.mgf", precursor=0.01, unknown="none"))
+    found = predictions(
+        classify(folder / "library.msp", folder / "run.mgf", candidates="precursor:0.01", unknown="none")
+    )
     said = np.array(after.columns["handful_certainty"], float)
     np.testing.assert_allclose(said, found["certainty"], atol=1e-4)
     assert said[-5:].tolist() == [1] * 5  # no compound has this mass
@@ -48,7 +50,7 @@ def test_a_run_to_an_annotated_copy(files, capsys):
 
 def test_only_candidates_of_the_precursor(files):
     folder, truth = files
-    found = classify(folder / "library.msp", folder / "run.mgf", precursor=0.01)
+    found = classify(folder / "library.msp", folder / "run.mgf", candidates="precursor:0.01")
     assert found.rejected.tolist() == [name is None for name in truth]
     assert not found.about.given  # nobody said anything
     table = np.asarray(found.probabilities)
@@ -66,7 +68,7 @@ def test_a_spectrum_without_precursor_can_be_anything(files):
     folder, truth = files
     text = (folder / "run.mgf").read_text().replace("PEPMASS=310.002 1000.0\n", "", 1)
     (folder / "run.mgf").write_text(text)
-    found = classify(folder / "library.msp", folder / "run.mgf", precursor=0.01)
+    found = classify(folder / "library.msp", folder / "run.mgf", candidates="precursor:0.01")
     assert predictions(found)["label"][0] == truth[0]
     assert np.count_nonzero(np.asarray(found.probabilities)[0]) > 2
 
@@ -76,11 +78,14 @@ def test_what_cannot_be_is_refused(files):
     library, run = folder / "library.msp", folder / "run.mgf"
     for tolerance in (0.0, -1.0, float("nan"), float("inf")):
         with pytest.raises(OptionError, match="a positive mass in Da"):
-            classify(library, run, precursor=tolerance)
-    with pytest.raises(OptionError, match="no other candidates"):
-        classify(library, run, precursor=0.01, candidates=["compound 1"])
+            classify(library, run, candidates=f"precursor:{tolerance}")
+    with pytest.raises(OptionError, match=r"need a number, such as precursor:0\.01"):
+        classify(library, run, candidates="precursor:narrow")
+    (folder / "scores.json").write_text("{}")
+    with pytest.raises(OptionError, match="need a catalogue of examples"):
+        rescore(folder / "scores.json", candidates="precursor:0.01")
     np.save(folder / "b.npy", read(run).vectors)
     with pytest.raises(OptionError, match="the batch has no column 'precursor_mz'"):
-        classify(library, folder / "b.npy", precursor=0.01)
+        classify(library, folder / "b.npy", candidates="precursor:0.01")
     with pytest.raises(OptionError, match=r"a copy of the batch, which is not an \.mgf file"):
         write_predictions(classify(library, folder / "b.npy"), folder / "named.mgf")

@@ -1,5 +1,7 @@
 """Voices: times and clusters from RTTM, names into RTTM, and a number for each voice that is not enrolled."""
 
+import shutil
+
 import numpy as np
 import pytest
 
@@ -41,7 +43,7 @@ def files(tmp_path):
 def test_names_and_one_number_for_each_voice_that_is_not_enrolled(files, sequence):
     folder, truth, file = files
     options = ["--sequence", "file", "--sequence", sequence] if sequence else []  # S0 is another one in each file
-    arguments = ["voices.npz", "d.npy", "--segments", "d.rttm", "--out", "named.rttm"]
+    arguments = ["voices.npz", "d.rttm", "--out", "named.rttm"]
     arguments = [str(folder / one) if "." in one else one for one in arguments]
     assert main(["classify", *arguments, "--group-by", "file", *options]) == 0
     before, after = read_rttm(folder / "d.rttm"), read_rttm(folder / "named.rttm")
@@ -59,7 +61,7 @@ def test_names_and_one_number_for_each_voice_that_is_not_enrolled(files, sequenc
 
 def test_the_same_as_a_table(files):
     folder, _, file = files
-    found = classify(folder / "voices.npz", folder / "d.npy", segments=folder / "d.rttm", sequence="speaker")
+    found = classify(folder / "voices.npz", folder / "d.rttm", sequence="speaker")
     table = predictions(found)
     assert table["file"] == file.tolist()
     assert table["item"][1] == "monday 1–1.9 s"
@@ -94,20 +96,33 @@ def test_a_stranger_in_no_group_has_no_number(files):
 
 def test_what_does_not_belong_together_is_refused(files):
     folder, _, _ = files
-    voices, vectors, segments = folder / "voices.npz", np.load(folder / "d.npy"), folder / "d.rttm"
-    with pytest.raises(OptionError, match="there is no 'file'; add it, give --segments"):
+    voices, vectors, columns = folder / "voices.npz", np.load(folder / "d.npy"), read_rttm(folder / "d.rttm")
+
+    def beside(name, **arrays):
+        """Write the same segments under another name, with vectors and columns beside them."""
+        np.savez(folder / f"{name}.npz", **arrays)
+        shutil.copy(folder / "d.rttm", folder / f"{name}.rttm")
+        return folder / f"{name}.rttm"
+
+    with pytest.raises(OptionError, match=r"there is no 'file'; add it, give the \.rttm file"):
         write_predictions(classify(voices, folder / "d.npy"), folder / "named.rttm")
-    np.save(folder / "less.npy", vectors[1:])
     with pytest.raises(FileFormatError, match=r"has 120 segments, .* has 119 vectors"):
-        classify(voices, folder / "less.npy", segments=segments)
-    columns = read_rttm(segments)
-    np.savez(folder / "same.npz", features=vectors, start=np.array(columns["start"]) + 0.01)
-    assert len(classify(voices, folder / "same.npz", segments=segments).about.batch.rows) == 120
-    np.savez(folder / "other.npz", features=vectors, start=columns["start"][::-1])
+        classify(voices, beside("less", features=vectors[1:]))
+    same = beside("same", features=vectors, start=np.array(columns["start"]) + 0.01)
+    assert len(classify(voices, same).about.batch.rows) == 120
     with pytest.raises(FileFormatError, match=r"row 0 has the start 119\.0, .* must be in the order of the segments"):
-        classify(voices, folder / "other.npz", segments=segments)
-    with pytest.raises(OptionError, match=r"segments are in files with the ending \.rttm, got .*voices\.npz"):
-        classify(voices, folder / "same.npz", segments=voices)
-    (folder / "texts.csv").write_text("text\nhello\n")
-    with pytest.raises(OptionError, match="segments need vectors"):
-        classify(voices, folder / "texts.csv", segments=segments)
+        classify(voices, beside("other", features=vectors, start=columns["start"][::-1]))
+
+
+def test_vectors_are_in_one_file_of_the_same_name(files):
+    folder, _, _ = files
+    voices = folder / "voices.npz"
+    shutil.copy(folder / "d.rttm", folder / "alone.rttm")
+    with pytest.raises(FileFormatError, match=r"beside it, alone\.npy, .*; there is none of them"):
+        classify(voices, folder / "alone.rttm")
+    np.savez(folder / "d.npz", features=np.load(folder / "d.npy"))
+    with pytest.raises(FileFormatError, match=r"there is d\.npy and d\.npz"):
+        classify(voices, folder / "d.rttm")
+    (folder / "d.npz").unlink()
+    with pytest.raises(OptionError, match="would overwrite"):
+        write_predictions(classify(voices, folder / "d.rttm"), folder / "d.parquet")

@@ -122,7 +122,7 @@ def annotated(tasks: Any, where: str) -> list[GivenLabel]:
         ):
             raise FileFormatError(
                 f"task {number} of {where} has no {ROW!r}, {ITEM!r} and {CONTENT!r} in its data, so handful did "
-                "not write it; export a project that was made from --tasks"
+                "not write it; export a project that was made from the tasks of handful"
             )
         labels += [GivenLabel(row, item, content, label) for label in chosen]
     if not labels:

@@ -128,7 +128,7 @@ def segments_of(
     if lost is not None:
         raise OptionError(
             f"RTTM needs the columns file (or recording), start and end of the batch, and there is no {lost!r}; add "
-            "it, give --segments, or write .csv or .parquet"
+            "it, give the .rttm file as the batch, or write .csv or .parquet"
         )
     found = []
     for row, (start, end) in enumerate(zip(columns["start"], columns["end"], strict=True)):
