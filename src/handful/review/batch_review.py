@@ -318,10 +318,12 @@ class BatchReview:
         n_seen = int(session.seen.sum())
         right = session.expected_right
         value, low, high = (round(share * n_labels) for share in right)
-        said = f"{n_seen:,} of {counted(n_items, 'item')} seen in {counted(len(self.state.steps), 'decision')}. "
-        said += f"About {value:,} of {counted(n_labels, 'label')} are expected to be right"
-        said += f" ({low:,} to {high:,})." if low < high else "."
         n_not_named = int(session.not_named.sum())
+        said = f"{n_seen:,} of {counted(n_items, 'item')} seen"
+        said += f" in {counted(len(self.state.steps), 'decision')}." if self.state.steps else "."
+        if n_not_named < n_labels:
+            said += f" About {value:,} of {counted(n_labels, 'label')} are expected to be right"
+            said += f" ({low:,} to {high:,})." if low < high else "."
         if n_not_named:
             said += f" {counted(n_not_named, 'item')} {'is' if n_not_named == 1 else 'are'} not named yet."
         return {

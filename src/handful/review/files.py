@@ -264,12 +264,18 @@ def _add(review: BatchReview, outputs: Outputs, catalogue: Path, batch: Path, go
 
 def _adding(catalogue: Path, corrections: Path, batch: Path) -> str:
     """Return the command that adds what was confirmed; examples that are no catalogue file become one first."""
-    file = catalogue
+    file = _from_here(catalogue)
     build = ""
     if not is_catalogue(catalogue):
-        file = Path(f"{catalogue.stem}.handful")
-        build = shlex.join(["handful", "catalogue", "build", str(catalogue), "--out", str(file)]) + " && "
-    return build + shlex.join(["handful", "catalogue", "add", str(file), "--from", str(corrections), str(batch)])
+        file = f"{catalogue.stem}.handful"
+        build = shlex.join(["handful", "catalogue", "build", _from_here(catalogue), "--out", file]) + " && "
+    return build + shlex.join(["handful", "catalogue", "add", file, "--from", str(corrections), _from_here(batch)])
+
+
+def _from_here(path: Path) -> str:
+    """Return a path as a person in the current folder writes it: short where it lies below."""
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 def with_people(review: BatchReview, answer: Answer) -> Answer:

@@ -133,6 +133,13 @@ function examplesOf({ label }) {
 }
 
 /**
+ * How exceptions are marked; a phone has no keys.
+ * @param {string} click
+ * @param {string} keys
+ */
+const byClick = (click, keys) => make("span", {}, click, make("span", { class: "by-keys" }, keys), ".");
+
+/**
  * Items that look alike and have no name.
  * @param {Ask} ask
  */
@@ -140,7 +147,7 @@ function drawUnnamed(ask) {
   const marks = split(ask).exceptions.length;
   const said = marks
     ? counted(marks, "exception") + " marked; you say next what " + (marks === 1 ? "it is." : "they are.")
-    : "Click what does not belong to the others; by keys: Esc, and then its letter.";
+    : byClick("Click what does not belong to the others", "; by keys: Esc, and then its letter");
   const names = ask.choices.map((label, place) => choiceButton(ask, label, place));
   return [
     make("div", { class: "above" }, make("div", {}, sheetTitle(ask), reason(ask))),
@@ -172,7 +179,7 @@ function drawSheet(ask) {
   buttons.push(keyed("Leave open", "p", leaveOpen));
   const mistakes = marks.length
     ? counted(marks.length, "exception") + " marked; you say next what " + (marks.length === 1 ? "it is." : "they are.")
-    : "Click what does not belong, or press its letter; then press Enter.";
+    : byClick("Click what does not belong", ", or press its letter; then press Enter");
   return [
     make("div", { class: "above" }, make("div", {}, sheetTitle(ask), reason(ask)), ...examplesOf(ask)),
     tiles(ask, draw),

@@ -5,6 +5,7 @@ import { mark, shape } from "./colours.js";
 /** @typedef {import("./state.js").Places} Places */
 /** @typedef {[number, number]} Point */
 /** @typedef {{ item: number, point: Point }} Dot */
+/** @typedef {{ x: number, y: number, half: number }} Said where a name is, and half its width */
 
 /**
  * What the map asks the page about items, and tells it.
@@ -29,9 +30,10 @@ const MOST_DRAWN = 3000;
 const MARGIN = 20;
 const NEAR = /** @type {Record<string, number>} */ ({ touch: 24, mouse: 12, pen: 16 });
 const STEP_OF_LINE = 3;
-// Letters of the name of a group, and pixels of half a letter.
+// Letters of the name of a group, and pixels of half a letter and of a line.
 const MOST_NAME = 28;
 const HALF_LETTER = 4;
+const LINE = 14;
 // A step to an item that lies aside counts this many times.
 const ASIDE = 2;
 
@@ -104,7 +106,10 @@ export function makeMap(svg, places, page) {
       const style = page.isFaint(code) ? "faint" : "";
       examples.append(mark(page.className(code), style, { transform: movedTo(place(example)) + " scale(.6)" }));
     });
-    for (const group of page.groups()) drawGroup(group, groups, over);
+    /** @type {Said[]} */
+    const said = [];
+    const bySize = [...page.groups()].sort((one, other) => other.members.length - one.members.length);
+    for (const group of bySize) drawGroup(group, groups, over, said);
     // The least certain lie on top.
     for (const { item, point } of [...dots].reverse()) {
       points.append(mark(page.labelOf(item), page.styleOf(item), { transform: movedTo(point), "data-item": item }));
@@ -115,12 +120,13 @@ export function makeMap(svg, places, page) {
   }
 
   /**
-   * Lines from the middle of a group to its items, and its name above them.
+   * Lines from the middle of a group to its items, and its name above them, unless it would lie on another name.
    * @param {{ name: string, members: number[] }} group
    * @param {Element} lines
    * @param {Element} over
+   * @param {Said[]} others names that are there
    */
-  function drawGroup({ name, members }, lines, over) {
+  function drawGroup({ name, members }, lines, over, others) {
     const points = dots.filter(({ item }) => members.includes(item)).map(({ point }) => point);
     if (!points.length) return;
     /** @type {(axis: 0 | 1) => number} */
@@ -131,7 +137,10 @@ export function makeMap(svg, places, page) {
     const said = name.length > MOST_NAME ? name.slice(0, MOST_NAME - 1) + "…" : name;
     const half = HALF_LETTER * said.length;
     const x = Math.min(Math.max(middle[0], half), svg.clientWidth - half);
-    over.append(shape("text", { x, y: Math.max(top - 9, 12), "text-anchor": "middle" }, said));
+    const y = Math.max(top - 9, 12);
+    if (others.some((other) => Math.abs(other.x - x) < other.half + half && Math.abs(other.y - y) < LINE)) return;
+    others.push({ x, y, half });
+    over.append(shape("text", { x, y, "text-anchor": "middle" }, said));
   }
 
   /** A ring around the item that is chosen. */

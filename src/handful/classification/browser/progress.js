@@ -1,13 +1,16 @@
 // How far a review is, what ends it, and its end.
 
 import { byId, counted, make, note } from "./elements.js";
-import { onDraw } from "./drawing.js";
+import { draw, onDraw } from "./drawing.js";
 import { askSure } from "./dialogs.js";
 import { finish } from "./server.js";
 import { data, decisions, nItems } from "./state.js";
 
+const isFinished = () => document.documentElement.dataset.finished !== undefined;
+
 /** What is left to do, in a few words. */
 function leftToDo() {
+  if (isFinished()) return "Finished";
   const { done, may_stop: mayStop, answers_left: left } = data.progress;
   if (done) return "Everything has been seen";
   if (mayStop) return "You may stop";
@@ -20,6 +23,7 @@ function leftToDo() {
  */
 function withEnd(said) {
   const { done, may_stop: mayStop } = data.progress;
+  if (isFinished()) return ". " + said;
   if (done) return ". " + said + " Finish writes the labels.";
   if (mayStop) return ". " + said + " Finish now, or go on until every item has been seen.";
   return " until you may stop. " + said + " The review ends when every item has been seen.";
@@ -28,7 +32,7 @@ function withEnd(said) {
 function drawProgress() {
   const { said, right, seen, n_items: nAll, may_stop: mayStop, done } = data.progress;
   byId("progress").hidden = false;
-  byId("progress").classList.toggle("stop", mayStop || done);
+  byId("progress").classList.toggle("stop", mayStop || done || isFinished());
   byId("progress-left").textContent = leftToDo();
   byId("progress-said").textContent = withEnd(said);
   const [wasSeen, isRight] = /** @type {HTMLElement[]} */ ([...byId("progress-bar").children]);
@@ -50,7 +54,7 @@ function toRun({ command, next_batch: next }) {
 
 /** Labels are written once more, and what was confirmed may join the catalogue. */
 export function askFinish() {
-  if (!decisions.size || document.documentElement.dataset.finished) return;
+  if (!decisions.size || isFinished()) return;
   const box = /** @type {HTMLInputElement} */ (make("input", { type: "checkbox", id: "add" }));
   const adding = " Add the " + counted(data.n_confirmed, "item") + " with a confirmed class to the catalogue";
   const more = data.can_add ? make("label", {}, box, adding) : null;
@@ -62,6 +66,7 @@ export function askFinish() {
     const found = await finish(data.can_add && box.checked);
     if (found === null) return;
     document.documentElement.dataset.finished = "yes";
+    draw();
     const again = "To change an answer, or to give a group a name, run the same command again. ";
     note("Written: " + found.written.join(", ") + ". You can close this page. " + again, toRun(found));
   };
