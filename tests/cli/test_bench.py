@@ -293,8 +293,7 @@ def test_table_1_runs_on_stand_ins_with_all_its_methods(tmp_path, capsys, stand_
             "table1 has no prior_em; it has base",
         ),
         (["--bank", "clinc150", "--method", "magic"], "no method is called 'magic'"),
-        (["--resume", "--on", "moon"], "--on must be here, ray or ray:ADDRESS"),
-        (["--resume", "--on", "ray", "--workers", "2"], "leave it out"),
+        (["--resume", "--on", "moon"], "--on must be here, here:THREADS, ray or ray:ADDRESS"),
         (["--resume"], "is not a run"),
         (["--bank", "nowhere", "--method", "paddle"], "nowhere does not exist"),
     ],
@@ -371,12 +370,12 @@ def test_an_interruption_says_how_to_go_on(bank, tmp_path, capsys, monkeypatch):
     out = tmp_path / "a run"
     with monkeypatch.context() as patch:
         patch.setattr("handful.fewshot.benchmark.completion.complete", interrupt)
-        assert main(["bench", *map(str, grid(bank, out, "--tasks", 2, "--workers", 2))]) == 130
+        assert main(["bench", *map(str, grid(bank, out, "--tasks", 2, "--on", "here:2"))]) == 130
     assert capsys.readouterr().err == (
         "handful: interrupted; rows that were written are kept. "
-        f"Continue with: handful bench run --resume --out '{out}' --workers 2\n"
+        f"Continue with: handful bench run --resume --out '{out}' --on here:2\n"
     )
-    assert " 2/2 " in run(capsys, "run", "--resume", "--out", out, "--workers", 2)[1]
+    assert " 2/2 " in run(capsys, "run", "--resume", "--out", out, "--on", "here:2")[1]
     with monkeypatch.context() as patch:
         patch.setattr("handful.cli.bench.open_bank", interrupt)
         assert main(["bench", *map(str, grid(bank, tmp_path / "other"))]) == 130

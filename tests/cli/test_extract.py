@@ -53,7 +53,7 @@ def test_skipped_items_are_listed_on_standard_error(tmp_path, run):
 def test_the_same_hash_on_one_worker_and_on_two(tmp_path, run):
     folder = image_folder(tmp_path / "images")
     shared = ("--items", folder, "--backbone", "b", "--shard-size", 5)
-    printed = [run(*shared, "--out", tmp_path / f"bank{n}", "--workers", n)[1].split()[-1] for n in (1, 2)]
+    printed = [run(*shared, "--out", tmp_path / f"bank{n}", "--on", f"here:{n}")[1].split()[-1] for n in (1, 2)]
     assert printed[0] == printed[1]
 
 
@@ -66,7 +66,7 @@ def test_a_split_of_a_table(tmp_path, run):
     assert FeatureBank.load(tmp_path / "bank").labels.tolist() == [1]
 
 
-@pytest.mark.parametrize("option", ["--batch-size", "--shard-size", "--workers"])
+@pytest.mark.parametrize("option", ["--batch-size", "--shard-size"])
 def test_sizes_below_one_are_a_usage_error(tmp_path, run, option):
     assert run("--items", tmp_path, "--backbone", "b", "--out", tmp_path / "bank", option, 0)[0] == 2
 

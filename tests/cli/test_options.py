@@ -28,7 +28,7 @@ REFUSED = {
     "features info toy": COLUMNS,
     "features export toy new.parquet": ("--trust-pickle",),
     f"{EXTRACT} photos.csv": ("--text said",),
-    f"{EXTRACT} photos.csv --on ray": ("--workers 2", "--device cuda", "--text said"),
+    f"{EXTRACT} photos.csv --on ray": ("--device cuda", "--text said"),
     f"{EXTRACT} photos": ("--split one", "--labels split", "--id-column kind", "--text said", "--skip-bad"),
     DRAW: ("--concentration 0.5",),
     f"{DRAW} --support-bank other": ("--shots 3",),

@@ -98,7 +98,6 @@ def run(
         ),
     ] = None,
     on: On = HERE,
-    workers: Annotated[int, typer.Option(min=1, help="Threads with --on here; each range of tasks uses one.")] = 1,
     resume: Annotated[
         bool, typer.Option(help="Continue the run in --out, if it exists; with its own plan if none is given.")
     ] = False,

@@ -52,7 +52,7 @@ def classify_command(
     Classes are given by examples, by their names (--names), or both. The backbone of the items embeds
     the names, so photographs need one that also reads text: one of open_clip. Underscores and CamelCase become spaces.
 
-    A batch too large for memory, or any batch with --on ray, is streamed, without --sequence or candidates of
+    A batch too large for memory, or any batch with --on, is streamed, without --sequence or candidates of
     single items. Until the predictions are written, the run is kept in a folder beside them that ends in .run: the same
     command resumes after an interruption.
 
@@ -117,7 +117,7 @@ def classify_command(
             batch,
             group_by=group_by,
             folder=run,
-            executor=None if options["on"] == HERE else executor_at(options["on"], 1, {}),
+            executor=None if options["on"] == HERE else executor_at(options["on"]),
             on_progress=on_progress,
             **{name: options[name] for name in ("names", "method", "unknown")},
             **reading_of(options),

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from handful.cli.options import HERE, HeaderRow, On, SkipBad, Trust, executor_at
+from handful.cli.options import HERE, HeaderRow, On, SkipBad, Trust, executor_at, is_here
 from handful.cli.terminal import data
+from handful.errors import OptionError
 from handful.runs.progress import bars
 
 if TYPE_CHECKING:
@@ -40,9 +41,6 @@ def extract_command(
     header_row: HeaderRow = None,
     skip_bad: SkipBad = False,
     on: On = HERE,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Threads with --on here; by default one per core.", show_default=False)
-    ] = None,
     device: Annotated[str, typer.Option(help="Device of the backbone, as in torch: cpu, cuda.")] = "cpu",
     batch_size: Annotated[int, typer.Option(min=1, help="Items the backbone sees at once.")] = 8,
     shard_size: Annotated[int, typer.Option(min=1, help="Items saved at a time.")] = 256,
@@ -68,8 +66,9 @@ def extract_command(
 
     reads = {"items": items, "backbone": checkpoint_of(backbone)}
     refuse_overwriting(reads, {"bank": out, "unfinished bank": shards_folder(out)})
-    only_here = {"--workers": workers is not None, "--device": device != "cpu"}
-    executor = executor_at(on, workers or available_cores(), only_here)
+    if device != "cpu" and not is_here(on):
+        raise OptionError("--device is for running here; a Ray cluster uses all its processors: leave it out")
+    executor = executor_at(on, threads=available_cores())
     with bars(f"listing {items}"):
         listed = list_items(
             items,

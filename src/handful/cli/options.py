@@ -68,35 +68,38 @@ def refuse(context: typer.Context, options: Collection[str], reason: str) -> Non
         raise OptionError(f"{reason}; leave out {', '.join(found)}")
 
 
-On: TypeAlias = Annotated[str, typer.Option(help="Where to run: here, ray (a cluster started here) or ray:ADDRESS.")]
+On: TypeAlias = Annotated[
+    str,
+    typer.Option(help="Where to run: here, here:4 (on four threads), ray (a cluster started here) or ray:ADDRESS."),
+]
 HERE = "here"
 
 
-def executor_at(on: str, workers: int, only_here: Mapping[str, bool], *, join: bool = True) -> Executor:
+def executor_at(on: str, *, threads: int = 1, join: bool = True) -> Executor:
     """Make the executor that `--on` asks for.
 
     Parameters
     ----------
     on : str
         What was given.
-    workers : int
-        Threads in this process.
-    only_here : Mapping[str, bool]
-        Options that do not apply to Ray, and whether they were given.
+    threads : int
+        Threads in this process, if `on` does not say how many.
     join : bool
         Whether an interruption waits for what is at work in this process.
     """
     from handful.runs.executors import in_process, on_ray
 
-    place, colon, address = on.partition(":")
-    if on == HERE:
-        return in_process(workers, join=join)
-    if place != "ray" or (colon and not address):
-        raise OptionError(f"--on must be here, ray or ray:ADDRESS, got {on!r}")
-    for option, given in only_here.items():
-        if given:
-            raise OptionError(f"{option} is for running here; a Ray cluster uses all its processors: leave it out")
-    return on_ray(address or None)
+    place, colon, which = on.partition(":")
+    if place == HERE and (not colon or (which.isdecimal() and int(which) > 0)):
+        return in_process(int(which) if colon else threads, join=join)
+    if place != "ray" or (colon and not which):
+        raise OptionError(f"--on must be here, here:THREADS, ray or ray:ADDRESS, got {on!r}")
+    return on_ray(which or None)
+
+
+def is_here(on: str) -> bool:
+    """Whether the work is done in this process."""
+    return on.partition(":")[0] == HERE
 
 
 def _print_version(asked: bool) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from handful.cli.options import HERE, executor_at, refuse
+from handful.cli.options import HERE, executor_at, is_here, refuse
 from handful.cli.task_options import named_place
 from handful.cli.terminal import Interrupted
 from handful.errors import OptionError
@@ -32,14 +32,13 @@ def carry_out(
 
     out = Path(given["out"])
     on = given.get("on", HERE)
-    workers = given.get("workers", 1)
     resume = given.get("resume", False)
     mix_versions = given.get("mix_versions", False)
     if not resume:
         refuse(context, ("--mix-versions",), "a new run has no rows of other versions")
-    executor = executor_at(on, workers, {"--workers": workers != 1}, join=False)
+    executor = executor_at(on, join=False)
     in_files = [method for method in given.get("method", ()) if ".py:" in method]
-    if in_files and on != HERE:
+    if in_files and not is_here(on):
         raise OptionError(f"a cluster needs methods in a package; leave out --on, or install {', '.join(in_files)}")
     refuse_overwriting(_read(given, in_files), {"run": out})
     begun = False
@@ -60,7 +59,7 @@ def carry_out(
         if not (begun or (not there and (out / PLAN_FILE).exists())):
             raise Interrupted("interrupted before anything was changed; run the same command again") from None
         command = ["handful", "bench", str(context.command.name), "--resume", "--out", str(out)]
-        command += [*(["--on", on] if on != HERE else []), *(["--workers", str(workers)] if workers > 1 else [])]
+        command += ["--on", on] if on != HERE else []
         command += ["--mix-versions"] if mix_versions else []
         again = "the same command and --resume" if in_files else shlex.join(command)
         raise Interrupted(f"interrupted; rows that were written are kept. Continue with: {again}") from None

@@ -45,7 +45,6 @@ def tune(
         float | None, typer.Option(help="Seconds of processor time per point of a grid.", show_default=False)
     ] = None,
     on: On = HERE,
-    workers: Annotated[int, typer.Option(min=1, help="Threads with --on here.")] = 1,
     resume: Annotated[bool, typer.Option(help="Continue the run in --out; without --method, its own plan.")] = False,
     mix_versions: Annotated[
         bool, typer.Option(help="Continue even if existing rows were made by other versions.")

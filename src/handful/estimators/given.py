@@ -186,5 +186,5 @@ def no_such_class(who: str, label: Any, classes: Collection[Any]) -> LabelError:
     """Return the error for a label that is no class, with the class that is spelled most alike."""
     return LabelError(
         f"{who} was given the label {label!r}, which is none of the {len(classes):,} classes"
-        f"{did_you_mean(label, classes)}; correct it, or, if the class is new, list it in new_classes (--new-classes)"
+        f"{did_you_mean(label, classes)}; correct it, or, if the class is new, list it in new_classes"
     )
