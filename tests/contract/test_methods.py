@@ -25,6 +25,7 @@ from torch.utils._pytree import tree_leaves
 import handful
 from handful import FeatureBank, fewshot
 from handful.fewshot import METHODS, TaskBatch
+from handful.fewshot.methods import ici
 from tests.banks_at_hand import random_bank
 from tests.tasks_at_hand import ragged_tasks, random_task
 
@@ -35,7 +36,7 @@ VARIANTS = {
     "em_dirichlet:examples": {"examples": True, "max_iter": 3, "max_bounds": 10},
     "pt_map:column_mass": {"column_mass": 3.0, "max_iter": 3, "max_sweeps": 100},
     "ilpc:balanced": {"balanced": True, "training_steps": 30},
-    "proto_lp:balanced": {"balanced": True, "max_iter": 5},
+    "proto_lp:balanced": {"balanced": True, "max_iter": 2, "cost_weight": 1.0},
 }
 # Short runs where the default is long, for TIM with steps long enough to matter, at a temperature for features that are
 # not of unit length; everything else at its defaults.
@@ -111,6 +112,12 @@ def close(a: torch.Tensor, b: torch.Tensor, atol: float = 1e-8) -> None:
 @pytest.fixture(params=[*METHODS, *VARIANTS], scope="module")
 def name(request) -> str:
     return request.param
+
+
+@pytest.fixture(autouse=True)
+def short_path_of_ici(monkeypatch):
+    """A grid of 15 values instead of 100: its promises do not depend on how fine it is, and it takes most of the time."""
+    monkeypatch.setattr(ici, "N_LEVELS", 15)
 
 
 def test_a_method_is_in_the_table_with_a_transform_and_pickles(name):
