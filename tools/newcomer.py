@@ -4,8 +4,8 @@
 
 This repository is cloned, as it was last committed. *First steps*, *Install*, the tutorials and the README are then
 followed as written, each in an environment that has only torch: the lines of a page for a terminal, in their order, and
-its Python (as doctests) where it begins. So every page must name the extras that it needs. Where the README's lines
-need a reader's own photographs, simple ones are drawn. A review has succeeded once it prints its address, and is then
+its Python (as doctests) where it begins. So every page must name the extras that it needs. Where lines need a reader's
+own photographs or vectors, simple ones are drawn. A review has succeeded once it prints its address, and is then
 interrupted. Exits with 1 if anything fails.
 
 Commands that install handful are run in the clone, all others in a folder of their own, and torch stays the one that
@@ -101,6 +101,22 @@ def draw_photographs(folder: Path) -> None:
             picture.save(folder / colour / f"{number}.png")
 
 
+def draw_vectors(folder: Path) -> None:
+    """Draw six classes of vectors: catalogue.parquet with their intents, and batch.parquet with two of them."""
+    import numpy as np
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(6, 16))
+    for name, codes in (("catalogue", np.arange(6).repeat(4)), ("batch", np.arange(2).repeat(10))):
+        vectors = centres[codes] + 0.3 * rng.normal(size=(len(codes), 16))
+        columns = {"embedding": vectors.tolist()}
+        if name == "catalogue":
+            columns["intent"] = [f"intent {code}" for code in codes]
+        parquet.write_table(pa.table(columns), folder / f"{name}.parquet")
+
+
 class Newcomer:
     """A new environment, and a record of what was done in it and how long it took."""
 
@@ -153,13 +169,17 @@ class Newcomer:
         folder.mkdir()
         copy = Path(shutil.copy(ROOT / page, folder))
         if page == "README.md":
-            self.lend(folder)
+            draw_photographs(folder / "photos")
+            shutil.copytree(folder / "photos" / "red", folder / "new_photos")
         for line in steps_of(copy.read_text(encoding="utf-8")):
             if line == PYTHON:
                 command = [str(self.bin / "python"), "-m", "doctest", copy.name]
                 self.do(f"{page}: its Python", command, folder, TMPDIR=str(folder))
                 made = (path for path in sorted(folder.iterdir()) if path.is_dir() and path.name.startswith("tmp"))
                 within = next(made, folder)
+                if page == "docs/learn/sentences.md":
+                    draw_photographs(within / "photos")
+                    draw_vectors(within)
                 continue
             words = shlex.split(line, comments=True)
             installs = words[0] == "pip"
@@ -173,11 +193,6 @@ class Newcomer:
                 wanted = ["torch"]
             return [str(self.bin / "python"), "-m", *words[:2], "--quiet", *wanted]
         return [str(self.bin / words[0]), *words[1:]]
-
-    def lend(self, folder: Path) -> None:
-        """Put the files that the README needs into the folder."""
-        draw_photographs(folder / "photos")
-        shutil.copytree(folder / "photos" / "red", folder / "new_photos")
 
 
 def main() -> None:
