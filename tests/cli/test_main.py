@@ -119,3 +119,19 @@ def test_an_interruption_is_one_line_and_exits_with_130(capsys, monkeypatch):
     monkeypatch.setattr("handful.cli.main.make_app", interrupt)
     assert main(["--help"]) == 130
     assert capsys.readouterr().err == ("handful: interrupted before anything was changed; run the same command again\n")
+
+
+@pytest.mark.parametrize("command", [[], ["catalogue"], ["features"], ["bench"]])
+def test_the_help_says_a_whole_sentence_about_each_command(capsys, command):
+    assert main([*command, "--help"]) == 0
+    about = capsys.readouterr().out.partition("Commands:")[2]
+    assert about.count(".") >= 4
+    assert "..." not in about
+
+
+@pytest.mark.parametrize("command", [["review"], ["classify"], ["bench", "run"], ["features", "extract"]])
+def test_the_help_calls_values_by_common_words(capsys, command):
+    assert main([*command, "--help"]) == 0
+    options = capsys.readouterr().out
+    assert "--out PATH" in options
+    assert not any(word in options for word in ("<str", "<list[", "<int", "<float"))

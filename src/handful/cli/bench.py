@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from handful.cli.options import HERE, On, given_values, refuse, with_options
+from handful.cli.options import HERE, On, SectionGroup, given_values, refuse, with_options
 from handful.cli.runs import carry_out, end_with_failures
 from handful.cli.task_options import (
     TaskOptions,
@@ -58,7 +58,10 @@ NOT_BESIDE: Mapping[str, tuple[str, Sequence[str]]] = {
 }
 
 app = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="Benchmarks: many methods on the same tasks, resumable."
+    cls=SectionGroup,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Benchmarks: many methods on the same tasks, resumable.",
 )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from handful.cli.options import READING, with_options
+from handful.cli.options import READING, SectionGroup, with_options
 from handful.cli.terminal import data
 from handful.runs.progress import bars
 
@@ -22,7 +22,10 @@ MOST_PRINTED = 10
 FOUND = 3
 
 app = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="Catalogues in files: embedded and fitted once, used many times."
+    cls=SectionGroup,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Catalogues in files: embedded and fitted once, used many times.",
 )
 
 File = Annotated[Path, typer.Argument(help="The catalogue, .handful.")]

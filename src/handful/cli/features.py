@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from handful.cli.options import HERE, HeaderRow, On, SkipBad, Trust, executor_at, is_here
+from handful.cli.options import HERE, HeaderRow, On, SectionGroup, SkipBad, Trust, executor_at, is_here
 from handful.cli.terminal import data
 from handful.errors import OptionError
 from handful.runs.progress import bars
@@ -99,7 +99,10 @@ def extract_command(
 MOST_ROWS_MEASURED = 20_000
 
 app = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="Feature banks: features with labels and provenance."
+    cls=SectionGroup,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Feature banks: features with labels and provenance.",
 )
 
 SourcePath = Annotated[

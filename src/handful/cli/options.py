@@ -130,9 +130,22 @@ PANELS = {
     "What you know": (*KNOWN, "unknown", "expect_unknown"),
     "Output": ("out", "annotate"),
 }
-# Commands that stand below "Few-shot research", and characters of the line about a command.
+# Commands that stand below "Few-shot research", and characters of the sentence about a command: it is never cut.
 RESEARCH = frozenset({"tasks", "bench", "report", "train"})
-HELP_WIDTH = 68
+MOST_HELP = 1_000
+# What the help calls the value of an option, by what recent versions of typer call it.
+VALUES = {
+    "<path>": "PATH",
+    "<list[Path]>": "PATH",
+    "<str>": "TEXT",
+    "<list[str]>": "TEXT",
+    "<int>": "NUMBER",
+    "<int range>": "NUMBER",
+    "<list[int]>": "NUMBER",
+    "<float>": "NUMBER",
+    "<float range>": "NUMBER",
+    "<list[float]>": "NUMBER",
+}
 WHAT_IS_LABELLED = (
     "A catalogue (.handful, see `handful catalogue --help`) or labelled examples, and the items to label. Examples "
     "are a bank, .npz or .h5ad with vectors and labels; a table (.parquet, .csv, .tsv, .xlsx or book.xlsx/SHEET, "
@@ -143,19 +156,29 @@ WHAT_IS_LABELLED = (
 
 
 class SectionGroup(TyperGroup):
-    """All commands; those of few-shot research stand below a heading of their own."""
+    """Commands with a sentence each; those of few-shot research stand below a heading of their own."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command whose values are called by common words, not by types of Python."""
+        command = super().get_command(ctx, cmd_name)
+        for parameter in [] if command is None else command.params:
+            record = parameter.get_help_record(ctx)
+            if record is not None and parameter.param_type_name == "option" and parameter.metavar is None:
+                parameter.metavar = VALUES.get(record[0].partition(" ")[2])
+        return command
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the commands with the first line of their help."""
+        """Write the commands with the first sentence of their help."""
         sections: dict[str, list[tuple[str, str]]] = {"Commands": [], "Few-shot research": []}
         for name in self.list_commands(ctx):
             command = self.get_command(ctx, name)
             if command is not None:
-                section = "Few-shot research" if name in RESEARCH else "Commands"
-                sections[section].append((name, command.get_short_help_str(limit=HELP_WIDTH)))
+                section = "Few-shot research" if ctx.parent is None and name in RESEARCH else "Commands"
+                sections[section].append((name, command.get_short_help_str(limit=MOST_HELP)))
         for section, commands in sections.items():
-            with formatter.section(section):
-                formatter.write_dl(commands)
+            if commands:
+                with formatter.section(section):
+                    formatter.write_dl(commands)
 
 
 class PanelCommand(TyperCommand):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from handful.cli.options import given_values, with_options
+from handful.cli.options import SectionGroup, given_values, with_options
 from handful.cli.task_options import BANK, TaskOptions, named_place, open_bank, refuse_unused, task_numbers
 from handful.cli.terminal import data
 
@@ -26,7 +26,10 @@ OF_A_DRAW = (
 )
 
 app = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="Tasks: which rows are support and which are query."
+    cls=SectionGroup,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Tasks: which rows are support and which are query.",
 )
 
 
