@@ -116,7 +116,7 @@ def name(request) -> str:
 
 @pytest.fixture(autouse=True)
 def short_path_of_ici(monkeypatch):
-    """A grid of 15 values instead of 100: its promises do not depend on how fine it is, and it takes most of the time."""
+    """A grid of 15 values instead of 100: promises do not depend on how fine it is, and it takes most of the time."""
     monkeypatch.setattr(ici, "N_LEVELS", 15)
 
 
