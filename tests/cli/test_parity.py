@@ -6,9 +6,9 @@ import pytest
 import typer
 
 import handful
-from handful.classification.known import KnownFiles
 from handful.cli.main import main, make_app
 from handful.cli.options import PANELS
+from handful.estimators import Known
 
 # Where a command writes to and where it works: in Python, the answer is written by its own methods, and an executor is
 # an argument of its own.
@@ -50,7 +50,7 @@ def test_help_by_its_short_name(words, capsys):
 def test_options_are_arguments_of_the_same_name(command, function):
     names = set(inspect.signature(function).parameters)
     if "known" in names:
-        names |= set(KnownFiles.__annotations__)
+        names |= set(Known.__annotations__)
     asked = {ELSEWHERE.get(name, name) for name in options(command) - OUTPUTS}
     assert asked <= names, f"Python does not have {sorted(asked - names)}"
 

@@ -10,7 +10,7 @@ from handful.errors import OptionError, TaskError
 from handful.estimators import BatchClassifier, infer_scores
 from handful.estimators.answer import none_of_these
 from handful.estimators.batches import Batches, predict_codes
-from handful.estimators.context import Known
+from handful.estimators.context import BatchContexts, Known
 from handful.estimators.items import CatalogueItems
 from tests.optional import optional
 from tests.worlds import Clouds
@@ -35,10 +35,8 @@ def test_every_group_has_its_own_prior_and_what_is_given_holds():
     catalogue, features, truth = small_world()
     given = np.full(8, -1)
     given[0] = 9
-    items = CatalogueItems(catalogue, features, given)
-    first, second = (
-        found for _, _, found in Batches.of(items, list("aaaabbbb"), Known(prior={"b": {7: 0}})).labelled()
-    )
+    contexts = BatchContexts(Known(prior={"b": {7: 0}}), catalogue.classes, 8, list("aaaabbbb"), given)
+    first, second = (found for _, _, found in Batches(CatalogueItems(catalogue, features), contexts).labelled())
     assert first.probabilities.argmax(1).tolist() == [9, *truth[1:4]]
     assert not second.probabilities[:, 7].any()
 
@@ -46,7 +44,7 @@ def test_every_group_has_its_own_prior_and_what_is_given_holds():
 def test_predicted_codes_are_those_of_the_answer():
     catalogue, features, _ = small_world()
     items, groups, known = CatalogueItems(catalogue, features), np.arange(8) % 3, Known(candidates=[1, 4])
-    codes, rejected, nameless = predict_codes(items, groups, known)
+    codes, rejected, nameless = predict_codes(Batches.of(items, groups, known))
     found = Batches.of(items, groups, known).answer()
     np.testing.assert_array_equal(codes, found.codes[:, 0])
     np.testing.assert_array_equal(rejected, found.rejected)

@@ -6,7 +6,8 @@ import pytest
 
 from handful import BatchClassifier, Session
 from handful.errors import LabelError, OptionError, TaskError
-from handful.session import Step, similar_names, unnamed_groups
+from handful.estimators.answer import unnamed_groups
+from handful.session import Step, similar_names
 from handful.session.clusters import Tree, directions_of
 from tests.worlds import Clouds
 

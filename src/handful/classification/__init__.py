@@ -4,7 +4,6 @@ from handful.classification.batch import Batch, Reading
 from handful.classification.comparing import compare_encoders
 from handful.classification.corrections import read_corrections
 from handful.classification.files import check_ending, write_predictions, write_tasks
-from handful.classification.known import KnownFiles
 from handful.classification.label import classify
 from handful.classification.labelled import About, Shown
 from handful.classification.page import write_page
@@ -14,7 +13,6 @@ from handful.classification.task import dense_bytes
 __all__ = [
     "About",
     "Batch",
-    "KnownFiles",
     "Reading",
     "Shown",
     "check_ending",

@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from handful.arguments import column_names
-from handful.classification.known import KnownFiles
 from handful.classification.labelled import (
     COARSE_TYPES,
     GROUP_TYPES,
@@ -34,6 +33,7 @@ from handful.classification.labelled import (
 )
 from handful.errors import OptionError
 from handful.estimators.answer import Answer
+from handful.estimators.context import Known
 from handful.extraction.extract import checkpoint_of
 from handful.machine.extras import import_extra, import_pyarrow
 from handful.machine.outputs import refuse_overwriting, written_whole
@@ -54,7 +54,7 @@ from handful.reading.sites import site_files
 from handful.reading.table import Columns
 
 
-def paths_read(known: KnownFiles, *, sites: Any = None, backbone: str | None = None, **named: Any) -> dict[str, Path]:
+def paths_read(known: Known, *, sites: Any = None, backbone: str | None = None, **named: Any) -> dict[str, Path]:
     """Return the absolute paths of all inputs by name; whatever is not a path is left out.
 
     Examples

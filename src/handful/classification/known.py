@@ -1,11 +1,31 @@
-"""What is known about the items of a file: lists and tables of classes, and columns of the file itself."""
+"""What is known about the items of a file, as lists and tables of classes, and as columns of the file itself.
+
+`Known` has the arguments of every function; about files they can also be
+
+- `prior`: the path of a table of classes and weights, see `handful.reading.class_lists`. With the column that groups
+  have, each group has its own.
+- `candidates`: the path of a list of the classes that can occur, one per line, or of a table with the columns `class`
+  and a column of the batch, such as the site or the item: the only classes of the items with this value. Or, for mass
+  spectra, a rule such as `precursor:0.01`: only compounds of the catalogue with a precursor this close, in Da, are
+  candidates of a spectrum, and one without candidates belongs to no class; both sides need a column `precursor_mz`.
+- `given`: the path of corrections, for instance those of a page, or of an export of another tool; or a tuple of
+  `GivenLabel`. Corrections of items that are not in the batch any more are not applied, and listed in
+  `Answer.about.not_applied`. Labels of a file were chosen, so one that is no class is a new one; `new_classes` is about
+  labels of a mapping, which were typed.
+- `sequence`, `pool`, `order`: columns of the batch. Where the numbers of a sequence start again in every group, the
+  columns of the group are part of it.
+- `coarse`: the column of the catalogue that has the coarse class of each example; the path of a table with the columns
+  `class` and `coarse`; or, of classes with a taxonomy such as those of SpeciesNet, `genus`, `family`, `order` or
+  `class`.
+- `expect_unknown`: the path of predictions of an earlier batch, best written after its corrections were given.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypedDict, cast
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -25,70 +45,18 @@ from handful.reading.labels import label_column
 from handful.reading.read import read
 from handful.reading.table import Columns, Skipped, Table
 
-PathLike = str | os.PathLike[str]
-Names = str | Sequence[str]
 
-
-class KnownFiles(TypedDict, total=False):
-    """What is known about a batch that is in a file; the same as `Known`, as files and columns.
-
-    Attributes
-    ----------
-    prior : path, array, mapping or table
-        A table of classes and weights, see `handful.reading.class_lists`: how likely classes are before the batch is
-        seen. With the column that groups have, each group has its own. Or what `Known` takes.
-    candidates : path, list, mapping or list of lists
-        A list of the classes that can occur, one per line; or a table with the columns `class` and a column of the
-        batch, such as the site or the item: the only classes of the items with this value. Or, for mass spectra, a rule
-        such as `precursor:0.01`: only compounds of the catalogue with a precursor this close, in Da, are candidates of
-        a spectrum, and one without candidates belongs to no class; both sides need a column `precursor_mz`. Or what
-        `Known` takes.
-    given : path, tuple of GivenLabel or mapping from rows to labels
-        What a person said about items of this batch, for instance on its page. These items keep that label, and count
-        as examples of their class. Corrections of items that are not in the batch any more are not applied, and listed
-        in `Answer.about.not_applied`.
-    new_classes : sequence of str
-        Labels of a mapping `given` that the catalogue may not have yet; others are refused, so that a typing mistake
-        does not become a class. A file needs no such list: its labels were chosen, and a new choice is a new class.
-    sequence : str or sequence of str
-        Column of the batch that marks items of the same class: the photographs of one sequence, the segments of one
-        voice. An item without a value stands alone. Where its numbers start again in every group, the columns of the
-        group are part of it.
-    pool : True, str or sequence of str
-        Column with the same value for groups that are siblings; True if all are.
-    order : str
-        Column with the time of each group.
-    coarse : str, path or mapping
-        Coarse classes: the column of the catalogue that has the coarse class of each example; a table with the columns
-        `class` and `coarse`; or, of classes with a taxonomy such as those of SpeciesNet, `genus`, `family`, `order` or
-        `class`. Or what `Known` takes.
-    expect_unknown : bool, float, (float, float), path, Answer, list of Answer, or mapping from groups to these
-        How many items belong to no class, as in `Known`. A path is that of predictions of an earlier batch, best
-        written after its corrections were given.
-    """
-
-    prior: Any
-    candidates: Any
-    given: Any
-    new_classes: Sequence[str] | None
-    sequence: Names | None
-    pool: bool | Names | None
-    order: str | None
-    coarse: Any
-    expect_unknown: Any
-
-
-def columns_named(known: KnownFiles) -> tuple[str, ...]:
+def columns_named(known: Known) -> tuple[str, ...]:
     """Return the columns of the batch that are named."""
-    if unknown := set(known) - set(KnownFiles.__annotations__):
-        raise no_argument(min(unknown), KnownFiles, Reading.__annotations__)
+    if unknown := set(known) - set(Known.__annotations__):
+        raise no_argument(min(unknown), Known, Reading.__annotations__)
     asked = {role: known.get(role) for role in ("sequence", "pool", "order")}
     named = {role: one for role, one in asked.items() if one is not None and not isinstance(one, bool)}
     return tuple(name for role, one in named.items() for name in column_names(role, one))
 
 
 def read_known(
-    known: KnownFiles, batch: Batch, classes: Sequence[str], columns: Mapping[str, Any] | None = None
+    known: Known, batch: Batch, classes: Sequence[str], columns: Mapping[str, Any] | None = None
 ) -> tuple[Known, tuple[Skipped, ...]]:
     """Read the files, take the columns, and find the items; return what is known, and labels that were not applied.
 
@@ -187,15 +155,15 @@ def _coarse(level: Any, classes: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def with_corrections(known: KnownFiles) -> KnownFiles:
+def with_corrections(known: Known) -> Known:
     """Read a file of corrections, if there is one."""
     given = known.get("given")
     if given is None or isinstance(given, (Mapping, tuple)):
         return known
-    return cast(KnownFiles, {**known, "given": read_corrections(given)})
+    return cast(Known, {**known, "given": read_corrections(given)})
 
 
-def bad_items(known: KnownFiles, batch: Batch) -> set[int]:
+def bad_items(known: Known, batch: Batch) -> set[int]:
     """Return the items that corrections call unfit to be labelled."""
     given = known.get("given")
     if not isinstance(given, tuple):
@@ -205,7 +173,7 @@ def bad_items(known: KnownFiles, batch: Batch) -> set[int]:
 
 
 def _given_labels(
-    known: KnownFiles, batch: Batch, classes: Sequence[str]
+    known: Known, batch: Batch, classes: Sequence[str]
 ) -> tuple[dict[int, str | None], tuple[Skipped, ...]]:
     """Return the labels that a person gave, by positions of items, and those that were not applied."""
     given = known.get("given")

@@ -37,7 +37,7 @@ from handful.banks import FeatureBank
 from handful.catalogue import Catalogue, Source
 from handful.catalogue.changes import other_length
 from handful.classification.batch import Batch, Reading, extracted
-from handful.classification.known import KnownFiles, new_labels
+from handful.classification.known import new_labels
 from handful.classification.labelled import MOST_EXPLAINED, About, Shown
 from handful.classification.names import with_names
 from handful.classification.task import (
@@ -51,6 +51,7 @@ from handful.classification.task import (
 )
 from handful.estimators.answer import Answer
 from handful.estimators.batches import Batches
+from handful.estimators.context import Known
 from handful.estimators.given import with_given
 from handful.estimators.items import CatalogueItems
 from handful.estimators.unknown_share import UnknownShare
@@ -71,15 +72,15 @@ MOST_ITEMS = 240
 Listener = Callable[[Progress], None]
 
 
-class ClassifyOptions(Reading, KnownFiles, total=False):
+class ClassifyOptions(Reading, Known, total=False):
     """How both are read and embedded, and what is known about the batch."""
 
 
-def divided(options: Mapping[str, Any]) -> tuple[Reading, KnownFiles]:
+def divided(options: Mapping[str, Any]) -> tuple[Reading, Known]:
     """Return the options of the two kinds."""
     reading = {name: value for name, value in options.items() if name in Reading.__annotations__}
     known = {name: value for name, value in options.items() if name not in reading}
-    return cast(Reading, reading), cast(KnownFiles, known)
+    return cast(Reading, reading), cast(Known, known)
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +154,7 @@ def classify(
     Keywords have the names and the groups of `handful classify --help`:
 
     - *Reading*: `names`, `group_by`, and all of `Reading`;
-    - *What you know*: all of `KnownFiles`, and `unknown`;
+    - *What you know*: all of `Known`, and `unknown`;
     - *How it runs*: `method`, `folder`, `executor`, `on_progress`.
 
     What the command writes are functions of the answer: `write_predictions`, `write_page`, `write_tasks`.
@@ -175,7 +176,7 @@ def classify(
     features, labels, text, id_column, backbone, device, missing, header_row, skip_bad : object
         How both are read and embedded, see `handful.classification.Reading`.
     prior, candidates, given, new_classes, sequence, pool, order, coarse, expect_unknown : object
-        What is known about the batch, see `KnownFiles`.
+        What is known about the batch, see `Known`; as files and columns, see `handful.classification.known`.
     unknown : str, optional
         The label of items that look like none of the classes, as in `BatchClassifier.predict`. By default they get the
         closest class.
@@ -280,7 +281,7 @@ def label(
     on_progress: Listener | None = None,
     keep: bool = False,
     left_out: Collection[int] = (),
-    **changes: Unpack[KnownFiles],
+    **changes: Unpack[Known],
 ) -> Answer:
     """Label the batch; call it again with something else that is known about it.
 
@@ -295,7 +296,7 @@ def label(
     left_out : collection of int
         Positions in `fitted.batch` of items that are unfit to be labelled: they have no label, and no part in others.
     **changes : object
-        What is known about the batch, see `KnownFiles`, instead of what `check` was given. `given` names all labels
+        What is known about the batch, see `Known`, instead of what `check` was given. `given` names all labels
         that were given, also those of earlier calls.
 
     Returns
@@ -313,10 +314,9 @@ def label(
     # A class of which no example could be read is one that a person named, if an item was given it.
     new_classes = new_labels(given, fitted.classes)
     classes = (*fitted.classes, *new_classes)
-    codes = {name: k for k, name in enumerate(classes)}
-    labels = {item: None if name is None else codes[name] for item, name in given.items()}
     checked = {name: k for k, name in enumerate(task.contexts.classes.tolist())}
     contexts = task.contexts.of(fitted.rows, [checked[name] for name in classes])
+    labels = contexts.labels_of(given)
     points = fitted.points
     found = with_given(fitted.catalogue, points.__getitem__, len(points), labels, range(len(classes)))
     catalogue = found.catalogue
@@ -341,7 +341,7 @@ def label(
             on_progress=on_progress,
         )
         return _with_about(fitted, task, run.answer(contexts.classes), streamed=True, **about)
-    batches = Batches(CatalogueItems(catalogue, points, contexts.given, contexts.classes), contexts)
+    batches = Batches(CatalogueItems(catalogue, points, contexts.classes), contexts)
     # Without groups the table is small; a copy of the batch may have room for it in any case.
     grouped = task.batch.groups is not None
     writer = writer_of(task.batch.source)

@@ -24,6 +24,7 @@ from handful.estimators.answer import (
     none_of_these,
     rows_of_groups,
     sizes_of,
+    unnamed_groups,
 )
 from handful.estimators.batches import Batches
 from handful.estimators.diagnostics import Diagnostic
@@ -32,7 +33,6 @@ from handful.reading.class_lists import common_names as names_of_species
 from handful.reading.class_names import SimilarNames, similar_summary
 from handful.reading.contents import Contents
 from handful.reading.table import Columns, Skipped
-from handful.session import unnamed_groups
 from handful.shapes import Int
 
 # What an item is called that looks like no class.

@@ -21,12 +21,18 @@ from handful.classification.labelled import (
     suspects,
 )
 from handful.engine.questions import Question
-from handful.estimators.answer import Answer, compared_items, groups_of_items, item_columns, rows_of_groups
+from handful.estimators.answer import (
+    Answer,
+    compared_items,
+    groups_of_items,
+    item_columns,
+    rows_of_groups,
+    unnamed_groups,
+)
 from handful.estimators.why import Explanation, NearExample, explained, questions_of
 from handful.extraction.decode import decode_image
 from handful.plots.maps import batch_map
 from handful.reading.contents import Contents, KeptPictures, Unreadable, pick
-from handful.session import unnamed_groups
 from handful.shapes import Int
 
 # Pixels of the longer side of an example: sharp at half that size.

@@ -22,10 +22,10 @@ from handful.classification.files import (
     write_predictions,
     writes_back,
 )
-from handful.classification.known import KnownFiles, columns_named, new_labels, read_known
+from handful.classification.known import columns_named, new_labels, read_known
 from handful.classification.labelled import BY_SCORES, About, predictions
 from handful.errors import FileFormatError, LabelError, OptionError, OverturnedScoresWarning
-from handful.estimators import Answer, TopScores, infer_scores
+from handful.estimators import Answer, Known, TopScores, infer_scores
 from handful.reading.class_names import similar_names
 from handful.reading.contents import IMAGE_SUFFIXES, FolderFiles
 from handful.reading.images import FOLDER, folder_columns
@@ -42,7 +42,7 @@ def rescore(
     group_by: str | Sequence[str] | None = None,
     sites: str | os.PathLike[str] | None = None,
     pictures: str | os.PathLike[str] | None = None,
-    **known: Unpack[KnownFiles],
+    **known: Unpack[Known],
 ) -> Answer:
     r"""Label all items of a file of scores jointly, or those of each group.
 
@@ -60,7 +60,7 @@ def rescore(
         The folder that the paths of the images start from, so that a page can show them. By default that of `scores`;
         where no image is found there, a page has names alone.
     **known : object
-        What is known about the items, see `KnownFiles`; columns are those of the file and of `sites`. Items whose
+        What is known about the items, see `Known`; columns are those of the file and of `sites`. Items whose
         labels are given say how reliable the scores are.
 
     Returns

@@ -17,7 +17,6 @@ from handful.catalogue.files import is_catalogue
 from handful.classification.batch import Batch, Reading, asked_of, load_network
 from handful.classification.files import asked_columns, paths_read
 from handful.classification.known import (
-    KnownFiles,
     bad_items,
     coarse_column,
     columns_named,
@@ -29,7 +28,7 @@ from handful.classification.measured import scaled
 from handful.classification.names import NamedClasses, read_names
 from handful.errors import BankError, OptionError
 from handful.estimators.containers import FrameOf, frame_of, new_frame
-from handful.estimators.context import BatchContexts
+from handful.estimators.context import BatchContexts, Known
 from handful.extraction.items import Items, list_items
 from handful.machine.extras import import_extra
 from handful.reading.labels import labelled, with_labels, without_labels
@@ -96,7 +95,7 @@ class Task:
         The items to label.
     classes : tuple of str
         Classes of examples and names.
-    known : KnownFiles
+    known : Known
         What is known about the batch, as the caller gave it.
     contexts : BatchContexts
         The same in the form of the engine; its classes include new ones of `given`.
@@ -116,7 +115,7 @@ class Task:
     examples: GivenExamples
     batch: Batch
     classes: tuple[str, ...]
-    known: KnownFiles
+    known: Known
     contexts: BatchContexts
     given: Mapping[int, str | None]
     not_applied: tuple[Skipped, ...]
@@ -125,9 +124,9 @@ class Task:
     streams: bool
     unknown_label: str | None
 
-    def with_known(self, **changes: Unpack[KnownFiles]) -> Task:
+    def with_known(self, **changes: Unpack[Known]) -> Task:
         """Return the same task with something else that is known about the batch, checked."""
-        known = with_corrections(cast(KnownFiles, {**self.known, **changes}))
+        known = with_corrections(cast(Known, {**self.known, **changes}))
         contexts, given, not_applied = _engine_terms(known, self.batch, self.classes)
         return replace(self, known=known, contexts=contexts, given=given, not_applied=not_applied)
 
@@ -187,7 +186,7 @@ def check(
     method: str | None = None,
     unknown: str | None = None,
     stream: bool = False,
-    **known: Unpack[KnownFiles],
+    **known: Unpack[Known],
 ) -> Task:
     """Check everything that can be refused before items are embedded; the arguments are those of `classify`.
 
@@ -246,7 +245,7 @@ def _rows_to_label(inputs: Inputs) -> Table:
     return without_labels(inputs.batch, inputs.labels)
 
 
-def _by_catalogue(known: KnownFiles, inputs: Inputs, batch: Batch) -> KnownFiles:
+def _by_catalogue(known: Known, inputs: Inputs, batch: Batch) -> Known:
     """Replace what columns of the catalogue stand for: coarse classes, and candidates by a rule."""
     table = inputs.catalogue
     known = known.copy()
@@ -272,14 +271,14 @@ def _table_of(catalogue: Catalogue) -> Table:
 
 
 def _engine_terms(
-    known: KnownFiles, batch: Batch, classes: Sequence[str]
+    known: Known, batch: Batch, classes: Sequence[str]
 ) -> tuple[BatchContexts, Mapping[int, str | None], tuple[Skipped, ...]]:
     """Read and check what is known; return it for the engine, the labels of a person, and those not applied."""
     impossible = without_candidates(known)
     n_items = len(batch.rows)
     groups = batch.groups
     if impossible:
-        known = cast(KnownFiles, {**known, "candidates": [names or None for names in known["candidates"]]})
+        known = cast(Known, {**known, "candidates": [names or None for names in known["candidates"]]})
     about, not_applied = read_known(known, batch, classes)
     bad = bad_items(known, batch)
     given = {item: name for item, name in (about.get("given") or {}).items() if item not in bad}
@@ -299,7 +298,7 @@ def _engine_terms(
     return contexts.excluding(left_out), given, not_applied
 
 
-def without_candidates(known: KnownFiles) -> list[int]:
+def without_candidates(known: Known) -> list[int]:
     """Return the items that belong to no class, by the rule of candidates."""
     candidates = known.get("candidates")
     if not isinstance(candidates, CandidatesByRule):

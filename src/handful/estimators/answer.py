@@ -22,6 +22,7 @@ from handful.estimators.coarse import Coarse
 from handful.estimators.containers import FrameOf, new_frame, rows_by_group
 from handful.estimators.pooling import Pooling
 from handful.estimators.summary import notes_on, summary_of
+from handful.estimators.unnamed_groups import UnnamedGroups
 from handful.extraction.decode import picture_of
 from handful.plots import html
 from handful.shapes import Bool, Float, Int
@@ -199,7 +200,7 @@ class Answer:
     # The items as they were compared, for pictures; None if they were not kept, for instance of a streamed batch.
     _items: AnsweredItems | None = None
     # Of a batch without a catalogue: the groups that nobody has named, see `handful.session.from_nothing`.
-    _unnamed: Any = None
+    _unnamed: UnnamedGroups | None = None
     # Makes a table of the kind of the rows given.
     _frame_of: FrameOf = new_frame
 
@@ -550,6 +551,11 @@ def sizes_of(answer: Answer) -> npt.NDArray[np.int64]:
 def item_columns(answer: Answer) -> dict[str, npt.NDArray[Any]]:
     """Return the columns of `to_frame` that have one entry per item, but `group`."""
     return answer._columns
+
+
+def unnamed_groups(answer: Answer) -> UnnamedGroups | None:
+    """Return the groups without a name of an answer without a catalogue; None if there is one."""
+    return answer._unnamed
 
 
 def compared_items(answer: Answer) -> Any:

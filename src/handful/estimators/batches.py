@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from handful.catalogue import Catalogue
 from handful.engine.answer import JointAnswer
 from handful.estimators.answer import Answer, best_two, group_at
 from handful.estimators.certainty import certainty_of, in_doubt, most_certain
@@ -23,26 +24,28 @@ from handful.estimators.coarse import Coarse
 from handful.estimators.containers import FrameOf, new_frame, rows_by_group
 from handful.estimators.context import BatchContexts, Known
 from handful.estimators.diagnostics import Diagnostic, diagnose
-from handful.estimators.items import ItemsToLabel
+from handful.estimators.given import with_given
+from handful.estimators.items import CatalogueItems, ItemsToLabel
 from handful.estimators.pooling import Pooling
 from handful.estimators.proposals import Proposal
 from handful.estimators.sequences import averaged
 from handful.runs.progress import Reporter, bars
-from handful.shapes import Float, Int
+from handful.shapes import Bool, Float, Int
 
 
 @bars("label")
 def predict_codes(
-    items: ItemsToLabel, groups: Any, known: Known
+    batches: Batches,
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     """Return the class of each item, which are rejected, and which of these a person called none of the classes.
 
     Probabilities are never in memory for all rows at once.
     """
-    codes = np.empty(len(items), np.int64)
-    rejected = np.empty(len(items), dtype=bool)
-    none_of_these = np.empty(len(items), dtype=bool)
-    for _, rows, found in Batches.of(items, groups, known).labelled():
+    n_items = len(batches.items)
+    codes = np.empty(n_items, np.int64)
+    rejected = np.empty(n_items, dtype=bool)
+    none_of_these = np.empty(n_items, dtype=bool)
+    for _, rows, found in batches.labelled():
         codes[rows] = found.probabilities.argmax(1)
         rejected[rows] = found.rejected
         none_of_these[rows] = found.unnamed >= 0
@@ -79,16 +82,36 @@ class Batches:
 
     @classmethod
     def of(cls, items: ItemsToLabel, groups: Any = None, known: Known | None = None) -> Batches:
-        """Check what is known about the items; `groups` is the group of each, None for a single batch."""
+        """Check what is known about the items but labels; `groups` is the group of each, None for a single batch."""
         known = Known() if known is None else known
+        several = items.several
+        return cls(
+            items, BatchContexts(known, items.classes, len(items), groups, several=several, settings=items.settings)
+        )
+
+    @classmethod
+    def of_catalogue(
+        cls,
+        catalogue: Catalogue,
+        features: Float[np.ndarray, "item dim"],
+        groups: Any = None,
+        known: Known | None = None,
+        *,
+        excluded: Bool[np.ndarray, "item"] | None = None,
+    ) -> Batches:
+        """Check all that is known about items of a catalogue; those with a label that is given are its examples."""
+        known = Known() if known is None else known
+        found = with_given(catalogue, features.__getitem__, len(features), known.get("given"), known.get("new_classes"))
+        items = CatalogueItems(found.catalogue, features, found.classes if found.catalogue.n_unnamed else None)
+        codes = found.given.of_items(len(features))
         contexts = BatchContexts(
             known,
             items.classes,
-            len(items),
+            len(features),
             groups,
-            items.given,
-            new=items.new,
-            several=items.several,
+            codes,
+            new=found.new,
+            excluded=excluded,
             settings=items.settings,
         )
         return cls(items, contexts)

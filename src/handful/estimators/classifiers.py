@@ -310,9 +310,9 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             labels = answer.labels
             rejected = answer.rejected
         else:
-            items = self._items(X, known)
-            codes, rejected, none_of_these = predict_codes(items, groups, checked(known))
-            labels = without_label(items.classes[codes], none_of_these)
+            batches = self._batches(X, groups, known)
+            codes, rejected, none_of_these = predict_codes(batches)
+            labels = without_label(batches.items.classes[codes], none_of_these)
         return labels if unknown is None else with_label(labels, rejected, unknown)
 
     @overload
@@ -341,13 +341,12 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Explanation or tuple of Explanation
             One per item; printed, it is a few plain sentences.
         """
-        items = self._items(X, known)
+        batches = self._batches(X, None, known)
         asked_for = [item] if isinstance(item, int | np.integer) else list(item)
         chosen = [whole("an item", one, least=0, error=TaskError) for one in asked_for]
-        outside = [place for place in chosen if place >= len(items)]
+        outside = [place for place in chosen if place >= len(batches.items)]
         if outside:
-            raise TaskError(f"the batch has the items 0 to {len(items) - 1}, got {outside[0]}")
-        batches = Batches.of(items, known=checked(known))
+            raise TaskError(f"the batch has the items 0 to {len(batches.items) - 1}, got {outside[0]}")
         explanations = explained(batches, 0, batches.answer(), chosen)
         return explanations[0] if isinstance(item, int | np.integer) else explanations
 
@@ -387,7 +386,7 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         86% of the labels are right, and 100% after three answers
         """
         n = whole("n", n, least=1, error=OptionError)
-        batches = Batches.of(self._items(X, known), known=checked(known))
+        batches = self._batches(X, None, known)
         return questions_of(batches, 0, batches.answer(), n)
 
     @takes(Known)
@@ -485,13 +484,13 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             check_is_fitted(self)
         return self._catalogue
 
-    def _items(self, X: Any, known: Known) -> CatalogueItems:
-        """Return a batch, beside the catalogue with the examples that are given."""
-        return CatalogueItems.of(self._current(), checked_features(self, X, reset=False), checked(known))
+    def _batches(self, X: Any, groups: Any, known: Known) -> Batches:
+        """Return what is to be labelled, beside the catalogue with the examples that are given."""
+        return Batches.of_catalogue(self._current(), checked_features(self, X, reset=False), groups, checked(known))
 
     def _answered(self, X: Any, groups: Any, known: Known, *, keep: bool = True) -> Answer:
         """Label a batch, or every group; warnings about groups stay with the groups. `keep` as in `Batches.answer`."""
-        answer = Batches.of(self._items(X, known), groups, checked(known)).answer(frame_of(X), keep=keep)
+        answer = self._batches(X, groups, known).answer(frame_of(X), keep=keep)
         if groups is None:
             _warn(answer, 4)
         return answer

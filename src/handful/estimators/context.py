@@ -229,6 +229,13 @@ class BatchContexts:
         same._refuse_impossible("row", items, np.arange(len(rows)))
         return same
 
+    def labels_of(self, items: Iterable[int]) -> dict[int, int | None]:
+        """Return the classes of items that were given one, as positions; None for none of the classes."""
+        if self.given is None:
+            return {}
+        codes = {item: int(self.given[item]) for item in items}
+        return {item: code if code < len(self.classes) else None for item, code in codes.items()}
+
     def with_given(self, given: Int[np.ndarray, "item"] | None) -> BatchContexts:
         """Return the same with other classes given; those of one item of a sequence hold for all of them."""
         same = copy(self)

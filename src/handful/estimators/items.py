@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -17,8 +17,6 @@ from handful.engine.knowledge import Knowledge
 from handful.engine.labelling import label_batches, label_scores
 from handful.engine.settings import DEFAULT, Settings
 from handful.engine.several import label_several
-from handful.estimators.context import Known
-from handful.estimators.given import with_given
 from handful.shapes import Bool, Float, Int
 
 # Rows of a batch, and what is known about it.
@@ -27,25 +25,16 @@ KnownRows: TypeAlias = tuple[Int[np.ndarray, "some"], Knowledge]
 
 @dataclass(frozen=True, eq=False)
 class CatalogueItems:
-    """Items compared with a fitted catalogue; `given` is the class of items that have one for certain, else -1.
+    """Items compared with a fitted catalogue.
 
     `names` are the labels of the classes that have a name, if those of the catalogue are positions.
     """
 
     catalogue: Catalogue
     features: Float[np.ndarray, "item dim"]
-    given: Int[np.ndarray, "item"] | None = None
     names: npt.NDArray[Any] | None = None
-    new: Bool[np.ndarray, "class"] | None = None  # classes that a person named in this batch
 
     several = False
-
-    @classmethod
-    def of(cls, catalogue: Catalogue, features: Float[np.ndarray, "item dim"], known: Known) -> CatalogueItems:
-        """Add the items whose labels are given to the catalogue."""
-        found = with_given(catalogue, features.__getitem__, len(features), known.get("given"), known.get("new_classes"))
-        names = found.classes if found.catalogue.n_unnamed else None
-        return cls(found.catalogue, features, found.given.of_items(len(features)), names, found.new)
 
     @property
     def classes(self) -> npt.NDArray[Any]:
@@ -94,17 +83,16 @@ class CatalogueItems:
 
     def rows(self, rows: Int[np.ndarray, "some"] | slice) -> CatalogueItems:
         """Return some of the items."""
-        given = None if self.given is None else self.given[rows]
-        some = CatalogueItems(self.catalogue, self.features[rows], given, self.names, self.new)
+        some = CatalogueItems(self.catalogue, self.features[rows], self.names)
         if "points" in vars(self):
             vars(some)["points"] = self.points[rows]
         return some
 
-    def label(self, batches: Iterable[KnownRows]) -> Iterator[JointAnswer]:
+    def label(self, batches: Sequence[KnownRows]) -> Iterator[JointAnswer]:
         """Label batches of some of the items each, those of one size as stacks."""
         # Rows are in increasing order, and a copy of all points would take as long as their scores.
         points = ((self.points if len(rows) == len(self) else self.points[rows], known) for rows, known in batches)
-        if self.catalogue.only_names or self.given is not None:
+        if self.catalogue.only_names or any(known.labels is not None for _, known in batches):
             return (self.catalogue.label_points(*batch) for batch in points)
         return label_batches(points, self.catalogue.reference)
 
@@ -117,11 +105,9 @@ class ScoredItems:
     best: Float[np.ndarray, "item"]  # in the same unit
     listed: Bool[np.ndarray, "item class"] | None  # None if an item may have any class
     classes: npt.NDArray[Any]
-    given: Int[np.ndarray, "item"] | None  # class of each item that has one for certain, else -1
     several: bool
 
     head = None
-    new = None
     settings = DEFAULT
 
     @property
@@ -150,10 +136,10 @@ class ScoredItems:
 
     def rows(self, rows: Int[np.ndarray, "some"] | slice) -> ScoredItems:
         """Return some of the items."""
-        listed, given = (None if some is None else some[rows] for some in (self.listed, self.given))
-        return replace(self, nats=self.nats[rows], best=self.best[rows], listed=listed, given=given)
+        listed = None if self.listed is None else self.listed[rows]
+        return replace(self, nats=self.nats[rows], best=self.best[rows], listed=listed)
 
-    def label(self, batches: Iterable[KnownRows]) -> Iterator[JointAnswer]:
+    def label(self, batches: Sequence[KnownRows]) -> Iterator[JointAnswer]:
         """Label batches of some of the items each; only scores of several classes tell which items are unknown."""
         for rows, known in batches:
             if self.listed is not None:

@@ -193,7 +193,6 @@ def infer_scores(
         in_nats(best, unit),
         None if unlisted or listed.all() else listed,
         names,
-        codes,
         several,
     )
     found = Batches(items, contexts).answer(frame_of(scores))

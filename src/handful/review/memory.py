@@ -21,6 +21,7 @@ from handful.classification.unlabelled import Unlabelled
 from handful.errors import LabelError, OptionError
 from handful.estimators import Answer, BatchClassifier
 from handful.estimators.batches import Batches
+from handful.estimators.checks import checked_features
 from handful.estimators.containers import frame_of, labels_of
 from handful.estimators.context import BatchContexts
 from handful.estimators.given import with_given
@@ -64,12 +65,12 @@ class PageLabeller:
     ) -> None:
         self.known = {name: value for name, value in (known or {}).items() if name not in ANSWERS}
         self.frame_of = frame_of(X)
-        items = classifier._items(X, {})
-        self.catalogue = items.catalogue.relabelled(np.arange(items.catalogue.n_classes))
-        self.features = items.features
-        self.named = {str(label): label for label in items.classes.tolist()}
-        self.classes = items.classes
-        if len(self.named) < len(items.classes):
+        catalogue = classifier._current()
+        self.catalogue = catalogue.relabelled(np.arange(catalogue.n_classes))
+        self.features = checked_features(classifier, X, reset=False)
+        self.named = {str(label): label for label in catalogue.classes.tolist()}
+        self.classes = catalogue.classes
+        if len(self.named) < len(catalogue.classes):
             raise LabelError("two classes have the same name on a page; give them labels that differ as text")
         self.batch = _batch(self.features, contents)
 
@@ -125,7 +126,7 @@ class PageLabeller:
         known: Any = self.known
         contexts = BatchContexts(known, labels, len(features), None, codes_of, new=found.new)
         contexts = contexts.excluding(said.discarded)
-        batches = Batches(CatalogueItems(catalogue, features, codes_of, called), contexts)
+        batches = Batches(CatalogueItems(catalogue, features, called), contexts)
         about = About(
             self.batch,
             int(catalogue.shots.sum()),

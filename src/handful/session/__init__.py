@@ -1,6 +1,6 @@
 """session: a review without a server; it asks, takes answers, labels again, and says when a person may stop."""
 
-from handful.session.from_nothing import FromNothing, unnamed_groups
+from handful.session.from_nothing import FromNothing
 from handful.session.requests import Request
 from handful.session.session import Session
 from handful.session.similar import similar_names
@@ -16,5 +16,4 @@ __all__ = [
     "Session",
     "Step",
     "similar_names",
-    "unnamed_groups",
 ]

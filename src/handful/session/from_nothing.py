@@ -18,7 +18,6 @@ is asked about.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -37,6 +36,7 @@ from handful.estimators.classifiers import TRANSFORM
 from handful.estimators.containers import FrameOf, frame_of, labels_of
 from handful.estimators.items import CatalogueItems
 from handful.estimators.proposals import Proposal
+from handful.estimators.unnamed_groups import UnnamedGroups
 from handful.session.clusters import NATS_PER_COSINE, Tree, directions_of
 from handful.session.steps import Said
 from handful.shapes import Bool, Float, Int
@@ -56,54 +56,6 @@ ROUNDS = 3
 MOST_GROUPED = 3_000
 # A class that has less than this weight beside an item says nothing about it.
 LEAST_WEIGHT = 1e-6
-
-
-@dataclass(frozen=True, eq=False)
-class UnnamedGroups:
-    """What belongs to an answer whose classes are the names said so far; items of groups without a name are rejected.
-
-    Attributes
-    ----------
-    chances : ndarray [item, class]
-        The chance of each item to have each class: those with a name, and then the groups without one.
-    group : ndarray [item]
-        The group without a name of each item, counted from 0; -1 if it has a name, or if a person said that it gets
-        none, or if it looks like such an item.
-    n_groups : int
-        Number of groups without a name.
-    unasked : ndarray [item]
-        A number for each group of items that look alike and of which nobody has answered any: if one of them is not of
-        the class that is nearest, none is. -1 for all other items.
-    directions : ndarray [item, dim]
-        Unit vectors of the items from the mean of the batch.
-    even : float
-        The cosine of these at which two items are as likely of one class as of two.
-    """
-
-    chances: Float[np.ndarray, "item all"]
-    group: Int[np.ndarray, "item"]
-    n_groups: int
-    unasked: Int[np.ndarray, "item"]
-    directions: Float[np.ndarray, "item dim"]
-    even: float
-
-    @property
-    def not_named(self) -> Bool[np.ndarray, "item"]:
-        """Items that are like nothing named so far."""
-        return np.asarray(self.group >= 0)
-
-    @property
-    def chance_of_group(self) -> Float[np.ndarray, "item"]:
-        """The chance of each item that is not named to belong to its group; 0 for all others."""
-        own = self.chances.shape[1] - self.n_groups + self.group
-        return np.asarray(np.where(self.not_named, self.chances[np.arange(len(own)), own], 0.0))
-
-
-def unnamed_groups(answer: Answer) -> UnnamedGroups | None:
-    """Return the groups without a name of an answer without a catalogue; None if there is one."""
-    found = answer._unnamed
-    assert found is None or isinstance(found, UnnamedGroups)
-    return found
 
 
 class FromNothing:

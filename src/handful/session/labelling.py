@@ -11,10 +11,10 @@ from handful.catalogue.files import is_catalogue
 from handful.errors import OptionError
 from handful.estimators import Answer, BatchClassifier, Known
 from handful.estimators.batches import Batches
+from handful.estimators.checks import checked_features
 from handful.estimators.containers import frame_of
-from handful.estimators.context import BatchContexts, checked
+from handful.estimators.context import checked
 from handful.estimators.given import new_class_names
-from handful.estimators.items import CatalogueItems
 from handful.session.steps import Said
 
 
@@ -60,11 +60,10 @@ class MemoryLabeller:
     """
 
     def __init__(self, classifier: BatchClassifier, X: Any, groups: Any, known: Known) -> None:
-        items = classifier._items(X, {})
         self.classifier = classifier
         self.X = X
-        self.catalogue = items.catalogue
-        self.features = items.features
+        self.catalogue = classifier._current()
+        self.features = checked_features(classifier, X, reset=False)
         self.groups = groups
         self.frame_of = frame_of(X)
         self.known = checked(known)
@@ -78,12 +77,9 @@ class MemoryLabeller:
         known = Known(**{**self.known, "given": said.given})
         if said.named:
             known["new_classes"] = said.named
-        items = CatalogueItems.of(self.catalogue, self.features, known)
-        excluded = np.zeros(len(items), dtype=bool)
+        excluded = np.zeros(len(self.features), dtype=bool)
         excluded[sorted(said.discarded)] = True
         if excluded.all():
             raise OptionError("every item was discarded; at least one must be left to label")
-        contexts = BatchContexts(
-            known, items.classes, len(items), self.groups, items.given, new=items.new, excluded=excluded
-        )
-        return Batches(items, contexts).answer(self.frame_of)
+        batches = Batches.of_catalogue(self.catalogue, self.features, self.groups, known, excluded=excluded)
+        return batches.answer(self.frame_of)

@@ -22,7 +22,8 @@ import numpy as np
 
 from handful.engine.questions import SameClass
 from handful.estimators import Answer
-from handful.session.from_nothing import UnnamedGroups, unnamed_groups
+from handful.estimators.answer import unnamed_groups
+from handful.estimators.unnamed_groups import UnnamedGroups
 from handful.shapes import Bool, Float, Int
 
 # Items of a sheet: photographs that can be taken in at a glance.

@@ -14,14 +14,15 @@ from handful.arguments import takes, whole
 from handful.engine.questions import SameClass
 from handful.errors import LabelError, OptionError
 from handful.estimators import Answer, Known
-from handful.estimators.answer import compared_items, groups_of_items, item_columns
+from handful.estimators.answer import compared_items, groups_of_items, item_columns, unnamed_groups
 from handful.estimators.context import checked
 from handful.estimators.given import new_class_names, no_such_class
 from handful.estimators.items import CatalogueItems
+from handful.estimators.unnamed_groups import UnnamedGroups
 from handful.machine.extras import import_extra
 from handful.reading.class_names import is_missing, plain_label
 from handful.session.clusters import same_by_cosine, two_parts
-from handful.session.from_nothing import FromNothing, UnnamedGroups, unnamed_groups
+from handful.session.from_nothing import FromNothing
 from handful.session.labelling import Labeller, MemoryLabeller, classifier_of
 from handful.session.requests import SHEET_SIZE, Request, Sheet, most_doubtful, next_request, question_worth, sheets_of
 from handful.session.steps import STEP_KINDS, Said, Step
