@@ -265,6 +265,14 @@ def test_the_page_about_installing_says_what_was_measured_and_what_is_tested():
     }
 
 
+def test_the_cost_of_an_extra_was_measured_with_all_its_packages():
+    figures = json.loads(importlib.import_module("extras_cost").FIGURES.read_text(encoding="utf-8"))
+    core = figures["costs"]["handful"]["packages"]
+    for extra, lines in PROJECT["optional-dependencies"].items():
+        names = {re.match(r"[\w-]+", line)[0].replace("-", "_").lower() for line in lines} - {"torch"}
+        assert names <= {*core, *figures["costs"][extra]["packages"]}, f"python tools/extras_cost.py {extra}"
+
+
 def test_a_newcomer_runs_what_the_pages_say_in_a_clone(tmp_path):
     newcomer = importlib.import_module("newcomer")
     for page in newcomer.PAGES:
