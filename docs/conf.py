@@ -215,9 +215,44 @@ def fit_pages(app: Sphinx, doctree: nodes.document) -> None:
             code["classes"].append("long")
     for table in doctree.findall(nodes.tgroup):  # the style sheet cannot count columns quickly
         table.parent["classes"] += [f"columns-{least}" for least in (3, 4, 6, 8, 10) if table["cols"] >= least]
+        name_columns(table)
     for cell in doctree.findall(nodes.entry):  # lines of a table break between numbers, not within one
         for text in list(cell.findall(nodes.Text)):
             text.parent.replace(text, nodes.Text(text.replace(" ± ", "\xa0±\xa0").replace(" %", "\xa0%")))
+
+
+# Columns and characters of the longest cells of a table of words: a phone shows each of its rows as a card.
+CARD_COLUMNS = range(3, 6)
+CARD_CHARACTERS = 50
+
+
+def name_columns(table: nodes.tgroup) -> None:
+    """Tell the cells of a table of words the names of their columns, which a phone writes before them."""
+    head = next(iter(table.findall(nodes.thead)), None)
+    if head is None or table["cols"] not in CARD_COLUMNS:
+        return
+    names = [cell.astext() for cell in head[-1].findall(nodes.entry)]
+    rows = [list(row.findall(nodes.entry)) for row in next(iter(table.findall(nodes.tbody))).findall(nodes.row)]
+    longest = (max(len(cell.astext()) for cell in column) for column in zip(*rows, strict=True))
+    if sum(longest) < CARD_CHARACTERS:
+        return
+    table.parent["classes"].append("cards")
+    for row in rows:
+        for cell, name in list(zip(row, names, strict=True))[1:]:
+            cell["column"] = name
+
+
+def cell_with_name(translator, node: nodes.entry) -> None:
+    """Write a cell, with the name of its column where `name_columns` left it."""
+    type(translator).visit_entry(translator, node)
+    if node.get("column"):
+        tag = translator.body[-1]
+        translator.body[-1] = tag.replace("<td", f'<td data-column="{html.escape(node["column"])}"', 1)
+
+
+def cell_end(translator, node: nodes.entry) -> None:
+    """End a cell."""
+    type(translator).depart_entry(translator, node)
 
 
 FUNCTIONS = {"cos", "exp", "ln", "max", "mean", "min", "softmax"}
@@ -230,7 +265,7 @@ def formula(tex: str, display: str) -> str:
     """
     found = latex2mathml.converter.convert_to_element(tex, display=display)
     for part in found.iter():
-        part.text = html.unescape(part.text or "")
+        part.text = html.unescape(part.text or "").removeprefix("\\")  # of a brace
     opened = {"|": False, "‖": False}
     for above in found.iter():
         for part, after in zip_longest(above, above[1:]):
@@ -257,8 +292,11 @@ def math_in_line(translator, node: nodes.math) -> None:
 
 
 def math_on_its_own(translator, node: nodes.math_block) -> None:
-    """Write a displayed formula, in a box that scrolls on a narrow screen."""
-    translator.body.append(f'<div class="formula">{formula(node.astext(), "block")}</div>')
+    """Write a displayed formula: a narrow screen breaks it between its statements, and scrolls what is longer."""
+    tex, _, number = node.astext().partition(r"\tag")
+    statements = [formula(statement, "block") for statement in tex.split(r"\qquad")]
+    numbers = [f'<span class="number">({number.strip(" {}")})</span>'] if number else []
+    translator.body.append(f'<div class="formula">{"".join([*statements, *numbers])}</div>')
     raise nodes.SkipNode
 
 
@@ -274,6 +312,7 @@ def skip_fields(app: Sphinx, what: str, name: str, thing: object, skip: bool, op
 def setup(app: Sphinx) -> None:
     """Tell Sphinx about the functions above."""
     app.add_html_math_renderer("mathml", (math_in_line, None), (math_on_its_own, None))
+    app.add_node(nodes.entry, override=True, html=(cell_with_name, cell_end))
     app.add_lexer("commands", Commands)
     # By default signatures in lists of names cannot break between parameters, so a phone breaks them within words.
     app.add_node(autosummary_table, override=True, html=(nothing, nothing))

@@ -103,6 +103,7 @@ def test_the_runner_up_is_the_second_likeliest(tmp_path):
     ranked = np.sort(wanted.probabilities, axis=1)[:, ::-1] * (1 - wanted.unknown[:, None]) * 151 / 152
     np.testing.assert_allclose(table["certainty"], ranked[:, 0])
     np.testing.assert_allclose(table["runner_up_certainty"], ranked[:, 1])
+    assert table["doubtful"] == wanted.doubtful.tolist() == found.to_frame()["doubtful"].tolist()
     assert all(a != b for a, b in zip(table["label"], table["runner_up"], strict=True))
 
 

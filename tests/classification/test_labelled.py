@@ -33,6 +33,7 @@ def test_predictions_of_some_items():
         "certainty": [0.8, 0.7],
         "runner_up": ["ant", "bee"],
         "runner_up_certainty": [0.1, 0.2],
+        "doubtful": [False, False],
         "unknown": [None, None],
         "rejected": [None, None],
         "proposal": [None, None],
@@ -99,9 +100,9 @@ def test_a_file_has_one_line_per_item_however_it_is_cut(tmp_path, monkeypatch):
         lines = list(csv.reader(stream))
     assert lines[0] == list(PREDICTION_TYPES)
     assert lines[1:] == [
-        ["0", "a.png", "ant", "0.7", "bee", "0.2", "", "", ""],
-        ["2", "c.png", "cat", "0.6", "bee", "0.4", "", "", ""],
-        ["3", "d.png", "bee", "0.8", "ant", "0.1", "", "", ""],
+        ["0", "a.png", "ant", "0.7", "bee", "0.2", "False", "", "", ""],
+        ["2", "c.png", "cat", "0.6", "bee", "0.4", "True", "", "", ""],
+        ["3", "d.png", "bee", "0.8", "ant", "0.1", "False", "", "", ""],
     ]
 
 

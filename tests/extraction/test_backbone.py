@@ -21,6 +21,12 @@ def test_a_module_with_a_transform_becomes_a_backbone():
     np.testing.assert_array_equal(backbone.embed(IMAGES), expected)
 
 
+@pytest.mark.parametrize("mode", ["L", "RGBA", "P"])
+def test_pictures_without_three_channels_are_taken_as_files_of_them_are(mode):
+    image = IMAGES[0].convert(mode)
+    np.testing.assert_array_equal(small_backbone().embed([image]), small_backbone().embed([image.convert("RGB")]))
+
+
 def test_an_item_does_not_depend_on_its_batch():
     backbone = small_backbone()
     alone = np.concatenate([backbone.embed([image]) for image in IMAGES])

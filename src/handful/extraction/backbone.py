@@ -130,7 +130,8 @@ class ImageEmbedding:
 
     def __call__(self, images: Sequence[Any]) -> np.ndarray:
         """[item] -> [item, dim]."""
-        batch = torch.stack([self.transform(image) for image in images])
+        in_colour = (image.convert("RGB") if image.mode != "RGB" else image for image in images)
+        batch = torch.stack([self.transform(image) for image in in_colour])
         with torch.inference_mode():
             return _array(self.module(batch.to(_device(self.module))))
 
