@@ -67,4 +67,5 @@ def test_what_the_page_says_is_so():
         mean = study.ahead(of["cells"]["none"], "jointly, sequence", "none")
         assert mean.mean > -mean.half_width or mean.mean >= 0, kind
         behind = study.ahead(of["cells"]["all but one"], "jointly", "all but one")
-        assert (behind.mean < -behind.half_width) == (kind != "utterances")
+        assert behind.mean < -behind.half_width, kind
+    assert study.ahead(found["utterances"]["cells"]["two"], "jointly", "two").above_zero
