@@ -56,6 +56,15 @@ def test_unknown_items_and_their_groups_are_columns():
     assert predictions(found)["rejected"] == [False, True, True]
 
 
+@pytest.mark.parametrize("said", [{}, unknown([False, True, True], [2]), unknown([False, False, False])])
+def test_a_frame_says_the_same_with_and_without_names_of_items(said):
+    named = labelled(**said).to_frame()
+    plain = answer_of(TABLE, ("ant", "bee", "cat"), **said).to_frame()
+    assert list(named.columns)[2:] == list(plain.columns)
+    for column in plain.columns:
+        assert [None if value != value else value for value in plain[column]] == named[column].tolist()
+
+
 def test_rejected_items_count_for_no_class():
     assert label_counts(labelled()).tolist() == [1, 1, 1, 0]
     assert label_counts(labelled(**unknown([False, True, True]))).tolist() == [1, 0, 0, 2]

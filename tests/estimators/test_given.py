@@ -130,7 +130,10 @@ def test_none_of_these_takes_items_that_look_alike_and_no_others(open_batch):
     numbers = found.to_frame()["proposal"].to_numpy()
     assert set(truth[numbers == 1]) == {30}
     assert set(truth[numbers == 2]) == {31}
-    assert (numbers[~found.rejected] == 0).all()
+    assert all(number is None for number in numbers[~found.rejected])
+    frame = found.to_frame()[none_of_these(found)]
+    np.testing.assert_array_equal(frame["certainty"], found.unknown[none_of_these(found)])
+    np.testing.assert_array_equal(frame["runner_up"], found.classes[found.codes[none_of_these(found), 0]])
     by_group = classifier.infer(batch, given={25: None, 26: None, 40: None}, groups=["first"] * 36 + ["second"] * 12)
     assert by_group.to_frame()["proposal"][25] == by_group["first"].to_frame()["proposal"][25] == 1
     assert by_group.to_frame()["proposal"][40] == by_group["second"].to_frame()["proposal"][4] == 1

@@ -20,8 +20,8 @@ from handful.errors import OptionError
 from handful.estimators.answer import (
     Answer,
     groups_of_items,
+    is_judged,
     item_columns,
-    none_of_these,
     rows_of_groups,
     sizes_of,
     unnamed_groups,
@@ -202,11 +202,6 @@ def common_names(answer: Answer) -> tuple[str, ...]:
     return names_of_species(names) if about_of(answer).backbone == BY_SCORES else names
 
 
-def is_judged(answer: Answer) -> bool:
-    """Return whether anything is said about unknown items, by the catalogue or by a person."""
-    return bool(answer.rejected.any() or not np.isnan(answer.unknown).any())
-
-
 def rejected_items(answer: Answer) -> Int[np.ndarray, "group"]:
     """Return the number of rejected items of each group."""
     return _counted(answer, answer.rejected)
@@ -355,45 +350,24 @@ def predictions(
 
     `items` are positions in the batch; by default all.
     """
-    known = about_of(answer)
-    batch = known.batch
-    unknown_label = known.unknown_label if unknown_label is None else unknown_label
+    batch = about_of(answer).batch
     positions = np.arange(len(batch.rows)) if items is None else np.asarray(items, dtype=np.int64)
     chosen = positions.tolist()
-    of_items = item_columns(answer)
-    judged = is_judged(answer)
-    names = [*class_names(answer), None]  # where there is no second class its position is -1
-    labels, others = ([names[k] for k in column] for column in answer.codes[positions].T.tolist())
-    certain, less_certain = (of_items[name][positions].tolist() for name in ("certainty", "runner_up_certainty"))
-    less_certain = [None if name is None else p for name, p in zip(others, less_certain, strict=True)]
-    rejected = np.flatnonzero(answer.rejected[positions]).tolist()
-    without_class = answer.rejected if unknown_label is not None else none_of_these(answer)
-    for i in np.flatnonzero(without_class[positions]).tolist():
-        others[i] = labels[i]
-        less_certain[i] = certain[i]
-        labels[i] = unknown_label
-        certain[i] = float(answer.unknown[positions[i]])
+    said = item_columns(answer, unknown_label)
     ours = {
         "row": [batch.rows[i] for i in chosen],
         "item": [batch.names[i] for i in chosen],
-        "label": labels,
-        "certainty": certain,
-        "runner_up": others,
-        "runner_up_certainty": less_certain,
-        "doubtful": answer.doubtful[positions].tolist(),
-        "unknown": answer.unknown[positions].tolist() if judged else [None] * len(positions),
-        "rejected": answer.rejected[positions].tolist() if judged else [None] * len(positions),
-        "proposal": [number or None for number in of_items["proposal"][positions].tolist()],
+        **{name: _or_none(values[positions]) for name, values in said.items()},
     }
-    if answer.coarse is not None:
-        sure = answer.sure_labels[positions]
-        sure[rejected] = unknown_label
-        coarse = answer.coarse.rows(positions)
-        ours |= dict(zip(COARSE_TYPES, (coarse.labels.tolist(), coarse.certainty.tolist(), sure.tolist()), strict=True))
     columns = batch.columns.of_items(chosen).beside(column_types(answer)).values()
     groups = groups_of_items(answer)
     of_group = [] if groups is None else groups[positions].tolist()
     return in_front(ours) | _keys_of(answer, of_group) | columns | ours
+
+
+def _or_none(values: npt.NDArray[Any]) -> list[Any]:
+    """Return entries as a file has them: None instead of NaN."""
+    return [None if value != value else value for value in values.tolist()]
 
 
 def group_table(answer: Answer) -> dict[str, list[Any]]:

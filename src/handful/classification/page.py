@@ -28,7 +28,6 @@ from handful.classification.labelled import (
     doubtful_items,
     group_names,
     how_labelled,
-    is_judged,
     messages,
     n_groups,
     present_codes,
@@ -38,7 +37,7 @@ from handful.classification.labelled import (
 from handful.classification.page_data import embedded, page_data
 from handful.classification.page_frame import report_frame
 from handful.classification.page_program import REPORT, page_program, page_style
-from handful.estimators.answer import Answer, sizes_of
+from handful.estimators.answer import Answer, is_judged, sizes_of
 from handful.machine.outputs import written_whole
 from handful.reading.table import Skipped, first_listed, skipped_summary
 from handful.shapes import Int

@@ -25,8 +25,8 @@ from handful.estimators.answer import (
     Answer,
     compared_items,
     groups_of_items,
-    item_columns,
     rows_of_groups,
+    second_certainties,
     unnamed_groups,
 )
 from handful.estimators.why import Explanation, NearExample, explained, questions_of
@@ -203,7 +203,7 @@ def label_data(answer: Answer, on_page: Int[np.ndarray, "some"]) -> dict[str, An
         "label": answer.codes[on_page, 0].tolist(),
         "certainty": rounded(answer.certainty[on_page]),
         "second": answer.codes[on_page, 1].tolist(),
-        "second_certainty": rounded(item_columns(answer)["runner_up_certainty"][on_page]),
+        "second_certainty": rounded(second_certainties(answer)[on_page]),
         # Where unknown items cannot be judged, those that a person called so have a chance.
         "unknown": rounded(np.nan_to_num(answer.unknown[on_page]), 3),
         "rejected": answer.rejected[on_page].astype(int).tolist(),

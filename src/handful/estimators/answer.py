@@ -334,13 +334,14 @@ class Answer:
             Of polars or Arrow if the batch was; else of pandas, with the index of the batch if it had one. The columns
             are `label`, `certainty`, `runner_up`, `runner_up_certainty`, `doubtful`, `unknown`, `rejected` and
             `proposal`, after `group` if there are groups; with `coarse` also `coarse`, `coarse_certainty` and
-            `sure_label`. Of `classify` and `rescore`, what `write_predictions` writes: position and name of each item
-            and the columns of the batch stand in front.
+            `sure_label`. An item that has no label because it is like none of the classes has the chance of that as
+            its certainty, and its most probable class is the runner-up. Of `classify` and `rescore`, what
+            `write_predictions` writes: position and name of each item and the columns of the batch stand in front.
         """
         if self.about is not None:
             return self._frame_of(self.about.columns(self))
         named = {} if self.groups is None else {"group": self.groups[self._group_of]}
-        return self._frame_of(named | self._columns)
+        return self._frame_of(named | item_columns(self))
 
     def by_class(self) -> Any:
         """Return one row per class that may be present, as a table; in each group the classes with most items first.
@@ -473,22 +474,8 @@ class Answer:
 
     @cached_property
     def _columns(self) -> dict[str, npt.NDArray[Any]]:
-        """Columns with one entry per item; with a single class there is no runner-up."""
-        second = self.codes[:, 1]
-        columns = {
-            "label": self.labels,
-            "certainty": self.certainty,
-            "runner_up": self.classes[second] if (second >= 0).all() else np.full(len(second), None, dtype=object),
-            "runner_up_certainty": self._certainties[:, 1],
-            "doubtful": self.doubtful,
-            "unknown": self.unknown,
-            "rejected": self.rejected,
-            "proposal": self._proposal,
-        }
-        if self.coarse is None:
-            return columns
-        coarse = {"coarse": self.coarse.labels, "coarse_certainty": self.coarse.certainty}
-        return columns | coarse | {"sure_label": self.sure_labels}
+        """Columns with one entry per item."""
+        return _columns_of(self, None if self.about is None else self.about.unknown_label)
 
 
 # What the rooms above need of an answer, beside its public names.
@@ -548,9 +535,67 @@ def sizes_of(answer: Answer) -> npt.NDArray[np.int64]:
     return np.bincount(answer._group_of, minlength=len(answer.groups))
 
 
-def item_columns(answer: Answer) -> dict[str, npt.NDArray[Any]]:
-    """Return the columns of `to_frame` that have one entry per item, but `group`."""
-    return answer._columns
+def item_columns(answer: Answer, unknown_label: str | None = None) -> dict[str, npt.NDArray[Any]]:
+    """Return the columns of `to_frame` that have one entry per item, but `group`.
+
+    Items without a class are rejected ones if there is an `unknown_label`, here or of `classify`; else those that a
+    person called none of these, and those like them. They have this label or none, with the chance of being unknown,
+    and their most probable class is the runner-up. What is not said is None, or NaN among numbers.
+    """
+    return answer._columns if unknown_label is None else _columns_of(answer, unknown_label)
+
+
+def _columns_of(answer: Answer, unknown_label: str | None) -> dict[str, npt.NDArray[Any]]:
+    first, second = (_names(answer, column) for column in answer.codes.T)
+    certainty, second_certainty = answer._certainties.T
+    without_class = none_of_these(answer) if unknown_label is None else answer.rejected
+    labels = first
+    if without_class.any():
+        labels = first.astype(object)
+        labels[without_class] = unknown_label
+        second = np.where(without_class, first.astype(object), second)
+        second_certainty = np.where(without_class, certainty, second_certainty)
+        certainty = np.where(without_class, answer.unknown, certainty)
+    nothing = np.full(len(labels), None)
+    columns = {
+        "label": labels,
+        "certainty": certainty,
+        "runner_up": second,
+        "runner_up_certainty": np.where(second == nothing, np.nan, second_certainty),
+        "doubtful": answer.doubtful,
+        "unknown": answer.unknown,
+        "rejected": answer.rejected if is_judged(answer) else nothing,
+        "proposal": np.where(answer._proposal > 0, answer._proposal, nothing),
+    }
+    if answer.coarse is None:
+        return columns
+    sure = answer.sure_labels.astype(object)
+    sure[answer.rejected] = unknown_label
+    return columns | {"coarse": answer.coarse.labels, "coarse_certainty": answer.coarse.certainty, "sure_label": sure}
+
+
+def _names(answer: Answer, codes: Int[np.ndarray, "item"]) -> npt.NDArray[Any]:
+    """Return the classes at these positions; None at -1, where there is none."""
+    if (codes >= 0).all():
+        return np.asarray(answer.classes[codes])
+    names = np.full(len(codes), None)
+    names[codes >= 0] = answer.classes[codes[codes >= 0]]
+    return names
+
+
+def is_judged(answer: Answer) -> bool:
+    """Return whether anything is said about unknown items, by the catalogue or by a person."""
+    return bool(answer.rejected.any() or not np.isnan(answer.unknown).any())
+
+
+def proposal_numbers(answer: Answer) -> Int[np.ndarray, "item"]:
+    """Return the number of the group in `proposals` that each item is in, from 1; 0 if it is in none."""
+    return answer._proposal
+
+
+def second_certainties(answer: Answer) -> Float[np.ndarray, "item"]:
+    """Return the chance that the second most probable class of each item is right."""
+    return answer._certainties[:, 1]
 
 
 def unnamed_groups(answer: Answer) -> UnnamedGroups | None:

@@ -14,7 +14,7 @@ from handful.arguments import takes, whole
 from handful.engine.questions import SameClass
 from handful.errors import LabelError, OptionError
 from handful.estimators import Answer, Known
-from handful.estimators.answer import compared_items, groups_of_items, item_columns, unnamed_groups
+from handful.estimators.answer import compared_items, groups_of_items, proposal_numbers, unnamed_groups
 from handful.estimators.context import checked
 from handful.estimators.given import new_class_names, no_such_class
 from handful.estimators.items import CatalogueItems
@@ -116,7 +116,7 @@ class State:
         else:
             # Rejected items are of several groups: what was said about one says nothing about the others.
             rejected = self.answer.rejected
-            proposal = item_columns(self.answer)["proposal"]
+            proposal = proposal_numbers(self.answer)
             of_items = groups_of_items(self.answer)
             of_batch = 0 if of_items is None else of_items * (proposal.max() + 1)
             number = (proposal + of_batch)[rejected]
