@@ -257,6 +257,12 @@ def test_the_status_names_the_transform_that_was_used(tmp_path, capsys):
     assert " l2 instead of cl2n  2/2 " in line
 
 
+def test_the_status_is_a_table(tmp_path, capsys):
+    methods = ("--method", "paddle", "--method", "nearest_prototype")
+    lines = run(capsys, "run", "--bank", "clinc150", *methods, "--tasks", 2, "--out", tmp_path / "run")
+    assert len({line.index("  2/2  ") for line in lines[1:]}) == 1
+
+
 def test_a_budget_is_beside_processor_seconds_and_the_tasks_that_were_wanted(bank, tmp_path, capsys):
     lines = run(capsys, *grid(bank, tmp_path / "run", "--tasks", 60, "--budget", 1e-9))
     assert re.search(r" 2/60 \(budget of 1e-09 CPU s used up\) .* CPU s per task$", lines[1])

@@ -150,7 +150,10 @@ def status(run: Annotated[Path, typer.Argument(help="Folder of a run.")]) -> Non
 
     journal = Journal(run)
     states = {state.cell.content_hash: state for state in progress(journal)}
-    for column in columns_of(results(journal)):
+    columns = columns_of(results(journal))
+    method_width = max((len(result.label) for column in columns for result in column.results), default=0)
+    transform_width = max((len(result.transform_text) for column in columns for result in column.results), default=0)
+    for column in columns:
         data(column.title)
         for result in column.results:
             state = states[result.cell.content_hash]
@@ -161,7 +164,7 @@ def status(run: Annotated[Path, typer.Argument(help="Folder of a run.")]) -> Non
             failed = f", {state.failed} failed" if state.failed else ""
             ended = f" (budget of {state.cell.cpu_budget:g} CPU s used up)" if state.over_budget else ""
             ended = ended if state.done < wanted else ""
-            method = f"{result.label:<32} {result.transform_text}"
+            method = f"{result.label:<{method_width}}  {result.transform_text:<{transform_width}}"
             data(f"  {method}  {state.done}/{wanted}{ended}{failed}  {said}".rstrip())
             if result.n_failed:
                 data(f"    the first failed with: {result.first_error}")
