@@ -53,7 +53,8 @@ def _one_of_two_groups(room: Room, known: Mapping[str, Any]) -> Answer:
 
 def _solve(room: Room, known: Mapping[str, Any]) -> Answer:
     catalogue = room.classifier.catalogue_
-    run = large.solve(catalogue, room.batch, room.new_folder(), shard_rows=25, **known)
+    rows = max(25, len(room.batch) // 4)
+    run = large.solve(catalogue, room.batch, room.new_folder(), shard_rows=rows, **known)
     return run.answer(room.classifier.classes_)
 
 
@@ -62,7 +63,7 @@ DOORS: dict[str, Callable[[Room, Mapping[str, Any]], Answer]] = {
     "one of two groups": _one_of_two_groups,
     "session": lambda room, known: Session(room.batch, room.classifier, **known).result,
     "classify": lambda room, known: classify(*room.files, **known),
-    "classify by groups": lambda room, known: classify(*room.files, group_by="site", **known),
+    "classify by groups": lambda room, known: classify(*room.files, group_by="site", **known)[GROUP],
     "classify, streamed": lambda room, known: classify(
         *room.files, executor=in_process(), folder=room.new_folder(), **known
     ),

@@ -1,5 +1,7 @@
 """What people have in hand, as catalogue and as batch: it works, or a sentence says what to do instead."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -12,8 +14,9 @@ from PIL import Image
 import datasets
 import handful
 from handful import FeatureBank
+from handful.classification import write_page, write_predictions, write_tasks
 from handful.classification.labelled import class_names, how_labelled, predictions
-from handful.errors import BankError, HandfulError
+from handful.errors import BankError, HandfulError, OptionError
 from handful.estimators import BatchClassifier
 from handful.extraction.backbone import Backbone
 from tests.items_at_hand import small_backbone
@@ -207,3 +210,11 @@ def test_a_named_column_of_numbers_is_no_measurement():
     assert set(predictions(found)["label"]) <= {"0", "1", "2"}
     with pytest.raises(BankError, match="which are scaled by examples"):
         handful.classify(BatchClassifier().fit(X, Y).catalogue_, measured(B))
+
+
+def test_an_answer_about_rows_in_memory_is_not_written_as_a_file(tmp_path):
+    found = BatchClassifier().fit(X, Y).infer(B)
+    for write in (write_predictions, write_tasks, partial(write_page, title="today")):
+        with pytest.raises(OptionError, match=r"rows in memory.*handful\.classify.*to_frame"):
+            write(found, tmp_path / "labels.csv")
+    assert not list(tmp_path.iterdir())

@@ -8,6 +8,7 @@ from handful.errors import LabelError, OptionError
 from handful.estimators import BatchClassifier
 from handful.estimators.answer import none_of_these
 from handful.estimators.given import with_given
+from tests.doors import DOORS, Room
 from tests.optional import optional
 from tests.worlds import Clouds
 
@@ -141,12 +142,16 @@ def test_none_of_these_takes_items_that_look_alike_and_no_others(open_batch):
     assert found.probabilities.shape == (48, 30)
 
 
-def test_none_of_these_at_every_door(open_batch):
+def test_none_of_these_at_every_door(open_batch, tmp_path):
     classifier, batch, _ = open_batch
     given = {25: None, 26: None, 40: None, 0: 3}
     found = classifier.infer(batch, given=given)
-    grouped = classifier.infer(batch, groups=np.zeros(48, int), given=given)
-    assert grouped.labels.tolist() == found.labels.tolist()
+    room = Room.of(classifier, batch, tmp_path)
+    for name, door in DOORS.items():
+        again = door(room, {"given": given})
+        assert again.codes[:, 0].tolist() == found.codes[:, 0].tolist(), name
+        assert none_of_these(again).tolist() == none_of_these(found).tolist(), name
+        assert again.rejected.tolist() == found.rejected.tolist(), name
     assert classifier.predict(batch, given=given).tolist() == found.labels.tolist()
     assert classifier.predict(batch, np.zeros(48, int), given=given).tolist() == found.labels.tolist()
     assert (classifier.predict(batch, given=given, unknown=-1) == -1).tolist() == found.rejected.tolist()
