@@ -51,6 +51,16 @@ def test_tables_of_every_measure_fit_a_screen_of_1280_pixels(journal, tmp_path, 
     assert all(needed <= given for needed, given in boxes), boxes
 
 
+def test_a_phone_shows_accuracies_beside_the_methods_and_dark_pages_are_dark(journal, tmp_path, browser):
+    page = browser.new_page(viewport={"width": 420, "height": 800}, color_scheme="dark")
+    page.goto(write_report(journal, tmp_path / "report").as_uri())
+    first = page.locator(".wide").first.locator("td").first.bounding_box()
+    paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.close()
+    assert first["x"] + first["width"] <= 420
+    assert paper == "rgb(18, 22, 27)"
+
+
 def test_a_run_that_has_only_begun_can_be_reported(journal, tmp_path):
     begun = Journal.create(tmp_path / "run", journal.plan)
     text = write_report(begun, tmp_path / "report").read_text()

@@ -31,7 +31,7 @@ function choice(text, count, isPressed, does, before) {
 
 function viewChoices() {
   const listed = VIEWS.filter(({ key, test, order }) => {
-    if (key === ASKED) return data.ask !== undefined;
+    if (key === ASKED) return data.ask !== undefined && !document.documentElement.dataset.finished;
     return key === "all" || key === filter.show || order().some(test);
   });
   return listed.map((view) => {

@@ -20,9 +20,12 @@ from handful.machine.outputs import refuse_overwriting, written_whole
 FindBank: TypeAlias = Callable[[str], FeatureBank | None]
 
 STYLE = """
-:root { --ink: #1b1f24; --quiet: #59636e; --rule: #d1d9e0; --soft: #f6f8fa; --accent: #0072b2 }
+:root { --ink: #1b1f24; --quiet: #59636e; --rule: #d1d9e0; --soft: #f6f8fa; --accent: #0072b2; --paper: #fff;
+  --of-paper: #a04000 }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --quiet: #9aa4ae; --rule: #3a424b; --soft: #1c2128;
+  --accent: #58a6d6; --paper: #12161b; --of-paper: #ff9d5c } }
 * { box-sizing: border-box }
-body { margin: 0 auto; max-width: 84rem; padding: 1.5rem 1rem 4rem; color: var(--ink); background: #fff;
+body { margin: 0 auto; max-width: 84rem; padding: 1.5rem 1rem 4rem; color: var(--ink); background: var(--paper);
   font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", sans-serif }
 h1 { font-size: 1.7rem; margin: 0 0 .2rem } h2 { font-size: 1.25rem; margin: 2.4rem 0 .6rem }
 h3 { font-size: 1rem; margin: 1.4rem 0 .4rem; overflow-wrap: anywhere }
@@ -35,15 +38,16 @@ tbody tr:last-child > * { border-bottom: 0 } thead th { background: var(--soft);
 /* Tables of many columns: smaller, so that they fit a screen of 1280 pixels; on a phone they scroll. */
 table:has(thead th:nth-child(8)) { font-size: .8rem }
 table:has(thead th:nth-child(8)) :is(th, td) { padding: .3rem .4rem }
-td { white-space: nowrap } tbody th { font-weight: 500; position: sticky; left: 0; background: #fff }
+td { white-space: nowrap } tbody th { font-weight: 500; position: sticky; left: 0; background: var(--paper) }
+@media (min-width: 900px) { td:last-child:not(:nth-child(-n + 8)) { white-space: normal; overflow-wrap: anywhere } }
 thead th span { display: block; white-space: nowrap }
 tbody tr.group > th { background: var(--soft); font-weight: 600; white-space: nowrap }
 tr.group > th > span { position: sticky; left: .7rem }
 td b { color: var(--accent) } .interval { color: var(--quiet) }
-.count, .paper { display: block; font-size: .8rem; color: var(--quiet) } .paper { color: #a04000 }
+.count, .paper { display: block; font-size: .8rem; color: var(--quiet) } .paper { color: var(--of-paper) }
 .figures { display: flex; flex-wrap: wrap; align-items: flex-start; gap: 1rem 2rem; margin: 1rem 0 }
 figure { margin: 0; flex: 0 1 auto; max-width: 100%; display: table }
-figure svg { max-width: 100%; height: auto; display: block }
+figure svg { max-width: 100%; height: auto; display: block; background: #fff; border-radius: 6px }
 figcaption { color: var(--quiet); font-size: .9rem; display: table-caption; caption-side: bottom }
 details { margin: .6rem 0 } summary { cursor: pointer } code { font-size: .85em; overflow-wrap: anywhere }
 @media print { .wide { overflow: visible; border: 0 } details > * { display: block } }

@@ -150,12 +150,16 @@ def _latex(text: str) -> str:
 
 
 def accuracy_html(columns: Sequence[Column]) -> str:
-    """Render as an HTML table; the paper's number is below ours, and a title has one line for each of its parts."""
+    """Render as an HTML table; the paper's number is below ours, and a title has one line for each of its parts.
+
+    The transform is below the method, so that a phone shows numbers beside them.
+    """
     titles = [" ".join(f"<span>{escape(part)}</span>" for part in column.title.split(", ")) for column in columns]
-    head = "".join(f"<th scope='col'>{title}</th>" for title in ("method", "transform", *titles))
+    head = "".join(f"<th scope='col'>{title}</th>" for title in ("method", *titles))
     body = "".join(
-        f"<tr><th scope='row'>{label}</th>{''.join(f'<td>{entry}</td>' for entry in entries)}</tr>"
-        for label, *entries in accuracy_rows(columns, HTML, escape)
+        f"<tr><th scope='row'>{label}<span class='count'>{transform}</span></th>"
+        f"{''.join(f'<td>{entry}</td>' for entry in entries)}</tr>"
+        for label, transform, *entries in accuracy_rows(columns, HTML, escape)
     )
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
