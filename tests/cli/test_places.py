@@ -3,11 +3,13 @@ import pytest
 pytest.importorskip("typer")
 from handful.cli.options import executor_at, is_here
 from handful.errors import OptionError
-from handful.runs import executors
+from handful.runs import executors, processes
 
 
 def test_the_place_is_here_a_new_cluster_or_one_with_an_address(monkeypatch):
     monkeypatch.setattr(executors, "in_process", lambda workers, join: f"in process, {workers} threads")
+    monkeypatch.setattr(processes, "in_processes", lambda workers, join: f"{workers} processes")
+    assert executor_at("processes:2") == "2 processes"
     monkeypatch.setattr(executors, "on_ray", lambda address: f"over {address}")
     assert executor_at("here") == "in process, 1 threads"
     assert executor_at("here", threads=3) == "in process, 3 threads"
@@ -17,7 +19,9 @@ def test_the_place_is_here_a_new_cluster_or_one_with_an_address(monkeypatch):
     assert [is_here(on) for on in ("here", "here:2", "ray")] == [True, True, False]
 
 
-@pytest.mark.parametrize("on", ["", "there", "ray:", "rayx", "here:", "here:0", "here:-1", "here:two"])
+@pytest.mark.parametrize(
+    "on", ["", "there", "ray:", "rayx", "here:", "here:0", "here:-1", "here:two", "processes", "processes:0"]
+)
 def test_other_places_are_refused(on):
-    with pytest.raises(OptionError, match="--on must be here, here:THREADS, ray or ray:ADDRESS"):
+    with pytest.raises(OptionError, match="--on must be here, here:THREADS, processes:NUMBER, ray or ray:ADDRESS"):
         executor_at(on)

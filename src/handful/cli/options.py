@@ -70,7 +70,9 @@ def refuse(context: typer.Context, options: Collection[str], reason: str) -> Non
 
 On: TypeAlias = Annotated[
     str,
-    typer.Option(help="Where to run: here, here:4 (on four threads), ray (a cluster started here) or ray:ADDRESS."),
+    typer.Option(
+        help="Where to run: here, here:4 (on four threads), processes:4, ray (a cluster started here) or ray:ADDRESS."
+    ),
 ]
 HERE = "here"
 
@@ -88,12 +90,16 @@ def executor_at(on: str, *, threads: int = 1, join: bool = True) -> Executor:
         Whether an interruption waits for what is at work in this process.
     """
     from handful.runs.executors import in_process, on_ray
+    from handful.runs.processes import in_processes
 
     place, colon, which = on.partition(":")
-    if place == HERE and (not colon or (which.isdecimal() and int(which) > 0)):
-        return in_process(int(which) if colon else threads, join=join)
+    number = int(which) if which.isdecimal() else 0
+    if place == HERE and (not colon or number):
+        return in_process(number or threads, join=join)
+    if place == "processes" and number:
+        return in_processes(number, join=join)
     if place != "ray" or (colon and not which):
-        raise OptionError(f"--on must be here, here:THREADS, ray or ray:ADDRESS, got {on!r}")
+        raise OptionError(f"--on must be here, here:THREADS, processes:NUMBER, ray or ray:ADDRESS, got {on!r}")
     return on_ray(which or None)
 
 
