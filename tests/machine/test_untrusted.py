@@ -1,4 +1,5 @@
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -126,3 +127,9 @@ def test_lines_end_where_lines_end():
     assert lines_of("a\n\n") == ["a", ""]
     assert lines_of("") == []
     assert lines_of("a\x0b\x0c\x1c\x85\u2028\u2029b") == ["a\x0b\x0c\x1c\x85\u2028\u2029b"]
+
+
+@pytest.mark.parametrize("address", ["s3://bucket/a.bank", Path("s3://bucket/a.bank")])
+def test_an_address_is_told_as_it_was_written(address):
+    with pytest.raises(HandfulError, match=r"^s3://bucket/a\.bank is an address, .*; copy it to this machine first"):
+        read_bank(address)

@@ -90,8 +90,9 @@ def refuse_irregular(path: str | os.PathLike[str], error: type[HandfulError]) ->
 
 def absent(path: object, error: type[HandfulError]) -> HandfulError:
     """Return the error for a file that is not there."""
-    if re.match(r"[a-z][a-z0-9]+:/", str(path)):
-        return error(f"{path} is an address, which cannot be read from here; copy it to this machine first")
+    if scheme := re.match(r"[a-z][a-z0-9]+:(?=/)", str(path)):
+        address = f"{scheme[0]}//{str(path)[scheme.end() :].lstrip('/')}"  # a Path has lost one of the slashes
+        return error(f"{address} is an address, which cannot be read from here; copy it to this machine first")
     called = str(path)
     if len(called) > LONGEST_SHOWN:
         return error(f"{called[:LONGEST_SHOWN]}… ({len(called):,} characters) does not exist; check the path")
