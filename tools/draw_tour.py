@@ -1,7 +1,7 @@
 """Photograph a review: python tools/draw_tour.py. Writes tour_1.png to tour_3.png to docs/images.
 
 `handful demo` writes the catalogue, one sentence of each of 150 intents (CLINC150), and the batch: of 20, the tenth
-from the worst, before any answer. The commands are run as the README gives them; ten questions and sheets are then
+from the worst, before any answer. The commands are run as the README gives them; all questions and sheets are then
 answered by the truth. Prints how many labels are right before and after them, and what the page says of each answer.
 Chromium takes the pictures, through Playwright.
 """
@@ -33,7 +33,7 @@ REVIEW = "handful review tour/intents.handful tour/batch.npz"
 # What the demo wrote about the same batch.
 BEFORE = "tour/labels.csv"
 AFTER = "batch.labels.csv"
-ANSWERS, COLOURS = 10, 64
+COLOURS = 192
 SIZE: ViewportSize = {"width": 1280, "height": 720}
 # A busy machine takes its time.
 MOST_MILLISECONDS = 180_000
@@ -93,7 +93,7 @@ def take(page: Page, number: int, only: str | None = None) -> None:
     """Write a picture of the page, or of one element of it, in few colours: it has no photographs."""
     place = IMAGES / f"tour_{number}.png"
     shot = page.screenshot() if only is None else page.locator(only).screenshot()
-    Image.open(BytesIO(shot)).convert("RGB").quantize(COLOURS).save(place, optimize=True)
+    Image.open(BytesIO(shot)).convert("RGB").quantize(COLOURS, Image.Quantize.MAXCOVERAGE).save(place, optimize=True)
     print(f"{place}: {place.stat().st_size / 1000:.0f} kB")
 
 
@@ -111,11 +111,14 @@ def photograph(page: Page, folder: Path, truth: dict[str, str]) -> None:
         page.goto(address)
         page.wait_for_selector("html[data-ready]")
         take(page, 2)
-        for number in range(1, ANSWERS + 1):
+        decisions = 0
+        while page.locator("#asked.end").count() == 0:
             answer(page, truth)
+            decisions = page.evaluate("Number(document.documentElement.dataset.number)")
             note = page.locator("#note")
-            print(f"answer {number}: {note.inner_text() if note.is_visible() else ''}")
+            print(f"decision {decisions}: {note.inner_text() if note.is_visible() else ''}")
         take(page, 3)
+        print(f"all {len(truth)} sentences seen in {decisions} decisions")
         page.keyboard.press("s")
         page.wait_for_selector("#sure[open]")
         page.keyboard.press("Enter")
@@ -146,7 +149,7 @@ def main() -> None:
         photograph(page, folder, truth)
         browser.close()
         print(f"before: {right(folder / BEFORE, truth)}")
-        print(f"after {ANSWERS} answers: {right(folder / AFTER, truth)}")
+        print(f"after: {right(folder / AFTER, truth)}")
 
 
 if __name__ == "__main__":
