@@ -390,6 +390,24 @@ def test_the_end_says_so_and_finishes(opened):
     assert not any(page.locator(f"#{part}").is_visible() for part in ("asked", "undo", "finish"))
 
 
+@dataclass
+class InMemory(MadeUp):
+    """A session that a program has opened."""
+
+    def state(self) -> dict[str, Any]:
+        return super().state() | {"out": "", "can_add": False, "from_nothing": True, "catalogue": "", "offered": []}
+
+
+def test_the_end_of_a_session_of_a_program_names_no_file(opened):
+    page = opened(InMemory([asks(range(N_ITEMS), "fox")]))
+    press(page, "Enter")
+    page.keyboard.press("s")
+    assert page.locator("#sure-said").inner_text() == "Give your program the labels of 60 items? 60 of 60 items seen."
+    press(page, "Enter")
+    page.wait_for_selector("html[data-finished]")
+    assert page.locator("#note").inner_text() == "Your program has the labels. You can close this page."
+
+
 # -- without a catalogue -----------------------------------------------------------------------------------------------
 
 

@@ -189,7 +189,7 @@ def review(
                 session.take(label.in_memory(step))
             return Finished(["the answer"])
 
-        if serve(Page(under_review, "Review", out="this notebook"), end, where) is None:
+        if serve(Page(under_review, "Review"), end, where) is None:
             end(under_review, False)
 
 

@@ -132,7 +132,7 @@ class Page:
     title : str
         What it is called.
     out : str
-        Where the labels will be written, as shown.
+        Where the labels will be written, as shown; empty if the program that opened the page gets them.
     can_add : bool
         Whether the catalogue is a file that examples can be added to.
     catalogue : str

@@ -61,16 +61,23 @@ export function askFinish() {
   const items = counted(nItems() + data.left_out, "item");
   const named = "a catalogue of the " + counted(data.n_confirmed, "item") + " that you named to " + data.catalogue;
   const beside = data.from_nothing ? ", your answers beside them, and " + named : ", and your answers beside them";
-  const said = "Write the labels of " + items + " to " + data.out + beside + "? " + data.progress.said;
+  const write = data.out
+    ? "Write the labels of " + items + " to " + data.out + beside
+    : "Give your program the labels of " + items;
+  const said = write + "? " + data.progress.said;
   const end = async () => {
     const found = await finish(data.can_add && box.checked);
     if (found === null) return;
     document.documentElement.dataset.finished = "yes";
     draw();
+    if (!data.out) {
+      note("Your program has the labels. You can close this page.");
+      return;
+    }
     const again = "To change an answer, or to give a group a name, run the same command again. ";
     note("Written: " + found.written.join(", ") + ". You can close this page. " + again, toRun(found));
   };
-  askSure(said, "Write them", end, { more });
+  askSure(said, data.out ? "Write them" : "Finish", end, { more });
 }
 
 export const startProgress = () => onDraw(drawProgress);
