@@ -31,7 +31,8 @@ DIGITS = 4  # of a number in a CSV file
 WORSE = {
     "scale": (
         "On most banks accuracy is up to two points lower: on clinc150 with all classes 87.6 instead of 89.6, on "
-        "grocery 75.2 instead of 76.9. On tinyimagenet200, where the scale found by 0.4.0 did harm, it is six points higher."
+        "grocery 75.2 instead of 76.9. On tinyimagenet200, where the scale found by 0.4.0 did harm, "
+        "it is six points higher."
     ),
     "voices": (
         "If all voices of a recording but one are strangers, 86 % of their utterances are called unknown instead of "
