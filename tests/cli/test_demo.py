@@ -186,7 +186,7 @@ def test_catalogue_and_batches_have_no_row_in_common():
 
 def test_what_it_sends_to_comes_with_the_package(capsys):
     named = re.findall(r"^  handful ([\w ]+?)(?: --help)?  ", demo.NEXT, re.MULTILINE)
-    assert len(named) == 2
+    assert len(named) == 3
     for command in named:
         assert main([*command.split(), "--help"]) == 0
         assert "Usage" in capsys.readouterr().out
