@@ -7,20 +7,18 @@ from handful.datasets import load_clinc150
 from handful.errors import LabelError
 from handful.estimators import BatchClassifier
 from handful.fewshot import MethodClassifier
+from tests.worlds import Clouds
 
 
 class Gaussian:
     """Classes around random directions; the catalogue has all but the last two."""
 
     def __init__(self, shots: int = 5) -> None:
-        self.rng = np.random.default_rng(0)
-        self.centres = self.rng.normal(size=(32, 24))
-        y = np.arange(30).repeat(shots)
-        self.classifier = BatchClassifier().fit(self.around(y), y)
+        self.clouds = Clouds(32, 24)
+        self.classifier = BatchClassifier().fit(self.clouds.examples(shots, 0.4, 30), np.arange(30).repeat(shots))
 
     def around(self, classes) -> np.ndarray:
-        classes = np.asarray(classes)
-        return self.centres[classes] + 0.4 * self.rng.normal(size=(len(classes), 24))
+        return self.clouds.around(np.asarray(classes), 0.4)
 
 
 @pytest.fixture(scope="module")

@@ -17,12 +17,10 @@ from tests.worlds import Clouds
 
 
 def made_up(seed, n_classes=40, chosen=(3, 9, 14), n_items=45, dim=16, shots=1, noise=0.8):
-    rng = np.random.default_rng(seed)
-    centres = rng.normal(size=(n_classes, dim))
-    examples = centres[:, None] + noise * rng.normal(size=(n_classes, shots, dim))
-    means = examples.mean(1)
+    clouds = Clouds(n_classes, dim, seed)
+    means = clouds.examples(shots, noise).reshape(n_classes, shots, dim).mean(1)
     truth = np.repeat(chosen, n_items // len(chosen))
-    points = centres[truth] + noise * rng.normal(size=(len(truth), dim))
+    points = clouds.around(truth, noise)
     precision = 1 / (noise**2 * (1 + 1 / shots))
     return points, reference(precision * means, -precision * (means**2).sum(1) / 2, means, shots, noise**2 * dim), truth
 

@@ -11,13 +11,15 @@ from handful.engine.presence import (
     sample_presence,
 )
 from handful.engine.settings import DEFAULT
+from tests.worlds import Clouds
 
 
 def problem(seed, n_classes=8, present_classes=2, n_items=12, dim=6, noise=1.0):
-    rng = np.random.default_rng(seed)
-    means = rng.normal(size=(n_classes, dim))
+    clouds = Clouds(n_classes, dim, seed)
+    rng = clouds.rng
+    means = clouds.centres
     truth = rng.choice(n_classes, present_classes, replace=False)[rng.integers(0, present_classes, n_items)]
-    points = means[truth] + noise * rng.normal(size=(n_items, dim))
+    points = clouds.around(truth, noise)
     scores = (points @ means.T - (means**2).sum(1) / 2) / noise**2
     return means, scores, truth
 
