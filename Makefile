@@ -28,8 +28,7 @@ lint:      ## style, spelling, layers, and the program of the page
 types:     ## mypy, strict
 	mypy
 
-# Files stay whole, so that what their tests share is made once.
-TESTS = python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=30 -m "not slow and not beyond"
+TESTS = python -m pytest --durations=30 -m "not slow and not beyond"
 
 test: contract others  ## all tests but the slow ones and those of `make beyond`; prints the 30 slowest
 
@@ -39,8 +38,9 @@ core:      ## the engine and the estimators, in under a minute; needs `pip insta
 contract:  ## what all methods promise; shapes are checked here, where all methods pass through
 	HANDFUL_CHECK_SHAPES=1 $(TESTS) tests/contract/test_methods.py
 
+# Files stay whole, so that what their tests share is made once.
 others:    ## all other tests, and the examples of the documentation
-	$(TESTS) --ignore=tests/contract/test_methods.py
+	$(TESTS) -n 2 --dist loadfile --no-loadscope-reorder --ignore=tests/contract/test_methods.py
 
 beyond:    ## Ray, training, notebooks, the HTTP server, memory of methods: slow, and rarely the first to fail
 	python -m pytest --durations=10 -m "beyond and not slow" $$(grep -rl --include='test_*.py' mark.beyond tests)

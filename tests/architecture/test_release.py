@@ -202,14 +202,15 @@ def test_ci_installs_a_browser_or_says_loudly_that_there_is_none(tmp_path):
 
 MAKE = """#!/bin/sh
 case "$*" in
-  *test) echo "FAILED tests/test_one.py::test_one"; echo "===== 1 failed, 3 passed in 4.00s ====="; exit $TESTS;;
+  others) echo "FAILED tests/test_one.py::test_one"; echo "===== 1 failed, 3 passed in 4.00s ====="; exit $TESTS;;
+  contract) echo "===== 5 passed in 1.00s ====="; exit $CONTRACT;;
   beyond) echo "ERROR tests/test_two.py"; echo "===== 1 error in 2.00s ====="; exit $BEYOND;;
   *) echo "make: *** [Makefile:1: lint] Error 1"; exit $CHECKS;;
 esac
 """
 
 
-@pytest.mark.parametrize("fails", ["nothing", "tests", "beyond", "checks", "light"])
+@pytest.mark.parametrize("fails", ["nothing", "tests", "contract", "beyond", "checks", "light"])
 def test_ci_fails_with_any_part_shows_all_and_ends_with_the_line_of_pytest(tmp_path, fails):
     (tmp_path / ".ci").mkdir()
     shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci")
@@ -220,13 +221,13 @@ def test_ci_fails_with_any_part_shows_all_and_ends_with_the_line_of_pytest(tmp_p
     for name, text in {"make": MAKE, "python3": "#!/bin/sh\n"}.items():
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o755)
-    codes = {part.upper(): "2" if fails == part else "0" for part in ("tests", "beyond", "checks")}
+    codes = {part.upper(): "2" if fails == part else "0" for part in ("tests", "contract", "beyond", "checks")}
     settings = {"PATH": f"{tmp_path}:{os.environ['PATH']}", **codes}
     command = ["bash", str(tmp_path / ".ci" / "run")]
     ran = subprocess.run(command, env=os.environ | settings, capture_output=True, text=True)
     assert (ran.returncode == 0) == (fails == "nothing")
     *_, short = ran.stdout.split("##### in short #####\n")
-    assert [line.split()[0] for line in short.splitlines()] == ["make:", "ERROR", "FAILED", "=====", "====="]
+    assert [line.split()[0] for line in short.splitlines()] == ["make:", "ERROR", "FAILED", *["====="] * 3]
     assert short.endswith("===== 1 failed, 3 passed in 4.00s =====\n")
 
 
