@@ -168,7 +168,11 @@ def test_a_review_goes_on_with_the_calibration_that_it_was_begun_with(folder, tm
     catalogue = tmp_path / "kinds.handful"
     catalogue.write_bytes((folder / "kinds.handful").read_bytes())
     seen = []
-    monkeypatch.setattr(files, "serve", lambda page, finish, where: seen.append(page.review.session.first_calibration))
+
+    def serve(page, finish, where):
+        seen.append(page.review.session.options.first_calibration)
+
+    monkeypatch.setattr(files, "serve", serve)
     rows = ((0.02, 40.0, 1.0), (0.3, 10.0, 4.0))
     for name, calibration in (("a.csv", ()), ("a.csv", rows), ("b.csv", rows)):
         change(catalogue, lambda at, rows=calibration: at.with_record(replace(at.record, calibration=rows)))

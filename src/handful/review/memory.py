@@ -173,9 +173,9 @@ def review(
             journal,
             label,
             depends=label.depends,
-            sure=session.sure,
+            sure=session.options.sure,
             sheet_size=sheet_size_of(contents),
-            calibration=session.first_calibration,
+            calibration=session.options.first_calibration,
             from_nothing=session.from_nothing,
             candidates=session.offered,
         )
