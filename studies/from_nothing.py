@@ -44,8 +44,9 @@ GROUPS = {
     "tuning": (CLINC, "esc50-birdnet"),
 }
 POWER = -0.7  # sizes of classes by their rank
-PARTS, SESSIONS = 2, 6
-REGRESSED = 2  # sessions of a part that simpler ways are measured on as well
+PARTS, SESSIONS = 4, 6
+# Parts whose first sessions simpler ways are measured on as well, and how many of them.
+PARTS_REGRESSED, REGRESSED = 2, 2
 MOST_REGRESSED = 160  # answers of a simpler way, at most
 INVERSE_RIDGE = 30.0
 RIGHT = (0.8, 0.9, 0.95)
@@ -201,7 +202,7 @@ def cells(folder: Path) -> Cells:
         for part in range(PARTS):
             name = f"{cell.classes} classes, {part + 1}"
             yield name, cell._asdict() | {"of": "session"}, partial(measured_part, folder, part, cell)
-        for part in range(PARTS):
+        for part in range(PARTS_REGRESSED):
             others = f"{cell.classes} classes, others, {part + 1}"
             yield others, cell._asdict() | {"of": "others"}, partial(measured_others, folder, part, cell)
 

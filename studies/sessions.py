@@ -7,7 +7,7 @@
 the catalogue lacks one or two of the 6. A simulated person answers what `handful.Session` asks, until everything has
 been seen. It is noted when the session first says that the person may stop, or else when nothing is left to ask, and
 how many labels are wrong then; also how far the session was off when it told how many answers were left, at first and
-in the middle. 12 sessions per cell.
+in the middle. 24 sessions per cell.
 
 The person names missing classes, or says "none of these". On a sheet, the person accepts the items of the commonest
 class with one answer; every other item is one more. A `careful` person knows the truth. A `hasty` one names another of
@@ -17,9 +17,9 @@ gets the label of the sheet.
 Of `hint3-sofmattress-minilm`, the catalogue is what the company wrote, and batches are 80 of the real requests, a third
 of which have no class.
 
-`batches`: 20 batches of one catalogue in a row, which has 3 examples of each of 60 classes at first. Every session ends
-when it says that one may stop. Items that were answered become examples of the catalogue, and the calibration of a
-session is where the next one starts.
+`batches`: 20 batches of one catalogue in a row, which has 3 examples of each of 60 classes at first; four catalogues
+per bank. Every session ends when it says that one may stop. Items that were answered become examples of the catalogue,
+and the calibration of a session is where the next one starts.
 
 Results are kept in `studies/results/sessions/`; what is there is not measured again without `--again`.
 """
@@ -51,8 +51,8 @@ GROUPS = {
     "tuning": ("clinc150-minilm", "esc50-birdnet", "cub200-efflite0"),
 }
 CLASSES, PRESENT, ITEMS, LEAST, SPARE = 60, 6, 80, 4, 14
-HALVES, SESSIONS = 1, 12
-BATCHES = 20
+HALVES, SESSIONS = 2, 12
+BATCHES, REPEATS = 20, 4
 NO_CLASS = -1
 ERRS, OVERLOOKS = 0.03, 0.2  # shares of the answers and exceptions of a hasty person
 
@@ -260,8 +260,8 @@ def cells(folder: Path) -> Cells:
     for half in range(HALVES):
         for cell in OF_REQUESTS if folder.name == REQUESTS else CELLS:
             yield f"sessions {half + 1}", cell._asdict(), partial(measured_half, folder, half, cell)
-        if half == 0 and folder.name != REQUESTS:
-            yield "batches", {"repeat": 0}, partial(measured_batches, folder, 0)
+    for repeat in range(REPEATS if folder.name != REQUESTS else 0):
+        yield "batches", {"repeat": repeat}, partial(measured_batches, folder, repeat)
 
 
 def joined(found: dict[str, dict[str, list[Row]]]) -> dict[tuple[str, Cell], Row]:
@@ -410,7 +410,13 @@ def page() -> Page:
         more={
             "requirements": required,
             "batches": [
-                {"bank": short(name), "batch": n + 1, "answers": row["answers"][n], "wrong": row["wrong"][n]}
+                {
+                    "bank": short(name),
+                    "repeat": row["repeat"],
+                    "batch": n + 1,
+                    "answers": row["answers"][n],
+                    "wrong": row["wrong"][n],
+                }
                 for name, parts in found.items()
                 for row in parts.get("batches", [])
                 for n in range(len(row["answers"]))
