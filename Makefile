@@ -3,6 +3,8 @@
 
 # Compiled modules are kept: without them every process takes twice as long to begin.
 unexport PYTHONDONTWRITEBYTECODE
+# One thread for each process: tests run in several, whose products would wait for one another's threads.
+export OMP_NUM_THREADS ?= 1
 
 help:      ## list the commands
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:[^#]*##/	/'
@@ -33,7 +35,7 @@ TESTS = python -m pytest --durations=30 -m "not slow and not beyond"
 test: contract others  ## all tests but the slow ones and those of `make beyond`; prints the 30 slowest
 
 core:      ## the engine and the estimators, in under a minute; needs `pip install -e .` and pytest alone
-	HANDFUL_CORE=1 OMP_NUM_THREADS=1 python -m pytest -q -rs -m "not slow and not beyond" tests/engine tests/estimators
+	HANDFUL_CORE=1 python -m pytest -q -rs -m "not slow and not beyond" tests/engine tests/estimators
 
 contract:  ## what all methods promise; shapes are checked here, where all methods pass through
 	HANDFUL_CHECK_SHAPES=1 $(TESTS) tests/contract/test_methods.py
