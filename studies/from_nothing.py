@@ -46,7 +46,7 @@ GROUPS = {
 POWER = -0.7  # sizes of classes by their rank
 PARTS, SESSIONS = 4, 6
 # Parts whose first sessions simpler ways are measured on as well, and how many of them.
-PARTS_REGRESSED, REGRESSED = 2, 2
+PARTS_REGRESSED, REGRESSED = 1, 2
 MOST_REGRESSED = 160  # answers of a simpler way, at most
 INVERSE_RIDGE = 30.0
 RIGHT = (0.8, 0.9, 0.95)
