@@ -150,18 +150,24 @@ def modified_cosine(one: Floats, other: Floats, shift: int) -> float:
 
 
 def jointly(classifier: BatchClassifier, vectors: Floats, allowed: Bools) -> tuple[Named, Named]:
-    """Label a run, all spectra with a candidate, and those that are not rejected; scores are chances to be right."""
+    """Label a run, all spectra with a candidate, and those that are not rejected; scores are chances to be right.
+
+    Spectra without a candidate are left out of the batch, as `handful classify` leaves them out.
+    """
+    some = allowed.any(1)
     known: dict[str, Any] = {}
     if not allowed.all():
-        listed = [np.flatnonzero(one).tolist() for one in allowed]
-        known["candidates"] = [one or None for one in listed]
-        known["given"] = {item: None for item, one in enumerate(listed) if not one}
-    with warnings.catch_warnings(action="ignore"):
-        found = classifier.infer(vectors, **known)
-    some = allowed.any(1)
-    chance = np.where(some, found.certainty, -np.inf)
-    named = np.where(some, found.labels, UNKNOWN)
-    return Named(named, chance), Named(np.where(found.rejected, UNKNOWN, named), chance)
+        known["candidates"] = [np.flatnonzero(one).tolist() for one in allowed[some]]
+    chance = np.full(len(vectors), -np.inf)
+    named = np.full(len(vectors), UNKNOWN)
+    rejected = np.ones(len(vectors), dtype=bool)
+    if some.any():
+        with warnings.catch_warnings(action="ignore"):
+            found = classifier.infer(vectors[some], **known)
+        chance[some] = found.certainty
+        named[some] = found.labels
+        rejected[some] = found.rejected
+    return Named(named, chance), Named(np.where(rejected, UNKNOWN, named), chance)
 
 
 def precision(names: Ints, truth: Ints) -> float:
