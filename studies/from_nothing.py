@@ -44,9 +44,8 @@ GROUPS = {
     "tuning": (CLINC, "esc50-birdnet"),
 }
 POWER = -0.7  # sizes of classes by their rank
-PARTS, SESSIONS = 4, 6
-# Parts whose first sessions simpler ways are measured on as well, and how many of them.
-PARTS_REGRESSED, REGRESSED = 1, 2
+SESSIONS = 6  # of a part
+REGRESSED = 2  # sessions of the first part that simpler ways are measured on as well
 MOST_REGRESSED = 160  # answers of a simpler way, at most
 INVERSE_RIDGE = 30.0
 RIGHT = (0.8, 0.9, 0.95)
@@ -67,6 +66,7 @@ class Cell(NamedTuple):
 
 
 CELLS = (Cell(15, 300), Cell(40, 300), Cell(6, 120))
+PARTS = {CELLS[0]: 4, CELLS[1]: 2, CELLS[2]: 2}
 Row = dict[str, Any]
 
 
@@ -184,14 +184,13 @@ def measured_part(folder: Path, part: int, cell: Cell) -> Row:
     return {name: [row[name] for row in rows] for name in rows[0]}
 
 
-def measured_others(folder: Path, part: int, cell: Cell) -> Row:
-    """Measure simpler ways on the first sessions of a part."""
-    numbers = range(part * SESSIONS, part * SESSIONS + REGRESSED)
+def measured_others(folder: Path, cell: Cell) -> Row:
+    """Measure simpler ways on the first sessions."""
     rows = [
         measured_way(folder, number, cell, "random")
         | measured_way(folder, number, cell, "typical")
         | {"clusters": measured_clusters(folder, number, cell)}
-        for number in numbers
+        for number in range(REGRESSED)
     ]
     return {name: [row[name] for row in rows] for name in rows[0]}
 
@@ -199,12 +198,11 @@ def measured_others(folder: Path, part: int, cell: Cell) -> Row:
 def cells(folder: Path) -> Cells:
     """List what is measured on a bank."""
     for cell in CELLS:
-        for part in range(PARTS):
+        for part in range(PARTS[cell]):
             name = f"{cell.classes} classes, {part + 1}"
             yield name, cell._asdict() | {"of": "session"}, partial(measured_part, folder, part, cell)
-        for part in range(PARTS_REGRESSED):
-            others = f"{cell.classes} classes, others, {part + 1}"
-            yield others, cell._asdict() | {"of": "others"}, partial(measured_others, folder, part, cell)
+        others = f"{cell.classes} classes, others, 1"
+        yield others, cell._asdict() | {"of": "others"}, partial(measured_others, folder, cell)
 
 
 def joined(found: dict[str, dict[str, list[Row]]]) -> dict[tuple[str, Cell], Row]:
@@ -327,11 +325,10 @@ def page() -> Page:
         shows=" ".join(said) or NOT_YET,
         limits=(
             f"{verdict(required)}. Measured: {n_measured} of {n_cells} cells of banks, with "
-            f"{' or '.join(map(str, counts)) or 'no'} sessions each, of {PARTS * SESSIONS}; regression and k-means on "
-            "some of the same batches. Sheets have 24 items; the page shows 18 sentences at once. All figures are "
-            "means. Numbers of the method were chosen on the two banks that are marked; six sessions of three other "
-            "banks "
-            "had been run before, with an earlier version."
+            f"{' or '.join(map(str, counts)) or 'no'} sessions each; regression and k-means on two of these batches. "
+            "Sheets have 24 items; the page shows 18 sentences at once. All figures are means. Numbers of the method "
+            "were chosen on the two banks that are marked; six sessions of three other banks had been run before, with "
+            "an earlier version."
         ),
         made="A simulated person answers what `handful.Session` asks; see the docstring of `studies/from_nothing.py`.",
         commands=["python studies/from_nothing.py DATA", "python studies/from_nothing.py --render"],
