@@ -39,7 +39,7 @@ def present(scores, shots):
 
 
 def exact(scores, shots, typical):
-    """Sum over all sets of classes; the design effect is that of as many classes as typically occur."""
+    """Sum over all sets of classes, all with the design effect of as many classes as typically occur."""
     n_items, n_classes = scores.shape
     e = np.exp(scores - scores.max(1, keepdims=True))
     mixed = (1 - DEFAULT.strays) * e + DEFAULT.strays * e.mean(1, keepdims=True)
@@ -65,7 +65,7 @@ def exact(scores, shots, typical):
     return labels / total, held / total
 
 
-def test_near_the_exact_posterior():
+def test_near_a_sum_over_all_sets_with_one_temper():
     of_presence, of_labels = [], []
     for seed in range(12):
         means, scores, _ = problem(seed)

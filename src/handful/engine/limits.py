@@ -33,6 +33,8 @@ MOST_LOG_RATIO = 60.0
 LEAST_LOG_CELL = -80.0
 # The log of the likelihood ratio of a class, per item, in single precision.
 MOST_LOG_GAIN = 25.0
+# The weight of a class in a state of the sampler: without any class no item has a likelihood.
+LEAST_STATE = 1e-16
 # Log-odds of a pair whose exponential is taken.
 MOST_LOG_ODDS = 30.0
 

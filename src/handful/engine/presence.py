@@ -13,9 +13,11 @@ are `q_nk ∝ E_nk [(1-ε) z_k/h + ε/K]`, averaged over z.
 **Inference.** Relaxed Gibbs sampling: a class gets the weight `z_k = σ((log-odds given the others + noise) / T)`, noise
 being logistic. In each sweep a random half of the classes has its turn first: of two classes that share their items,
 both would leave, or both would come. A few chains run side by side as one array; the states of the last sweeps are
-averaged over. On small problems this agrees with the sum over all sets of classes (a test). The noise of a class is a
-smooth function of its own chances (`class_noise`), so answers are deterministic, depend neither on the order of the
-classes nor on the coordinates, and change little when the data do.
+averaged over. A conditional takes τ from the state before the turn, so the chains sample no joint distribution that is
+written above. On twelve small problems they are near a sum over all sets of classes with one τ for all of them: a test
+keeps the difference of labels below 0.02 on average, and that of presence below 0.08 (root mean square). The noise of a
+class is a smooth function of its own chances (`class_noise`), so answers are deterministic, depend neither on the order
+of the classes nor on the coordinates, and change little when the data do.
 
 **Each item alone.** Two other hypotheses lead to labels without z: all K classes have a share (`h = K`, far from the
 sets that the chains visit), and sizes that are too uneven for equal shares. The first is compared with the chains by
@@ -33,7 +35,7 @@ import numpy as np
 from scipy.special import entr, expit, gammaln
 
 from handful.engine.arrays import Bools, ClassColumns, Doubles, Floats, Ints, chosen_columns, put_columns, take_columns
-from handful.engine.limits import LEAST_COUNT, LINEAR, MOST_LOG_GAIN, SMALL_CHANCE
+from handful.engine.limits import LEAST_COUNT, LEAST_STATE, LINEAR, MOST_LOG_GAIN, SMALL_CHANCE
 from handful.engine.settings import DEFAULT, Settings
 
 # What an item has left of its likelihood without a class, at least.
@@ -353,7 +355,8 @@ class _Chains:
                 before = here[turn]
                 log_odds, evidence = self.log_odds(before, rows[turn])
                 relaxed = _sigmoid((log_odds + drawn[sweep, turn]) / self.settings.softness)
-                here[turn] = before + part * (relaxed - before)
+                # Classes of equal counts leave together; none is gone for good, so that there is a class to come back.
+                here[turn] = np.maximum(before + part * (relaxed - before), LEAST_STATE)
                 self.here[:, size] = 0
                 if sweep >= first_counted:
                     presence[turn] += part * (_sigmoid(log_odds) * -np.expm1(-evidence))
