@@ -184,9 +184,66 @@ def test_parts_may_be_empty(given, small, tmp_path):
 def test_folders_of_files_keep_their_names(given, tmp_path):
     written([given.table(slice(0, 300))], tmp_path / "in" / "year=1")
     written([given.table(slice(300, None))], tmp_path / "in" / "year=2")
-    found = label_groups(given.classifier, tmp_path / "in", tmp_path / "out", group_by="site")
+    found = label_groups(given.classifier, tmp_path / "in", tmp_path / "out", group_by=["site", "year"])
     assert (found.items / "year=2" / "part-0.parquet").exists()
-    check(tmp_path / "out", given.classifier, given.vectors, given.groups)
+
+
+def partitioned(given, folder, keys=("site=A/day=2026-01-01", "site=A/day=2026-01-02", "site=B/day=2026-01-01")):
+    """Rows of which some are in each partition, and no column says which."""
+    cuts = np.array_split(np.arange(90), len(keys))
+    for key, rows in zip(keys, cuts, strict=True):
+        written([given.table(rows).drop_columns("site")], folder / key)
+    return folder
+
+
+def test_partitions_are_keys_of_the_group_and_stay_folders(given, tmp_path):
+    source = partitioned(given, tmp_path / "in")
+    found = label_groups(given.classifier, source, tmp_path / "out", group_by=["site", "day"])
+    days = np.array(["A 1", "A 2", "B 1"]).repeat(30)
+    wanted = given.classifier.infer(given.vectors[:90], groups=days)
+    items = pq.read_table(found.items)
+    assert items["label"].to_pylist() == wanted.labels.tolist()
+    np.testing.assert_allclose(items["certainty"].to_numpy(), wanted.certainty, atol=1e-4)
+    listed = pq.read_table(found.groups).to_pandas()
+    assert listed["items"].unique().tolist() == [30]
+    assert len(listed[["site", "day"]].drop_duplicates()) == 3
+    here = pq.read_schema(found.groups / "site=A" / "day=2026-01-02" / "part-0.parquet").names
+    assert not {"site", "day"} & set(here)  # a column of the name of a folder, and of another type, cannot be read
+
+
+def test_a_partition_and_a_column_together_make_a_group(given, tmp_path):
+    for day in ("1", "2"):
+        written([given.table()], tmp_path / "in" / f"day={day}")
+    found = label_groups(given.classifier, tmp_path / "in", tmp_path / "out", group_by=["site", "day"])
+    wanted = given.classifier.predict(given.vectors, groups=given.groups).tolist()
+    assert pq.read_table(found.items)["label"].to_pylist() == 2 * wanted
+    groups = pq.read_table(found.groups).to_pandas()
+    assert set(groups["day"]) == {1, 2}
+    sizes = groups.drop_duplicates(["site", "day"])["items"]
+    assert sizes.sum() == 2 * len(given.groups)
+
+
+def test_days_in_partitions_never_become_one_batch(given, tmp_path):
+    for day in ("1", "2"):
+        written([given.table()], tmp_path / "in" / f"day={day}")
+    with pytest.raises(
+        TaskError, match=r"by day \(one is day=1\), which group_by does not name.*add 'day' to group_by"
+    ):
+        label_groups(given.classifier, tmp_path / "in", tmp_path / "out", group_by="site")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_partition_of_the_name_of_a_new_column_is_refused(given, tmp_path):
+    source = partitioned(given, tmp_path / "in", ("label=1", "label=2"))
+    with pytest.raises(OptionError, match=r"has a column 'label' already.*prefix='handful_'"):
+        label_groups(given.classifier, source, tmp_path / "out", group_by="label")
+
+
+def test_files_with_vectors_alone_are_grouped_by_their_partitions(given, tmp_path):
+    source = partitioned(given, tmp_path / "in", ("day=1", "day=2"))
+    found = label_groups(given.classifier, source, tmp_path / "out", group_by="day")
+    assert pq.read_table(found.items).column_names == ["label", "certainty", "unknown", "day"]
+    assert pq.read_table(found.items).num_rows == 90
 
 
 @pytest.mark.parametrize("mixed", [False, True])

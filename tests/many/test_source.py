@@ -43,6 +43,52 @@ def test_files_must_fit_together(tmp_path):
         TableFiles.of(typed, "g", None, 2)
 
 
+PARTITION = pa.table({"site": ["a"], "v": [[0.5, 1.0]]})
+
+
+def test_partitions_are_told_from_other_folders(tmp_path):
+    for key in ("old/day=1", "old/day=02", "new/day=2"):
+        written([PARTITION], tmp_path / "in" / key)
+    found = TableFiles.of(tmp_path / "in", ["site", "day"], None, 2)
+    keys = [found.keys(batch, row)[1].to_pylist() for row, batch in found.batches(["site"])]
+    assert keys == [[2], [2], [1]]  # in the order of the names: new/day=2, old/day=02, old/day=1
+    assert (found.group_columns, found.partitions) == (("site",), {"day": [2, 2, 1]})
+    assert TableFiles.of(tmp_path / "in" / "new", "site", None, 2).partitions == {}  # one day
+
+
+def test_columns_come_before_folders_of_the_same_name(tmp_path):
+    for day in (1, 2):
+        written([PARTITION.append_column("day", pa.array([day]))], tmp_path / "in" / f"day={day}")
+    assert TableFiles.of(tmp_path / "in", "site", None, 2).group_columns == ("site",)
+    found = TableFiles.of(tmp_path / "in", ["site", "day"], None, 2)
+    assert (found.group_columns, found.partitions) == (("site", "day"), {})
+
+
+@pytest.mark.parametrize("key", ["=1", "day", "day1 =", "plain/deep"])
+def test_a_folder_that_is_no_partition_is_only_a_folder(tmp_path, key):
+    written([PARTITION], tmp_path / "in" / key)
+    assert TableFiles.of(tmp_path / "in", "site", None, 2).group_by == ("site",)
+
+
+@pytest.mark.parametrize(
+    ("keys", "group_by", "sentence"),
+    [
+        (("day=1", "day=2"), "site", r"Hive partitions by day \(one is day=1\), which group_by does not name"),
+        (("day=1/hour=1", "day=2/hour=1"), ["site", "hour"], "add 'day' to group_by"),
+        (("day=1/hour=1", "day=2/hour=2"), "site", "Hive partitions by day, hour"),
+        ((".", "day=2"), "site", "add 'day' to group_by"),
+        ((".", "day=2"), ["site", "day"], r"in/part-0.parquet has no value of the Hive partition 'day'"),
+        (("day=1", "day=__HIVE_DEFAULT_PARTITION__"), "day", "no value of the Hive partition 'day'"),
+        (("day=1", "day=2"), ["site", "dya"], r"no column 'dya' \(did you mean 'day'\?\)"),
+    ],
+)
+def test_a_partition_that_is_no_key_or_has_no_value_is_refused_by_name(tmp_path, keys, group_by, sentence):
+    for key in keys:
+        written([PARTITION], tmp_path / "in" / key)
+    with pytest.raises((TaskError, BankError), match=sentence):
+        TableFiles.of(tmp_path / "in", group_by, None, 2)
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

@@ -110,7 +110,8 @@ def label_groups(
         have none of the classes), `class`, `expected_count` and `presence`. A group is in the file where its first row
         is. `SHA256SUMS` has the checksums of all these files; `sha256sum -c` verifies them.
     group_by : str or sequence of str
-        The column of the group, or several that together identify it.
+        The column of the group, or several that together identify it. Hive partitions, folders such as `day=1`, are
+        named like columns; those that are left out and have several values are refused.
     features : str or sequence of str, optional
         The column of vectors (lists of numbers), or one column per dimension. By default the columns that the
         classifier was fitted to, if these had names; else the only column of lists.
@@ -262,9 +263,10 @@ class _Run:
         names = [*(f"key{place}" for place in range(len(source.group_by))), "row", "vector"]
         at_once = max(1, BATCH_NUMBERS // source.dim)
         n_parts = min(MOST_PARTS, -(-source.n_rows // most_rows(source.dim)))
+        columns = dict.fromkeys((*source.group_columns, *source.features))
 
         def given() -> Iterator[tuple[np.ndarray, Any]]:
-            for row, batch in source.batches(dict.fromkeys((*source.group_by, *source.features)), rows_at_once=at_once):
+            for row, batch in source.batches(columns, rows_at_once=at_once):
                 keys = source.keys(batch, row)
                 rows = np.arange(row, row + len(batch))
                 vectors = pa.py_buffer(np.ascontiguousarray(source.matrix(batch, row), np.float32))

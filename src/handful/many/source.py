@@ -8,8 +8,8 @@ from __future__ import annotations
 import hashlib
 import os
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from handful.errors import TaskError
 from handful.machine.extras import import_pyarrow
 from handful.machine.untrusted import refuse_irregular, unreadable
 from handful.reading.header import FEATURE_NAMES, find_column
-from handful.reading.parquet import PARQUET, is_number, matrix_of, vector_column
+from handful.reading.parquet import PARQUET, is_number, matrix_of, partitions, vector_column
 from handful.shapes import Float, Int
 
 # Numbers in the vectors of a batch that is read at once, and rows of one without vectors.
@@ -37,7 +37,8 @@ class TableFiles:
     """Files in the order of their names (relative to `root`), and which of their columns is what.
 
     `starts` has the row of the whole table at which each file starts, and the number of rows. The column of vectors is
-    one of lists, or there is one per dimension.
+    one of lists, or there is one per dimension. `partitions` has the keys of the group that are no columns but folders,
+    such as `day=1`, with a value for each file.
     """
 
     root: Path
@@ -46,6 +47,7 @@ class TableFiles:
     group_by: tuple[str, ...]
     features: tuple[str, ...]
     dim: int
+    partitions: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -60,6 +62,7 @@ class TableFiles:
         starts = [0]
         first = None
         vectors: tuple[str, ...] = ()
+        folders = partitions(root, files)
         try:
             for file in files:
                 with parquet.ParquetFile(file) as opened:
@@ -68,13 +71,21 @@ class TableFiles:
                 if first is None:
                     first = schema
                     vectors = _vectors(schema, features, dim, str(file))
-                    _check_groups(schema, groups, str(file))
-                _check_alike(schema, first, (*groups, *vectors), file, files[0])
+                    # What is also a column needs no folder: its values are in the rows.
+                    folders = {name: values for name, values in folders.items() if name not in schema.names}
+                    _check_groups(schema, groups, folders, str(file))
+                    _check_partitions(root, files, folders, groups)
+                _check_alike(schema, first, (*(g for g in groups if g not in folders), *vectors), file, files[0])
                 starts.append(starts[-1] + n_rows)
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise unreadable(file, PARQUET, error) from error
         names = tuple(file.relative_to(root).as_posix() for file in files)
-        return cls(root, names, tuple(starts), groups, vectors, dim)
+        return cls(root, names, tuple(starts), groups, vectors, dim, {n: folders[n] for n in groups if n in folders})
+
+    @property
+    def group_columns(self) -> tuple[str, ...]:
+        """Keys of the group that are columns of the files."""
+        return tuple(name for name in self.group_by if name not in self.partitions)
 
     @property
     def n_rows(self) -> int:
@@ -91,8 +102,11 @@ class TableFiles:
 
     def where(self, row: int) -> str:
         """Name a row of the whole table by its file and the row there."""
-        place = int(np.searchsorted(self.starts, row, side="right")) - 1
+        place = self._place(row)
         return f"{self.file(place)}, from row {row - self.starts[place]}"
+
+    def _place(self, row: int) -> int:
+        return int(np.searchsorted(self.starts, row, side="right")) - 1
 
     def fingerprint(self) -> str:
         """SHA-256 of names, sizes, times of change and tables of contents of all files.
@@ -153,7 +167,11 @@ class TableFiles:
 
     def keys(self, batch: Any, row: int) -> list[Any]:
         """Return Arrow columns that are equal where those of the group are, each of int64 or large_binary."""
-        return [key_of(batch.column(name), f"{self.where(row)}, column {name!r}") for name in self.group_by]
+        pa, _ = import_pyarrow()
+        columns = {name: batch.column(name) for name in self.group_columns}
+        for name, values in self.partitions.items():
+            columns[name] = pa.repeat(values[self._place(row)], len(batch))
+        return [key_of(columns[name], f"{self.where(row)}, column {name!r}") for name in self.group_by]
 
 
 def key_of(column: Any, where: str) -> Any:
@@ -192,14 +210,40 @@ def spread(keys: Sequence[Any], n_parts: int) -> Int[np.ndarray, "row"]:
     return (mixed % np.uint64(n_parts)).astype(np.int64)
 
 
-def _check_groups(schema: Any, group_by: Sequence[str], where: str) -> None:
+def _check_groups(schema: Any, group_by: Sequence[str], folders: Iterable[str], where: str) -> None:
     """Refuse columns that are not there, or cannot name a group: lists and structures."""
     pa, _ = import_pyarrow()
     for name in group_by:
-        find_column(schema.names, name, (), "group", where)
+        find_column([*schema.names, *folders], name, (), "group", where)
+        if name in folders:
+            continue
         kind = schema.field(name).type
         if pa.types.is_nested(kind) or pa.types.is_null(kind):
             raise TaskError(f"{where}: column {name!r} contains {kind}; group by numbers, text, dates or booleans")
+
+
+def _check_partitions(
+    root: Path, files: Sequence[Path], folders: Mapping[str, Sequence[Any]], group_by: Sequence[str]
+) -> None:
+    """Refuse groups that would span Hive partitions, and files without a value of a partition that is a key.
+
+    A folder `day=2` keeps its rows apart, and nothing else does: no column says which day they are of.
+    """
+    apart = [name for name, values in folders.items() if name not in group_by and len(set(values)) > 1]
+    if apart:
+        parts = (part for file in files for part in file.relative_to(root).parts)
+        one = next(part for part in parts if part.startswith(f"{apart[0]}="))
+        raise TaskError(
+            f"{root} has Hive partitions by {some_of(apart)} (one is {one}), which group_by does not name, so rows of "
+            f"several would become one batch; add {apart[0]!r} to group_by, or make it a column of the files if they "
+            "belong together"
+        )
+    for name in group_by:
+        if None in folders.get(name, ()):
+            raise TaskError(
+                f"{files[folders[name].index(None)]} has no value of the Hive partition {name!r}, so its rows belong "
+                f"to no group; move it into a folder {name}=…, or leave it out"
+            )
 
 
 def _files(path: Path) -> tuple[Path, list[Path]]:

@@ -103,7 +103,8 @@ class Layout:
             layout = cls(source, pa.array(classes.tolist()), keep_features, prefix)
         except (pa.ArrowException, TypeError) as error:
             raise OptionError(f"labels of the classes must be numbers, text or dates for Parquet ({error})") from error
-        for there, new in ((layout.kept_columns, layout.new(ITEM)), (source.group_by, layout.new(GROUP))):
+        kept = (*layout.kept_columns, *source.partitions)
+        for there, new in ((kept, layout.new(ITEM)), (source.group_by, layout.new(GROUP))):
             taken = [name for name in new if name in there]
             if taken:
                 raise OptionError(
@@ -164,7 +165,7 @@ def write_file(layout: Layout, place: int, items: InOrder, groups: InOrder, out:
     schema = source.schema(place)
     with (
         _writer(layout, out / ITEMS / name, ITEM, layout.kept_columns, schema, schema.metadata) as write_items,
-        _writer(layout, out / GROUPS / name, GROUP, source.group_by, schema, None) as write_groups,
+        _writer(layout, out / GROUPS / name, GROUP, source.group_columns, schema, None) as write_groups,
     ):
         for row, batch in source.batches(layout.kept_columns, [place]):
             found = items.until(row + len(batch))
@@ -173,8 +174,8 @@ def write_file(layout: Layout, place: int, items: InOrder, groups: InOrder, out:
             assert np.array_equal(found["row"].to_numpy(), rows), f"{source.where(row)}: some items have no answer"
             write_items(batch, found)
             first = pa.array(classes["row"].to_numpy() - row)
-            of_groups = [without_views(batch.column(name)).take(first) for name in source.group_by]
-            write_groups(pa.record_batch(of_groups, source.group_by), classes)
+            of_groups = [without_views(batch.column(name)).take(first) for name in source.group_columns]
+            write_groups(pa.record_batch(of_groups, source.group_columns), classes)
 
 
 @contextmanager

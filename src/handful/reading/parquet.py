@@ -63,7 +63,7 @@ def read_parquet(path: Path, asked: Asked) -> Table:
         ours = _metadata(schema, METADATA_KEY)
         vectors = _vector_columns(pa, schema, asked, where)
         numbers = measured = _measured(pa, schema, asked, where)
-        columns = _Columns(files, schema, vectors, _partitions(path, files), where, kept=numbers)
+        columns = _Columns(files, schema, vectors, partitions(path, files), where, kept=numbers)
         aside = dict[str, NotMeasured]()
         if numbers and not asked.features:
             aside = not_measured({name: columns[name].to_numpy().astype(np.float64) for name in numbers})
@@ -228,11 +228,10 @@ class _Columns(Mapping[str, Any]):
                     )
 
 
-def _partitions(path: Path, files: Sequence[Path]) -> dict[str, list[Any]]:
+def partitions(path: Path, files: Sequence[Path]) -> dict[str, list[Any]]:
     """Return the columns that Hive partitions stand for, one value per file; whole numbers if all values are."""
-    if not path.is_dir() or files[0].parent == path:
-        return {}
-    keys = [dict(part.split("=", 1) for part in file.relative_to(path).parts[:-1] if "=" in part) for file in files]
+    folders = [file.relative_to(path).parts[:-1] for file in files]
+    keys = [dict(part.split("=", 1) for part in parts if part.find("=") > 0) for parts in folders]
     columns = dict[str, list[Any]]()
     for name in dict.fromkeys(name for one in keys for name in one):
         texts = [unquote(one.get(name, NO_VALUE)) for one in keys]
