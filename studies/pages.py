@@ -25,6 +25,7 @@ from handful.fewshot.reports.plots import COLOURS, MARKS, as_svg
 
 MEASURED = Path(__file__).resolve().parents[1] / "docs" / "measured"
 VERSIONS = Path(__file__).resolve().parent / "results" / "measured.json"
+SAME_ANSWERS = VERSIONS.parent / "same_answers.json"
 NOT_YET = "Not measured yet."
 DIGITS = 4  # of a number in a CSV file
 # Where figures are worse than those that version 0.4.0 had of the same data, its page says so first.
@@ -128,7 +129,17 @@ def measured_with(name: str, file: Path = VERSIONS) -> str:
     if known.get("state") != "whole":
         return "Measured with an earlier version."
     minutes = f"{known['cpu_minutes']:.0f} CPU minutes"
-    return f"Measured with handful {known['version']} (commit {known['commit'][:7]}), in {minutes}."
+    found = f"Measured with handful {known['version']} (commit {known['commit'][:7]}), in {minutes}."
+    return " ".join([found, *not_again(name, file)])
+
+
+def not_again(name: str, file: Path = VERSIONS) -> list[str]:
+    """Say, in a sentence if at all, why figures of an earlier version are those of a later one too."""
+    known = json.loads(file.read_text(encoding="utf-8")).get(name, {}) if file.is_file() else {}
+    if "stands" not in known:
+        return []
+    with_version, reason = known["stands"]["with"], known["stands"]["reason"]
+    return [f"Figures of {known['version']}, not measured again with {with_version}: {reason}."]
 
 
 def keep(file: Path, found: Any, levels: int = 2) -> None:

@@ -1,7 +1,7 @@
 """Whether two versions of handful give the same answers: write those of each to a file, and compare the files.
 
-    python studies/same_answers.py write DATA FILE [--quick] [--catalogues FOLDER]
-    python studies/same_answers.py compare FILE FILE
+    python studies/same_answers.py write DATA FILE [--quick] [--methods] [--catalogues FOLDER]
+    python studies/same_answers.py compare FILE FILE [--keep]
 
 The first command labels batches with the version of handful that Python finds (`PYTHONPATH`), and takes a few minutes.
 DATA is a folder that holds the banks. With `--catalogues`, catalogues are fitted once and kept there: two versions that
@@ -9,18 +9,21 @@ get the same folder differ in nothing but how they label. `--quick` takes an eig
 
 The second command prints for every kind of batch how many labels and rejections differ, and by how much probabilities,
 chances to be unknown and presence do at most. It fails if a label or a rejection differs, or a probability by more than
-1e-5.
+1e-5. `--keep` writes the outcome to `studies/results/same_answers.json`, where `tools/measure.py --check` finds it. For
+that, each file must be written by a version in a repository, without changes that are not committed.
 
 Six catalogues, of which ten classes are left out for unknown items, and about 100,000 items: closed and open batches of
 75, groups of three and of ten, batches of 600 and of 4,000 items; with labels that a person gave, classes or none of
 them, with weights of the classes, with candidates of a batch and of its items, with a share of unknown items that is
 told; by scores of another model, by names alone, and streamed. Scores are in double precision: in single precision
-rounding alone moves chances by up to 3e-5.
+rounding alone moves chances by up to 3e-5. Each method of the literature labels two tasks of ten classes of a bank.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import subprocess
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,10 +35,13 @@ import numpy.typing as npt
 
 import handful
 from bank_data import Floats, Ints, bank, rng_of
+from handful import fewshot
 from handful.catalogue import Catalogue
 from handful.catalogue.files import load_catalogue, save_catalogue
 from handful.estimators import BatchClassifier
 from handful.large import solve
+from methods_table import ROWS, Row
+from pages import SAME_ANSWERS, VERSIONS, keep
 
 # Examples of each class; 0 stands for one to eight of them, another number for each class.
 BANKS = {
@@ -54,6 +60,11 @@ SIZE = 75
 MOST = 1e-5
 FIELDS = ("labels", "rejected", "probabilities", "unknown", "presence")
 Answers = dict[str, npt.NDArray[Any]]
+# Tasks by which methods are compared, small enough for the slowest; PADDLE is measured at the found scale too.
+TASKS = fewshot.TaskSpec(fewshot.ShotsPerClass(5), fewshot.UniformOverPool(k_eff=5), n_query=75, n_classes=10)
+METHODS = [*ROWS, Row("paddle", {}, "found_scale", "found scale")]
+# The name under which a file has what wrote it.
+ABOUT = "about"
 
 
 class World(NamedTuple):
@@ -217,6 +228,21 @@ def labelled(world: World, classifier: BatchClassifier, part: int) -> Iterator[t
         yield "streamed", answers_of(answer, certainties)
 
 
+def by_methods(world: World) -> Iterator[tuple[str, Answers]]:
+    """Label two tasks by every method that this version has under the name of now."""
+    names = [str(k) for k in range(int(world.truth.max()) + 1)]
+    features = handful.FeatureBank.from_arrays(world.points, world.truth, names)
+    task, _ = fewshot.gather(features, fewshot.draw(features.labels, TASKS, 0, range(2)))
+    nothing = np.empty(0)
+    for row in METHODS:
+        if row.method in fewshot.METHODS:
+            found = fewshot.solve(row.method, fewshot.transform(row.transform, task), **row.options)
+            answers = dict.fromkeys(FIELDS, nothing)
+            answers["labels"] = found.predictions.numpy().ravel()
+            answers["probabilities"] = found.log_assignments.exp().numpy().ravel()
+            yield f"method {row.title}", answers
+
+
 def catalogue_of(world: World, folder: Path | None) -> Catalogue:
     """Fit a catalogue, or read one that was kept."""
     path = None if folder is None else folder / f"{world.name}.safetensors"
@@ -230,20 +256,46 @@ def catalogue_of(world: World, folder: Path | None) -> Catalogue:
     return catalogue
 
 
-def write(data: Path, file: Path, quick: bool, catalogues: Path | None) -> None:
+def write(data: Path, file: Path, quick: bool, methods: bool, catalogues: Path | None) -> None:
     """Label everything and write the answers."""
-    table = dict[str, Any]()
+    batches = "methods" if methods else "all"
+    table: dict[str, Any] = {ABOUT: np.array([*about(), "some" if quick else batches])}
     n_items = 0
     for name in QUICK if quick else BANKS:
         world = world_of(data, name, BANKS[name])
-        classifier = BatchClassifier()._became(catalogue_of(world, catalogues))
-        classifier.n_features_in_ = world.points.shape[1]
-        for number, (kind, answers) in enumerate(labelled(world, classifier, 8 if quick else 1)):
+        found = list(by_methods(world))
+        if not methods:
+            classifier = BatchClassifier()._became(catalogue_of(world, catalogues))
+            classifier.n_features_in_ = world.points.shape[1]
+            found += labelled(world, classifier, 8 if quick else 1)
+        for number, (kind, answers) in enumerate(found):
             n_items += len(answers["labels"])
             table |= {f"{name}|{kind}|{number:04d}|{field}": value for field, value in answers.items()}
         print(f"{name}: {n_items:,} items so far", flush=True)
     with file.open("wb") as output:
         np.savez(output, **table)
+
+
+def about() -> tuple[str, str]:
+    """Return the version, and the commit that its source is of; empty if it is not as it was committed."""
+    folder = Path(handful.__file__).parent
+    if git("status", "--porcelain", ".", at=folder) != "":
+        return handful.__version__, ""
+    return handful.__version__, git("rev-parse", "HEAD", at=folder) or ""
+
+
+def git(*words: str, at: Path) -> str | None:
+    """Return what git says; nothing outside a repository."""
+    said = subprocess.run(["git", *words], cwd=at, check=False, capture_output=True, text=True)
+    return None if said.returncode else said.stdout.strip()
+
+
+def same_source(commit: str) -> list[str]:
+    """Return this commit, and those that studies were measured with and whose source is the same."""
+    here = Path(__file__).parent
+    studies = json.loads(VERSIONS.read_text(encoding="utf-8")).values()
+    of = {one: git("rev-parse", f"{one}:src", at=here) for one in (commit, *(study["commit"] for study in studies))}
+    return [one for one, source in of.items() if one == commit or (source is not None and source == of[commit])]
 
 
 def differences(one: Answers, other: Answers) -> dict[str, float]:
@@ -264,35 +316,60 @@ def read(file: Path) -> dict[str, Answers]:
     """Read what `write` wrote, by batch."""
     batches = dict[str, Answers]()
     with np.load(file) as table:
-        for key in table.files:
+        for key in set(table.files) - {ABOUT}:
             batch, _, field = key.rpartition("|")
             batches.setdefault(batch, {})[field] = table[key]
     return batches
 
 
-def compare(first: Path, second: Path) -> bool:
-    """Print what differs; return whether nothing does."""
+def compare(first: Path, second: Path) -> dict[str, dict[str, float]]:
+    """Print what differs; return it by kind of batch. What is in one file only is `missing`, and not compared."""
     one = read(first)
     other = read(second)
     kinds = dict[str, dict[str, float]]()
-    missing = sorted(set(one) ^ set(other))
-    for batch in sorted(set(one) & set(other)):
-        row = differences(one[batch], other[batch])
+    for batch in sorted(set(one) | set(other)):
+        both = batch in one and batch in other
+        row = differences(one[batch], other[batch]) if both else dict.fromkeys(("items", *FIELDS), 0.0)
         for name in (batch.split("|")[1], "all"):
-            total = kinds.setdefault(name, {"batches": 0, "items": 0, **dict.fromkeys(FIELDS, 0)})
-            total["batches"] += 1
+            total = kinds.setdefault(name, {"batches": 0, "missing": 0, "items": 0, **dict.fromkeys(FIELDS, 0)})
+            total["batches" if both else "missing"] += 1
             for field in ("items", "labels", "rejected"):
                 total[field] += row[field]
             for field in ("probabilities", "unknown", "presence"):
                 total[field] = max(total[field], row[field])
-    print(f"{'kind':22}{'batches':>8}{'items':>9}{'labels':>8}{'rejected':>9}{'p':>10}{'unknown':>10}{'presence':>10}")
+    print(f"{'kind':30}{'batches':>8}{'items':>9}{'labels':>8}{'rejected':>9}{'p':>10}{'unknown':>10}{'presence':>10}")
     for kind, row in kinds.items():
         whole = f"{row['batches']:8,.0f}{row['items']:9,.0f}{row['labels']:8,.0f}{row['rejected']:9,.0f}"
-        print(f"{kind:22}{whole}{row['probabilities']:10.1e}{row['unknown']:10.1e}{row['presence']:10.1e}")
-    if missing:
-        print(f"{len(missing)} batches are in one file only, the first is {missing[0]}")
-    total = kinds["all"]
-    return not missing and total["labels"] == 0 and total["rejected"] == 0 and total["probabilities"] <= MOST
+        missing = f"  {row['missing']:.0f} batches are in one file only" if row["missing"] else ""
+        print(f"{kind:30}{whole}{row['probabilities']:10.1e}{row['unknown']:10.1e}{row['presence']:10.1e}{missing}")
+    return kinds
+
+
+def moved(kinds: dict[str, dict[str, float]]) -> list[str]:
+    """Return the kinds of batches of which a label or a rejection differs, a probability clearly, or one is missing."""
+    counted = ("labels", "rejected", "missing")
+    return sorted(
+        kind for kind, row in kinds.items() if any(row[name] for name in counted) or not row["probabilities"] <= MOST
+    )
+
+
+def keep_comparison(first: Path, second: Path, kinds: dict[str, dict[str, float]], file: Path = SAME_ANSWERS) -> None:
+    """Keep the outcome beside those of other pairs of versions."""
+    before, after = (np.load(one)[ABOUT].tolist() for one in (first, second))
+    if "" in (before[1], after[1]) or before[2] != after[2] or before[2] == "some":
+        raise SystemExit(
+            "not kept: write both files from repositories without changes, with the same batches, and not --quick"
+        )
+    found = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    found[f"{before[1]} {before[2]} {after[0]}"] = {
+        "before": {"version": before[0], "commits": same_source(before[1])},
+        "after": {"version": after[0], "commit": after[1]},
+        "batches": before[2],
+        "moved": moved(kinds),
+        "kinds": kinds,
+    }
+    keep(file, found, levels=3)
+    print(file)
 
 
 def main() -> None:
@@ -303,17 +380,23 @@ def main() -> None:
     writing.add_argument("data", type=Path, help="folder that holds the banks")
     writing.add_argument("file", type=Path, help="the file to write")
     writing.add_argument("--quick", action="store_true", help="an eighth of the batches of two banks")
+    writing.add_argument("--methods", action="store_true", help="the methods of the literature alone")
     writing.add_argument("--catalogues", type=Path, help="folder of fitted catalogues, which are made if missing")
     comparing = commands.add_parser("compare", help="compare two files")
     comparing.add_argument("first", type=Path)
     comparing.add_argument("second", type=Path)
+    comparing.add_argument("--keep", action="store_true", help="keep the outcome for tools/measure.py --check")
     asked = parser.parse_args()
     if asked.command == "write":
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            write(asked.data, asked.file, asked.quick, asked.catalogues)
-    elif not compare(asked.first, asked.second):
-        raise SystemExit("the answers differ")
+            write(asked.data, asked.file, asked.quick, asked.methods, asked.catalogues)
+        return
+    kinds = compare(asked.first, asked.second)
+    if asked.keep:
+        keep_comparison(asked.first, asked.second, kinds)
+    if found := moved(kinds):
+        raise SystemExit(f"the answers differ: {', '.join(found)}")
 
 
 if __name__ == "__main__":

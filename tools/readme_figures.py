@@ -8,12 +8,17 @@ renders it again and compares.
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "studies"))
+
+from pages import not_again  # noqa: E402
+
 README = ROOT / "README.md"
 RESULTS = ROOT / "studies" / "results"
 BEGIN, END = "<!-- figures: python tools/readme_figures.py -->\n", "<!-- end of figures -->\n"
@@ -60,7 +65,8 @@ def figures() -> str:
     rejected = max(np.mean([one["known_rejected"] for one in batches]) for batches in found.values())
     share = f"at most {rejected:.1f} %" if rejected >= 0.05 else "fewer than 0.1 %"
     said = f"In each row, {share} of the items that have a class were called unknown."
-    return "\n".join([*table, "", f"Each figure is a mean over {counts} batches. {said}", "", *sentences()]) + "\n"
+    said = " ".join([f"Each figure is a mean over {counts} batches. {said}", *not_again("real_uses")])
+    return "\n".join([*table, "", said, "", *sentences()]) + "\n"
 
 
 def read(name: str) -> dict[str, Any]:
@@ -95,7 +101,8 @@ def sentences() -> list[str]:
         f"- [A review](docs/measured/sessions.md) of 80 items: it says that you may stop after {stop:.0f} answers, "
         f"when {100 * wrong / ITEMS:.1f} % of the labels are wrong; all items are seen in {seen:.0f} decisions.",
         f"- [PADDLE](docs/measured/scale.md) on sentences and photographs: {found:.1f} % at the found scale, "
-        f"{published:.1f} at the published one, {alone:.1f} by the nearest prototype, {default:.1f} by the default.",
+        f"{published:.1f} at the published one, {alone:.1f} by the nearest prototype, {default:.1f} by the default."
+        + "".join(f" {sentence}" for sentence in not_again("paddle")),
     ]
 
 

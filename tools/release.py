@@ -4,9 +4,10 @@
     python tools/release.py publish
 
 `check` exits with 1 unless the tag is the version of pyproject.toml, of the package and of CITATION.cff, the changelog
-has a section about it, no fragment of a change is left, and handful is published: `[tool.handful] published` in
-pyproject.toml names its repository and its site, and documents install it from the registry. `publish` rewrites README,
-docs, notebooks and CITATION.cff accordingly, once that setting is made. `notes` prints the section of the changelog.
+has a section about it, no fragment of a change is left, `tools/measure.py --check` finds nothing, and handful is
+published: `[tool.handful] published` in pyproject.toml names its repository and its site, and documents install it from
+the registry. `publish` rewrites README, docs, notebooks and CITATION.cff accordingly, once that setting is made.
+`notes` prints the section of the changelog.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import re
 import sys
 import tomllib
 from pathlib import Path
+
+import measure
 
 ROOT = Path(__file__).resolve().parents[1]
 # A command that installs from the repository; in notebooks, which lie deeper, with another path.
@@ -86,6 +89,7 @@ def problems(tag: str, root: Path = ROOT) -> list[str]:
     left = sorted(path.name for path in (root / "changes").glob("*.md") if path.name != "README.md")
     if left:
         found.append(f"{len(left)} fragments of changes are left, for example {left[0]}")
+    found += measure.problems(wanted, root / "studies" / "results")
     if set(published(root)) != {"repository", "site"}:
         found.append("pyproject.toml: [tool.handful] published must name the repository and the site")
     else:

@@ -21,7 +21,9 @@ PAGE = ROOT / "docs" / "measured" / "performance.md"
 RESULTS = ROOT / "perf" / "results"
 sys.path.insert(0, str(ROOT / "studies"))
 
-from pages import measured_with  # noqa: E402
+from pages import measured_with, not_again  # noqa: E402
+
+__all__ = ["RESULTS", "ROOT", "not_again", "with_parts"]
 
 
 def table(rows: list[dict[str, Any]]) -> str:

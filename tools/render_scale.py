@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from handful.fewshot.reports.tables import markdown_table
-from render_performance import RESULTS, ROOT, with_parts
+from render_performance import RESULTS, ROOT, not_again, with_parts
 
 PAGE = ROOT / "docs" / "do" / "many_and_large.md"
 
@@ -60,7 +60,7 @@ def rendered(page: str) -> str:
         "streamed": streamed(large),
         "groups": groups([one for one in many if "bare" in one]),
         "plan": plan(result(RESULTS / "plan.json")),
-        "version": f"Measured with handful {' and '.join(by)}.",
+        "version": " ".join([f"Measured with handful {' and '.join(by)}.", *not_again("large_runs")]),
     }
     return with_parts(page, {name: text.replace(" --- |", "---|") for name, text in parts.items()})
 

@@ -23,7 +23,9 @@ sys.path[:0] = [str(ROOT / "tools")]
 
 def test_what_stands_in_the_way_of_a_release_is_named(tmp_path):
     release = importlib.import_module("release")
+    measured = {name: {"version": "1.2.0", "state": "whole"} for name in importlib.import_module("measure").STUDIES}
     for file, text in {
+        "studies/results/measured.json": json.dumps(measured),
         "pyproject.toml": '[project]\nversion = "1.2.0"\n[tool.handful]\npublished = {}\n',
         "src/handful/version.py": '__version__ = "1.2.0"\n',
         "CITATION.cff": CITATION,
@@ -51,7 +53,11 @@ def test_what_stands_in_the_way_of_a_release_is_named(tmp_path):
         in (tmp_path / "CITATION.cff").read_text()
     )
     assert release.problems("v1.2.0", tmp_path) == []
-    assert len(release.problems("v1.3.0", tmp_path)) == 4
+    assert len(release.problems("v1.3.0", tmp_path)) == 4 + len(measured)
+    del measured["harm"]
+    (tmp_path / "studies/results/measured.json").write_text(json.dumps(measured))
+    assert release.problems("v1.2.0", tmp_path) == ["harm: measured with no version, and not listed for 1.2.0"]
+    (tmp_path / "studies/results/measured.json").write_text(json.dumps(measured | {"harm": measured["voices"]}))
     (tmp_path / "changes" / "flies.feature.md").write_text("It flies.\n")
     cited = tmp_path / "CITATION.cff"
     cited.write_text(cited.read_text().replace("1.2.0", "1.1.0"))
@@ -60,6 +66,86 @@ def test_what_stands_in_the_way_of_a_release_is_named(tmp_path):
         "1 fragments of changes are left, for example flies.feature.md",
     ]
     assert release.sections(CHANGELOG) == {"1.2.0": "## New\n\n- It flies.", "1.1.0": "- It swims."}
+
+
+def results(folder, **changes):
+    """Records of studies, all measured by 1.2.0, and one comparison of its answers with those of 1.2.1."""
+    measure = importlib.import_module("measure")
+    entry = {"version": "1.2.0", "commit": "a" * 40, "state": "whole", "cpu_minutes": 2.4}
+    known = {name: entry | changes.get(name, {}) for name in measure.STUDIES}
+    kinds = {kind: {} for study in measure.STUDIES.values() for kind in ("all", "closed", *study.answers)}
+    pair = {"before": {"version": "1.2.0", "commits": ["a" * 40]}, "after": {"version": "1.2.1", "commit": "b" * 40}}
+    pair |= {"batches": "all", "moved": [], "kinds": kinds} | changes.get("pair", {})
+    (folder / "measured.json").write_text(json.dumps(known))
+    (folder / "same_answers.json").write_text(json.dumps({"one": pair}))
+    return measure, folder
+
+
+def test_figures_of_another_version_are_listed_with_a_reason_or_stop_a_release(tmp_path):
+    measure, folder = results(tmp_path, voices={"version": "1.2.1"})
+    assert measure.problems("1.2.0", folder) == ["voices: measured with 1.2.1, and not listed for 1.2.0"]
+    missing = measure.problems("1.2.1", folder)
+    assert len(missing) == len(measure.STUDIES) - 1
+    assert "harm: measured with 1.2.0, and not listed for 1.2.1" in missing
+    assert measure.stands(measure.outdated("1.2.1", folder), "only sentences changed.", "1.2.1", folder) == []
+    assert measure.problems("1.2.1", folder) == []
+    known = json.loads((folder / "measured.json").read_text())
+    assert known["harm"]["stands"] == {"with": "1.2.1", "reason": "only sentences changed"}
+    assert known["voices"] == {"version": "1.2.1", "commit": "a" * 40, "state": "whole", "cpu_minutes": 2.4}
+    assert len(measure.problems("1.2.2", folder)) == len(measure.STUDIES)  # a listing is for one version
+    known["harm"]["stands"]["reason"] = " "
+    (folder / "measured.json").write_text(json.dumps(known))
+    assert measure.problems("1.2.1", folder) == ["harm: measured with 1.2.0, and not listed for 1.2.1"]
+
+
+LISTED = {"stands": {"with": "1.2.1", "reason": "only sentences changed"}}
+
+
+@pytest.mark.parametrize(
+    ("pair", "why"),
+    [
+        ({"moved": ["closed"]}, "answers moved: closed"),
+        ({"after": {"version": "1.2.2"}}, "answers of commit aaaaaaa were not compared with those of 1.2.1"),
+        ({"before": {"commits": ["c" * 40]}}, "answers of commit aaaaaaa were not compared with those of 1.2.1"),
+        ({"batches": "methods"}, "answers of commit aaaaaaa were not compared with those of 1.2.1"),
+    ],
+)
+def test_a_listing_counts_only_where_no_answer_moved(tmp_path, pair, why):
+    measure, folder = results(tmp_path, pair=pair, harm=LISTED)
+    found = measure.problems("1.2.1", folder)
+    assert f"harm: listed for 1.2.1, but {why}" in found
+    assert measure.stands(["harm"], "no reason helps", "1.2.1", folder) == [f"harm is not listed: {why}"]
+    assert "no reason helps" not in (folder / "measured.json").read_text()
+
+
+def test_a_study_of_methods_needs_the_answers_of_its_methods_alone(tmp_path):
+    measure, folder = results(tmp_path, pair={"batches": "methods", "moved": ["all", "method unem"]}, study=LISTED)
+    assert not any(line.startswith("study:") for line in measure.problems("1.2.1", folder))
+    results(tmp_path, pair={"moved": ["method paddle"]}, study=LISTED)
+    assert "study: listed for 1.2.1, but answers moved: method paddle" in measure.problems("1.2.1", folder)
+    results(tmp_path, pair={"kinds": {"closed": {}}}, study=LISTED)
+    assert any(
+        line.startswith("study: listed for 1.2.1, but answers moved") for line in measure.problems("1.2.1", folder)
+    )
+    kept = [json.loads(file.read_text())["cells"] for file in (measure.RESULTS / "study").glob("*.json")]
+    assert {cell["method"] for cells in kept for cell in cells} == set(measure.OF_THE_PAPER)
+
+
+def test_a_study_that_was_not_measured_as_a_whole_is_never_listed(tmp_path):
+    measure, folder = results(tmp_path, harm={"state": "begun"})
+    assert measure.stands(["harm"], "a reason", "1.2.1", folder) == [
+        "harm is not listed: it was never measured as a whole"
+    ]
+
+
+def test_the_check_of_a_release_runs_where_handful_is_not_installed():
+    program = (
+        "import sys; sys.modules.update(handful=None, numpy=None); sys.path.insert(0, 'tools')\n"
+        "import release, measure\n"
+        "print(measure.this_version(), len(release.problems('v0.0.0')) > len(measure.STUDIES))"
+    )
+    said = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert said.stdout.split() == [handful.__version__, "True"]
 
 
 def test_publication_changes_every_command_that_installs_from_the_repository():

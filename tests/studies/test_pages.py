@@ -67,6 +67,13 @@ def test_every_page_says_which_version_measured_it(tmp_path):
     assert pages.measured_with("one", file) == "Measured with handful 0.4.0 (commit 0123456), in 2 CPU minutes."
     for name in ("two", "three"):
         assert pages.measured_with(name, file) == "Measured with an earlier version."
+    stands = {"with": "0.4.1", "reason": "no answer moved"}
+    file.write_text(json.dumps({"one": {**known, "state": "whole", "stands": stands}}))
+    assert pages.measured_with("one", file) == (
+        "Measured with handful 0.4.0 (commit 0123456), in 2 CPU minutes. "
+        "Figures of 0.4.0, not measured again with 0.4.1: no answer moved."
+    )
+    assert pages.not_again("three", file) == []
     measure = importlib.import_module("measure")
     assert {page_of(study).name for study in [*STUDIES, "methods_table"]} - {"study"} <= set(measure.STUDIES)
 
