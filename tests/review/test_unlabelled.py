@@ -2,15 +2,20 @@
 
 import csv
 import json
+import os
+import shlex
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from handful.catalogue import load_catalogue
+from handful.catalogue import Source, add_examples, load_catalogue
+from handful.catalogue.changes import change, rename
 from handful.classification import classify
 from handful.classification.labelled import predictions
 from handful.classification.unlabelled import read_unlabelled
+from handful.cli.main import main as run
 from handful.errors import BankError, OptionError
 from handful.review import unlabelled as module
 from handful.review.batch_review import BatchReview
@@ -176,6 +181,118 @@ def test_a_finished_review_can_be_finished_again(batch, under_review, tmp_path, 
         assert load_catalogue(outputs.catalogue).n_classes == n_classes
 
 
+@pytest.fixture
+def finished_again(batch, under_review, tmp_path, monkeypatch):
+    """Finish the review as the command does; each time one more name is given."""
+    found, _ = under_review
+
+    def served(page, finish, where):
+        say(page.review, list(page.review.session.ask().items), f"name {page.review.state.number}")
+        return page, finish(page.review, False)
+
+    monkeypatch.setattr(module, "serve", served)
+    return lambda name="animals.labels.csv": review_unlabelled(found, Outputs(tmp_path / name), "animals", Address())
+
+
+def added(catalogue, batch):
+    rows = np.load(batch[0] / "animals.npz")["features"][:2] + 0.1
+    add_examples(catalogue, rows, ["lynx", "wolf"], [Source("a", "more", "1"), Source("b", "more", "2")])
+
+
+@pytest.mark.parametrize(
+    "learn",
+    [
+        added,
+        lambda file, _: rename(file, "name 0", "ant"),
+        lambda file, _: change(file, lambda old: old.with_record(replace(old.record, calibration=((0.1, 9.0, 1.0),)))),
+        lambda file, _: file.write_bytes(b"of another program"),
+    ],
+    ids=["added", "renamed", "calibrated", "replaced"],
+)
+def test_what_a_catalogue_has_learned_since_stays(learn, batch, finished_again, tmp_path):
+    catalogue = tmp_path / "animals.handful"
+    finished_again()
+    learn(catalogue, batch)
+    since = catalogue.read_bytes()
+    page, done = finished_again()
+    assert catalogue.read_bytes() == since
+    assert page.catalogue == ""  # what Finish asks does not promise it
+    assert page.review.notes == done.notes
+    assert f"{catalogue} is not as this review wrote it" in done.notes[0]
+    assert done.written == [str(tmp_path / "animals.labels.csv"), str(tmp_path / "animals.labels.corrections.json")]
+    assert "name 1" in (tmp_path / "animals.labels.csv").read_text()
+
+    # What the sentence says can be done.
+    catalogue.rename(tmp_path / "elsewhere.handful")
+    page, done = finished_again()
+    assert (done.notes, page.review.notes, page.catalogue) == ((), [], str(catalogue))
+    assert load_catalogue(catalogue).classes.tolist() == ["name 0", "name 1", "name 2"]
+
+
+def test_the_command_adds_what_was_named_to_a_catalogue_that_has_learned_since(batch, finished_again, tmp_path):
+    finished_again()
+    added(tmp_path / "animals.handful", batch)
+    _, done = finished_again()
+    run(shlex.split(done.command)[1:])
+    assert load_catalogue(tmp_path / "animals.handful").classes.tolist() == ["lynx", "name 0", "name 1", "wolf"]
+
+
+def test_a_catalogue_that_changes_while_the_page_is_open_stays(batch, under_review, tmp_path):
+    found, opens = under_review
+    outputs = Outputs(tmp_path / "animals.labels.csv")
+    review = opens()
+    with opened(tmp_path / "kept", {}):
+        say(review, list(review.session.ask().items), "ant")
+        finish_unlabelled(review, found, outputs, "animals")
+        added(outputs.catalogue, batch)
+        done = finish_unlabelled(review, found, outputs, "animals")
+    assert "is not as this review wrote it" in done.notes[0]
+    assert load_catalogue(outputs.catalogue).classes.tolist() == ["ant", "lynx", "wolf"]
+
+
+@pytest.mark.parametrize("of_second", [False, True])
+def test_a_review_that_was_killed_around_the_rename_of_its_catalogue_goes_on(
+    of_second, finished_again, tmp_path, monkeypatch
+):
+    class Killed(BaseException):
+        pass
+
+    replace_file = os.replace
+
+    def killed(place, path):
+        if path == tmp_path / "animals.handful" and of_second:
+            raise Killed
+        replace_file(place, path)
+        if path == tmp_path / "animals.handful":
+            raise Killed
+
+    if of_second:
+        finished_again()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", killed)
+        with pytest.raises(Killed):
+            finished_again()
+    assert load_catalogue(tmp_path / "animals.handful").n_classes == 1
+    _, done = finished_again()
+    assert done.notes == ()
+    assert load_catalogue(tmp_path / "animals.handful").n_classes == 2 + of_second
+
+
+def test_a_second_output_of_the_same_stem_is_refused_and_both_can_go_on(finished_again, tmp_path):
+    finished_again("animals.csv")
+    before = (tmp_path / "animals.corrections.json").read_bytes()
+    with pytest.raises(OptionError, match=r"animals\.csv\.review would write answers to one file, animals\.corr"):
+        finished_again("animals.parquet")
+    assert (tmp_path / "animals.corrections.json").read_bytes() == before
+    finished_again("animals.csv")
+    (tmp_path / "animals.csv.review").rename(tmp_path / "others.csv.review")
+    finished_again("others.csv")
+    assert load_catalogue(tmp_path / "others.handful").n_classes == 3
+    (tmp_path / "animals.handful").unlink()
+    finished_again("animals.parquet")
+    assert load_catalogue(tmp_path / "animals.handful").n_classes == 1
+
+
 def test_nothing_named_is_no_catalogue(batch, under_review, tmp_path):
     found, opens = under_review
     review = opens()
@@ -251,3 +368,21 @@ def test_before_the_first_name_nothing_is_said_about_labels(under_review):
     said = review.progress()["said"]
     assert " items seen in 1 decision. About " in said
     assert "are expected to be right" in said
+
+
+def test_where_one_may_stop_the_page_says_that_small_classes_may_have_no_name(tmp_path):
+    rng = np.random.default_rng(0)
+    truth = rng.permutation(np.repeat(np.arange(6), [40, 30, 30, 20, 2, 1]))
+    np.save(tmp_path / "many.npy", Clouds(6, 24, rng, apart=2).around(truth))
+    found = read_unlabelled(tmp_path / "many.npy", tmp_path)
+    told = []
+    with opened(tmp_path / "kept", {}) as journal:
+        review = BatchReview(journal, UnlabelledLabeller(found), from_nothing=True)
+        while (request := review.session.ask()) is not None:
+            progress = review.progress()
+            told.append(progress["may_stop"])
+            assert progress["said"].endswith(" A class with one or two items may still have no name.") == told[-1]
+            for k in dict.fromkeys(truth[list(request.items)].tolist()):
+                say(review, [item for item in request.items if truth[item] == k], f"name {k}")
+    assert set(told) == {False, True}
+    assert "one or two" not in review.progress()["said"]  # everything has been seen

@@ -144,15 +144,24 @@ def _built(examples: Path, out: Path, on_progress: Listener, reading: Reading) -
     return write_catalogue(embedded_examples(examples, on_progress=on_progress, **reading), examples, out)
 
 
-def write_catalogue(found: EmbeddedExamples, source: Path, out: Path, **said: str) -> Catalogue:
-    """Fit the catalogue of examples, and write it as one file.
+def write_catalogue(found: EmbeddedExamples, source: Path, out: Path) -> Catalogue:
+    """Fit the catalogue of examples, and write it as one file."""
+    made = fitted_catalogue(found, source, out)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with only_changer(out, OptionError):
+        save_catalogue(made, out)
+    return made
+
+
+def fitted_catalogue(found: EmbeddedExamples, source: Path, out: Path, **said: str) -> Catalogue:
+    """Fit the catalogue of examples.
 
     Parameters
     ----------
     found
         The examples.
     source, out
-        The folder or table that has them, and the file of the catalogue.
+        The folder or table that has them, and the file that the catalogue is for.
     **said
         Who said what they are, and in which review, as in `Source`.
     """
@@ -170,11 +179,7 @@ def write_catalogue(found: EmbeddedExamples, source: Path, out: Path, **said: st
     # Fitted as `classify` fits it, so that both say the same to the last digit.
     fitted = Catalogue.of_bank(found.bank)
     _ = fitted.reference.unknown_model
-    made = fitted.relabelled(np.array(found.bank.class_names)).with_record(record)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with only_changer(out, OptionError):
-        save_catalogue(made, out)
-    return made
+    return fitted.relabelled(np.array(found.bank.class_names)).with_record(record)
 
 
 def embedded_examples(

@@ -10,9 +10,10 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from handful.catalogue import save_catalogue
 from handful.catalogue.record import PreviewKind
 from handful.classification.batch import Batch, Reading, asked_of, extracted, load_network
-from handful.classification.building import EmbeddedExamples, bank_of, write_catalogue
+from handful.classification.building import EmbeddedExamples, bank_of, fitted_catalogue
 from handful.classification.files import paths_read
 from handful.classification.labelled import About
 from handful.classification.measured import filled, scaled
@@ -73,18 +74,23 @@ class Unlabelled:
         )
         return replace(answer, about=about, _frame_of=self.frame_of.rows(np.asarray(self.batch.rows)))
 
-    def write_examples(self, items: Sequence[int], labels: Sequence[str], out: Path, **said: Any) -> Path:
-        """Write named items as a catalogue, and return where: a table beside it for measurements.
+    def examples_file(self, catalogue: Path) -> Path:
+        """Return where named items go: to the catalogue, or for measurements to a table beside it."""
+        return catalogue.with_suffix(".examples.csv") if self.measured else catalogue
 
-        `said` is who named them, and in which review, as in `write_catalogue`.
+    def write_examples(self, items: Sequence[int], labels: Sequence[str], out: Path, folder: Path, **said: Any) -> Path:
+        """Write named items into a folder, as they are to stand at `out`, and return the file.
+
+        `said` is who named them, and in which review, as in `fitted_catalogue`.
         """
         some = self.batch.take(items)
+        file = folder / out.name
         if self.measured:
-            return _write_table(some, labels, out.with_suffix(".examples.csv"))
+            return _write_table(some, labels, file)
         assert some.points is not None
         examples = EmbeddedExamples(bank_of(some.points, labels), some, self.kind, self.batch.backbone)
-        write_catalogue(examples, self.paths["batch"], out, **said)
-        return out
+        save_catalogue(fitted_catalogue(examples, self.paths["batch"], out, **said), file)
+        return file
 
 
 def _write_table(batch: Batch, labels: Sequence[str], out: Path) -> Path:

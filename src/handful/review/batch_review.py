@@ -206,11 +206,11 @@ class BatchReview:
             self._take_back(last)
             return last.items
 
-    def finished(self) -> bool:
-        """Note in the journal that results were written; return whether that is so for the first time."""
+    def finished(self, **wrote: str) -> bool:
+        """Note in the journal that results were written, and what; return whether that is so for the first time."""
         first = not any(event["step"] == "finished" for event in self.journal.events)
-        if first:
-            self._append({"step": "finished", "at": _now()})
+        if first or wrote:
+            self._append({"step": "finished", "at": _now(), **wrote})
         return first
 
     def _keep(

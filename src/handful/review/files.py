@@ -8,6 +8,7 @@ import shlex
 import tempfile
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from glob import escape
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +27,15 @@ from handful.machine.outputs import written_whole
 from handful.reading.table import Columns
 from handful.review.batch_review import BatchReview, sheet_size_of
 from handful.review.depends import depends_on
-from handful.review.journal import PRIVATE_FILE, Event, opened, write_private
+from handful.review.journal import JOURNAL_FILE, PRIVATE_FILE, Event, opened, write_private
 from handful.review.serve import Address, serve
 from handful.review.server import Finished, Page
 from handful.review.steps import ReviewKind
 from handful.session import Calibration, Said
 from handful.session.stopping import SURE_TO_STOP, Look
 
+# Ending of the folder in which a review is kept, after the name of its labels.
+KEPT = ".review"
 # Columns of the labels: what a person said about an item, and what the model said before.
 PERSON = "person"
 MODEL = "model"
@@ -56,6 +59,22 @@ class Outputs:
     page: Path | None = None
     tasks: Path | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse labels beside those of another review of the same stem: their answers would be one file."""
+        for other in sorted(self.folder.parent.glob(f"{escape(self.labels.stem)}.*{KEPT}")):
+            labels = other.with_name(other.name.removesuffix(KEPT))
+            if other != self.folder and labels.stem == self.labels.stem and _is_begun(other):
+                raise OptionError(
+                    f"{self.labels} and the review in {other} would write answers to one file, "
+                    f"{self.corrections.name}; go on with that review (--out {shlex.quote(str(labels))}), name the "
+                    "labels otherwise (--out), or give that folder another name"
+                )
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether the review has been begun."""
+        return _is_begun(self.folder)
+
     @property
     def corrections(self) -> Path:
         """What the person said, as `classify` takes it."""
@@ -75,7 +94,11 @@ class Outputs:
     @property
     def folder(self) -> Path:
         """Where the review is kept."""
-        return self.labels.with_name(f"{self.labels.name}.review")
+        return self.labels.with_name(f"{self.labels.name}{KEPT}")
+
+
+def _is_begun(folder: Path) -> bool:
+    return (folder / JOURNAL_FILE).is_file()
 
 
 class FileLabeller:
@@ -197,7 +220,7 @@ def finish(
             _add(review, outputs, catalogue, batch, gone)
             written.append(catalogue)
         elif not add:
-            command = _adding(catalogue, outputs.corrections, batch)
+            command = adding(catalogue, outputs.corrections, batch)
     if catalogue is not None and is_catalogue(catalogue) and review.finished():
         notes += _keep_calibration(review.session.looks, catalogue)
     return Finished([str(path) for path in written], command, notes=notes)
@@ -262,7 +285,7 @@ def _add(review: BatchReview, outputs: Outputs, catalogue: Path, batch: Path, go
         add_to_catalogue(catalogue, said, batch, person=review.person, session=outputs.folder.name)
 
 
-def _adding(catalogue: Path, corrections: Path, batch: Path) -> str:
+def adding(catalogue: Path, corrections: Path, batch: Path) -> str:
     """Return the command that adds what was confirmed; examples that are no catalogue file become one first."""
     file = _from_here(catalogue)
     build = ""

@@ -60,7 +60,7 @@ export function askFinish() {
   const more = data.can_add ? make("label", {}, box, adding) : null;
   const items = counted(nItems() + data.left_out, "item");
   const named = "a catalogue of the " + counted(data.n_confirmed, "item") + " that you named to " + data.catalogue;
-  const beside = data.from_nothing ? ", your answers beside them, and " + named : ", and your answers beside them";
+  const beside = data.catalogue ? ", your answers beside them, and " + named : ", and your answers beside them";
   const write = data.out
     ? "Write the labels of " + items + " to " + data.out + beside
     : "Give your program the labels of " + items;
@@ -75,7 +75,8 @@ export function askFinish() {
       return;
     }
     const again = "To change an answer, or to give a group a name, run the same command again. ";
-    note("Written: " + found.written.join(", ") + ". You can close this page. " + again, toRun(found));
+    const told = ["Written: " + found.written.join(", ") + ".", ...found.notes, "You can close this page.", again];
+    note(told.join(" "), toRun(found));
   };
   askSure(said, data.out ? "Write them" : "Finish", end, { more });
 }

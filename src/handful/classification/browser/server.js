@@ -143,7 +143,7 @@ export async function undo() {
 /**
  * Write the labels, and end the review.
  * @param {boolean} adds whether what was confirmed joins the catalogue
- * @returns {Promise<{ written: string[], command: string, next_batch: string } | null>}
+ * @returns {Promise<{ written: string[], command: string, next_batch: string, notes: string[] } | null>}
  */
 export const finish = (adds) => send("finish", { add: adds });
 
