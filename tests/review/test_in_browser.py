@@ -10,6 +10,7 @@ from tests.review.person import Person
 from tests.worlds import Clouds
 
 KNOWN, PRESENT, EACH, DIM = 40, 7, 20, 24
+DESKTOP, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
 
 
 @pytest.fixture(scope="module")
@@ -247,3 +248,77 @@ def test_from_nothing_to_a_catalogue_and_the_next_batch_with_it(tmp_path, browse
     again = Person(browser, server.address, truth, sorted(set(truth.values())))
     assert again.sees(8)
     assert person.wrong == again.wrong == []
+
+
+@pytest.mark.parametrize("viewport", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_a_class_gets_another_name_and_merging_asks_first(viewport, tmp_path, browser, start_review):
+    rng = np.random.default_rng(0)
+    codes = rng.permutation(np.repeat(np.arange(3), 8))
+    items = [f"item {row}" for row in range(len(codes))]
+    np.savez(tmp_path / "one.npz", features=Clouds(3, DIM, rng, apart=2).around(codes), id=items)
+    truth = dict(zip(items, np.array(["kangaro", "owl", "mouse"])[codes].tolist(), strict=True))
+    server = start_review(tmp_path, "one.npz")
+    person = Person(browser, server.address, truth, [], viewport=viewport)
+    page = person.page
+    while person.n_decisions < 3:
+        person.answers(person.shown())
+
+    def classes():
+        return sorted(page.locator("#class-list .choice bdi").all_inner_texts())
+
+    def begins(label):
+        page.keyboard.press("Escape")
+        if page.locator("#filters-toggle").is_visible():
+            page.click("#filters-toggle")
+        page.locator("#class-list .choice", has_text=label).click()
+        page.keyboard.press("r")
+        page.wait_for_selector("#ask[open]")
+        return page.evaluate("document.documentElement.dataset.number")
+
+    def offered():
+        return page.locator("#options li").all_inner_texts()
+
+    # Nothing is typed: Enter does nothing. The name that is corrected is not offered, whatever is typed.
+    number = begins("kangaro")
+    assert sorted(offered()) == ["mouse", "owl"]
+    page.keyboard.press("Enter")
+    page.keyboard.type("kangaro")
+    assert offered() == []
+    page.keyboard.press("Enter")
+    assert page.locator("#ask[open]").count() == 1
+    assert page.evaluate("document.documentElement.dataset.number") == number
+
+    # Another spelling is not asked about: the name that is corrected was not meant.
+    page.keyboard.type("o")
+    page.keyboard.press("Enter")
+    person.settled(number)
+    assert page.locator("#sure[open]").count() == 0
+    assert classes() == ["kangaroo", "mouse", "owl"]
+
+    # Case is a name of its own.
+    number = begins("kangaroo")
+    page.keyboard.type("Kangaroo")
+    page.keyboard.press("Enter")
+    person.settled(number)
+    assert classes() == ["Kangaroo", "mouse", "owl"]
+
+    # A name like that of a third class is asked about, and to make two classes one is, too: here by the arrow keys.
+    number = begins("owl")
+    page.keyboard.type("mousse")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#sure[open]")
+    assert "Did you mean “mouse”?" in person.text("#sure-said")
+    page.click("#sure-yes")
+    page.wait_for_selector("text=Make “owl” and “mouse” one class, “mouse”?")
+    page.click("#sure-no")
+    assert page.evaluate("document.documentElement.dataset.number") == number
+    begins("owl")
+    page.keyboard.press("ArrowDown")
+    chosen = page.locator("#options [aria-selected=true]").inner_text()
+    page.keyboard.press("Enter")
+    page.wait_for_selector(f"text=Make “owl” and “{chosen}” one class, “{chosen}”?")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.click("#sure-yes")
+    person.settled(number)
+    assert classes() == sorted({"Kangaroo", "mouse"})
+    assert person.wrong == []

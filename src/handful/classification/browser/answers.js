@@ -33,10 +33,11 @@ const saidFor = (label) => (isKnown(label) ? "class" : "new");
  * Go on with a name; one that looks like another is asked about first.
  * @param {string} label
  * @param {(label: string) => unknown} goOn
+ * @param {string | null} [renamed] a class that is renamed: its name is wrong, so it is not meant
  */
-async function withName(label, goOn) {
+async function withName(label, goOn, renamed = null) {
   const isThere = data.classes.includes(label) || data.offered.includes(label);
-  const [other] = isThere ? [] : await similarTo(label);
+  const [other] = isThere ? [] : (await similarTo(label)).filter((one) => one !== renamed);
   if (other === undefined) {
     goOn(label);
     return;
@@ -245,11 +246,16 @@ export function renameClass() {
   if (!data.from_nothing || label === null) return;
   const others = data.classes.filter((other) => other !== label);
   const question = "What is “" + called(label) + "” called? The name of another class makes both one class.";
-  askClass(question, { first: others }, (name) =>
-    withName(name, async (into) => {
-      if (into !== label && (await mergeClasses(label, into))) refilter({ label: into });
-    }),
-  );
+  const rename = async (/** @type {string} */ into) => {
+    if (await mergeClasses(label, into)) refilter({ label: into });
+  };
+  const askFirst = (/** @type {string} */ into) => {
+    const both = "“" + called(label) + "” and “" + called(into) + "” one class, “" + called(into) + "”";
+    const said = "Make " + both + "? One undo takes it back.";
+    if (data.classes.includes(into)) askSure(said, "Make them one class", () => rename(into));
+    else void rename(into);
+  };
+  askClass(question, { first: others, renamed: label }, (name) => withName(name, askFirst, label));
 }
 
 /** The class that is listed is two: some of its items lose their name, and are asked about. */

@@ -5,18 +5,19 @@ import { offer, suggestionsFor } from "./suggestions.js";
 
 /** @typedef {import("./elements.js").Child} Child */
 
-/** @type {{ isNew: boolean, first: string[], answer: (label: string) => void }} */
-let asking = { isNew: false, first: [], answer: () => {} };
+/** @type {{ isNew: boolean, first: string[], renamed: string | null, answer: (label: string) => void }} */
+let asking = { isNew: false, first: [], renamed: null, answer: () => {} };
 let listOptions = () => {};
 
 /**
  * Ask for a class.
  * @param {string} question
- * @param {{ isNew?: boolean, first: string[] }} about whether it is new; the classes that come first
+ * @param {{ isNew?: boolean, first: string[], renamed?: string | null }} about whether it is new; the classes that come
+ *   first; the class that gets another name
  * @param {(label: string) => void} answer
  */
-export function askClass(question, { isNew = false, first }, answer) {
-  asking = { isNew, first, answer };
+export function askClass(question, { isNew = false, first, renamed = null }, answer) {
+  asking = { isNew, first, renamed, answer };
   byId("question").textContent = question;
   inputOf("words").value = "";
   dialogOf("ask").showModal();
@@ -50,5 +51,6 @@ export function listenToDialogs() {
     dialogOf("ask").close();
     asking.answer(label);
   };
-  listOptions = offer(inputOf("words"), byId("options"), (words) => suggestionsFor(words, asking), take);
+  const suggest = (/** @type {string} */ words) => suggestionsFor(words, asking);
+  listOptions = offer(inputOf("words"), byId("options"), suggest, take, { needsWords: () => asking.renamed !== null });
 }

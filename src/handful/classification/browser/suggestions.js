@@ -36,20 +36,23 @@ const allNames = () => [...data.classes, ...data.offered];
 /**
  * Classes that match the words, the best first; and what was typed, if it is no class yet.
  * @param {string} words
- * @param {{ isNew: boolean, first: string[] }} about whether it must be new; the classes that come first
+ * @param {{ isNew: boolean, first: string[], renamed?: string | null }} about whether it must be new; the classes that
+ *   come first; the class that gets another name, which is not among them
  * @returns {Suggestion[]}
  */
-export function suggestionsFor(words, { isNew, first }) {
+export function suggestionsFor(words, { isNew, first, renamed = null }) {
   const wanted = words.trim().toLowerCase();
+  if (words.trim() === renamed) return [];
   const fresh = namedByPerson();
-  const known = isNew ? fresh : [...new Set([...first, ...fresh, ...allNames()])];
+  const names = allNames().filter((label) => label !== renamed);
+  const known = (isNew ? fresh : [...new Set([...first, ...fresh, ...names])]).filter((label) => label !== renamed);
   const found = known
     .map((label, place) => ({ label, place, rank: rankOf(label, wanted) }))
     .filter(({ rank }) => rank !== RANK.none)
     .sort((one, other) => one.rank - other.rank || one.place - other.place)
     .slice(0, MOST_OPTIONS)
     .map(({ label }) => ({ label, isNew: false }));
-  const exact = allNames().find((label) => [called(label).toLowerCase(), label.toLowerCase()].includes(wanted));
+  const exact = names.find((label) => [called(label).toLowerCase(), label.toLowerCase()].includes(wanted));
   if (isNew && exact !== undefined) return [{ label: exact, isNew: false }];
   const isThere = exact !== undefined || found.some(({ label }) => label.toLowerCase() === wanted);
   if (wanted !== "" && !isThere) found.push({ label: words.trim(), isNew: true });
@@ -62,9 +65,10 @@ export function suggestionsFor(words, { isNew, first }) {
  * @param {HTMLElement} list
  * @param {(words: string) => Suggestion[]} suggest
  * @param {(label: string) => void} take
- * @param {{ hidesNew?: boolean }} [how] whether a new name alone is not listed: it is what the field has
+ * @param {{ hidesNew?: boolean, needsWords?: () => boolean }} [how] whether a new name alone is not listed: it is what
+ *   the field has; whether Enter takes nothing before something is typed, or an arrow has chosen
  */
-export function offer(field, list, suggest, take, { hidesNew = false } = {}) {
+export function offer(field, list, suggest, take, { hidesNew = false, needsWords = () => false } = {}) {
   /** @type {Suggestion[]} */
   let options = [];
   let option = 0;
@@ -72,14 +76,10 @@ export function offer(field, list, suggest, take, { hidesNew = false } = {}) {
   /** @param {number} place */
   const pointAt = (place) => {
     field.setAttribute("aria-expanded", String(!list.hidden));
-    if (list.hidden) {
-      option = 0;
-      field.removeAttribute("aria-activedescendant");
-      return;
-    }
-    option = (place + options.length) % options.length;
+    option = list.hidden ? 0 : place;
     [...list.children].forEach((element, at) => element.setAttribute("aria-selected", String(at === option)));
-    field.setAttribute("aria-activedescendant", list.id + "-" + option);
+    if (list.hidden || option < 0) field.removeAttribute("aria-activedescendant");
+    else field.setAttribute("aria-activedescendant", list.id + "-" + option);
   };
 
   const redraw = () => {
@@ -94,17 +94,17 @@ export function offer(field, list, suggest, take, { hidesNew = false } = {}) {
         return element;
       }),
     );
-    pointAt(0);
+    pointAt(needsWords() && field.value.trim() === "" ? -1 : 0);
   };
 
   field.addEventListener("input", redraw);
   field.addEventListener("keydown", (event) => {
     /** @type {Record<string, () => void>} */
     const keys = {
-      ArrowDown: () => pointAt(option + 1),
-      ArrowUp: () => pointAt(option - 1),
+      ArrowDown: () => pointAt(option + 1 < options.length ? option + 1 : 0),
+      ArrowUp: () => pointAt((option > 0 ? option : options.length) - 1),
       Enter: () => {
-        if (options.length) take(options[option].label);
+        if (options.length && option >= 0) take(options[option].label);
       },
     };
     const does = keys[event.key];
