@@ -99,7 +99,8 @@ def sentences() -> list[str]:
         f"{rejected('0.3')}, are called unknown; {rejected('told 0.3')}, if you say how many to expect; "
         f"{rejected('answers 0.3')}, after ten answers.",
         f"- [A review](docs/measured/sessions.md) of 80 items: it says that you may stop after {stop:.0f} answers, "
-        f"when {100 * wrong / ITEMS:.1f} % of the labels are wrong; all items are seen in {seen:.0f} decisions.",
+        f"when {100 * wrong / ITEMS:.1f} % of the labels are wrong, and a class with one or two items may still be "
+        f"missed; all items are seen in {seen:.0f} decisions.",
         f"- [PADDLE](docs/measured/scale.md) on sentences and photographs: {found:.1f} % at the found scale, "
         f"{published:.1f} at the published one, {alone:.1f} by the nearest prototype, {default:.1f} by the default."
         + "".join(f" {sentence}" for sentence in not_again("paddle")),

@@ -77,8 +77,9 @@ def review_command(
 
     With a catalogue, the page asks about single items while that corrects most, then it shows sheets of items with one
     label, which you accept at a glance. Every answer teaches, and tells how far the other labels can be trusted: the
-    page says how many are expected to be right, and when you may stop. Every answer is on the disk before the page goes
-    on. Stop with Ctrl-C whenever you like; the same command goes on.
+    page says how many are expected to be right, and when you may stop; a class with one or two items may still be
+    missed then. Every answer is on the disk before the page goes on. Stop with Ctrl-C whenever you like; the same
+    command goes on.
 
     Finish on the page writes the labels to --out, with what you said and what the model said in columns of their own,
     and your answers beside them, for --given. The same command opens a finished review again, for instance to name a

@@ -326,6 +326,10 @@ class BatchReview:
             said += f" ({low:,} to {high:,})." if low < high else "."
         if n_not_named:
             said += f" {counted(n_not_named, 'item')} {'is' if n_not_named == 1 else 'are'} not named yet."
+        if session.may_stop and not session.is_done:
+            # The rule is about labels: a class of so few items may hide among those that nobody has looked at.
+            missed = "have no name" if session.from_nothing else "be missed, in your catalogue or not"
+            said += f" A class with one or two items may still {missed}."
         return {
             "said": said,
             "right": [round(share, 4) for share in right],

@@ -43,7 +43,8 @@ class Session:
     sheet_size : int
         Items that are shown at once; 24 suit photographs, 12 sentences.
     sure : float
-        The chance that at most 5 % of all labels are wrong when a person may stop.
+        The chance that at most 5 % of all labels are wrong when a person may stop; a class with one or two items may
+        still be missed then.
     calibration : Calibration or None
         What earlier batches taught, `session.calibration` after the last of them; by default what the catalogue keeps.
     prior, candidates, given, new_classes, sequence, pool, order, coarse, expect_unknown : object
@@ -360,7 +361,10 @@ class Session:
 
     @property
     def may_stop(self) -> bool:
-        """Whether at most 5 % of all labels are wrong, with a chance of at least `sure`."""
+        """Whether at most 5 % of all labels are wrong, with a chance of at least `sure`.
+
+        That is about labels: a class with one or two items may still be missed, or without a catalogue have no name.
+        """
         return self._state.may_stop(self._state.open)
 
     @property

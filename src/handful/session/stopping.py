@@ -26,6 +26,9 @@ number of wrong labels, and a person may stop when
 
     P(at most 5 % of all labels are wrong) >= 0.9.
 
+The rule is about labels, not about classes: a class with one or two items may still be missed then, in the catalogue
+or not, and without a catalogue it may have no name yet.
+
 Single items contribute `Σ c r` wrong labels. Of the n items of a label that nobody has looked at, with chance m at most
 j are wrong with chance `1 - (1 - (j+1)/(n+1))^{k+1}`. Where many answers went against sure labels, a session may never
 say so; it then ends when everything has been seen.
