@@ -3,10 +3,10 @@
     python studies/methods_table.py BANK...      run what is missing, write docs/measured/methods.md
     python studies/methods_table.py --render     write the page from the cells that are there
 
-Every method sees the same tasks, at its defaults, after the transform it names. A cell is one method on one bank: 200
-tasks where the first two take less than 0.2 s of CPU time each, else the first 20 of them, or as many as
-`--budget-minutes` of CPU time allow (but at least the first two). Each cell is stored when it is finished. A stored
-cell is not run again, unless its budget stopped it and the budget is larger now.
+Every method sees the same tasks, at its defaults, after the transform it names, and is printed with that scale. A cell
+is one method on one bank: 200 tasks where the first two take less than 0.2 s of CPU time each, else the first 20 of
+them, or as many as `--budget-minutes` of CPU time allow (but at least the first two). Each cell is stored when it is
+finished. A stored cell is not run again, unless its budget stopped it and the budget is larger now.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ from scipy.special import stdtrit
 
 import handful
 from handful import fewshot
+from handful.fewshot.reports.summary import FEW_MARK, FEW_TASKS, TaskMean, footnotes
 from handful.fewshot.reports.tables import markdown_table
-from handful.fewshot.transforms import parameters_of
+from handful.fewshot.transforms import method_at, parameters_of, scale_name
 from pages import Page, dots
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -61,7 +62,7 @@ class Row:
     @property
     def title(self) -> str:
         """How the page calls it."""
-        return f"{self.method}, {self.note}" if self.note else self.method
+        return method_at(self.method, scale_name(self.transform), *([self.note] if self.note else []))
 
 
 PUBLIC = "public code"
@@ -194,8 +195,9 @@ def run(paths: Sequence[Path], methods: Sequence[str], budget_minutes: float, re
 
 def figures(cell: Cell) -> str:
     """Mean accuracy and interval in percent, of five tasks or more; in brackets tasks and CPU seconds per task."""
-    accuracy, width, seconds = 100 * cell["accuracy"], 100 * cell["half_width"], cell["cpu_seconds_per_task"]
-    of_enough = f"{accuracy:.1f} ± {width:.1f}" if cell["n_tasks"] >= FEWEST_TASKS else "–"
+    seconds = cell["cpu_seconds_per_task"]
+    estimate = TaskMean(cell["accuracy"], cell["half_width"], cell["n_tasks"]).percent
+    of_enough = estimate.text() if cell["n_tasks"] >= FEWEST_TASKS else "–"
     return f"{of_enough} ({cell['n_tasks']}; {seconds:{'.2g' if seconds < 99.5 else '.0f'}})"
 
 
@@ -210,7 +212,8 @@ def table(cells: Sequence[Cell]) -> str:
         found = {cell["bank"]: figures(cell) for cell in cells if belongs(cell, row)}
         if found:
             lines.append([row.title, *(found.get(bank, "not run") for bank in banks)])
-    return markdown_table(["method", *banks.values()], lines)
+    text = markdown_table(["method", *banks.values()], lines)
+    return "\n\n".join([text, *footnotes(text)])
 
 
 def belongs(cell: Cell, row: Row) -> bool:
@@ -222,7 +225,11 @@ def page(cells: Sequence[Cell]) -> Page:
     """Make the page."""
     short = sum(cell["n_tasks"] < cell["n_wanted"] for cell in cells)
     enough = [cell for cell in cells if cell["n_tasks"] >= FEWEST_TASKS]
-    found = {row.title: [100 * cell["accuracy"] for cell in enough if belongs(cell, row)] for row in ROWS}
+    few = {row.title: any(cell["n_tasks"] < FEW_TASKS for cell in enough if belongs(cell, row)) for row in ROWS}
+    found = {
+        row.title + FEW_MARK * few[row.title]: [100 * cell["accuracy"] for cell in enough if belongs(cell, row)]
+        for row in ROWS
+    }
     order = {title: values for title, values in found.items() if len(values) == len({cell["bank"] for cell in cells})}
     return Page(
         name="methods",
@@ -231,16 +238,21 @@ def page(cells: Sequence[Cell]) -> Page:
             "How accurate is every method, and how long does it take? Accuracy in percent with a 95 % interval "
             "(Student's t, over tasks); in brackets the number of tasks, and the CPU seconds per task on one thread. "
             f"Tasks have 5 shots of each of K classes, and {SPEC.n_query} queries of {SPEC.query.k_eff} classes. "
+            "Each name has the scale of the features in brackets: two methods at different scales differ by both. "
             "[Choose a method](../understand/choose_a_method.md) says what to make of it."
         ),
         alt="Accuracy of every method: one dot per data set, a mark for the mean",
-        figure=lambda: dots({title: {"accuracy": values} for title, values in order.items()}, "percent right"),
+        figure=lambda: dots(
+            {title: {"accuracy": values} for title, values in order.items()},
+            f"percent right ({FEW_MARK} fewer than {FEW_TASKS} tasks on at least one data set)",
+        ),
         table=table(cells),
         shows=(
             "Five of many classes occur in these batches. Methods that look for few classes gain over "
             "`nearest_prototype`, except where the published scale does not fit the features: `paddle` and `prior_em` "
-            "lose on cub200. Methods that expect every class to have its share fall far below it. Methods that train "
-            "by gradient take seconds to minutes per task."
+            "lose there on cub200. So `unem`, at the found scale, is not shown to be better than `paddle` as a method: "
+            "[PADDLE at both scales](scale.md) is measured on other tasks. Methods that expect every class to have its "
+            "share fall far below it. Methods that train by gradient take seconds to minutes per task."
         ),
         limits=(
             f"A time budget stopped {short} of {len(cells)} cells, and their intervals are wide; accuracy on fewer "

@@ -27,8 +27,9 @@ import numpy as np
 
 import handful
 from handful import fewshot
-from handful.fewshot.reports.summary import MeanEstimate
+from handful.fewshot.reports.summary import FEW_MARK, FEW_TASKS, MeanEstimate, footnotes
 from handful.fewshot.reports.tables import markdown_table
+from handful.fewshot.transforms import method_at, scale_name
 from pages import Page, dots, file_of, keep, kept, mean, measure_or_render, requirements
 
 RESULTS = Path(__file__).parent / "results" / "scale"
@@ -63,6 +64,8 @@ OTHERS = {
     "UNEM": ("unem", "found_scale"),
     "the default": ("batch_classifier", "l2"),
 }
+NEAREST = method_at("nearest prototype", scale_name("l2"))
+PUBLISHED, FOUND = (method_at("PADDLE", scale_name(name)) for name in ("range_scale_public_code", "found_scale"))
 OTHER_TASKS, OTHER_SHOTS = 5, 5
 AT_MOST_BELOW = 3.0  # points below the best of the fixed scales
 Rows = Sequence[Mapping[str, float]]
@@ -167,22 +170,22 @@ def table(found: Mapping[str, Mapping[str, Rows]]) -> str:
     for name, start, some in blocks(found):
         shares = [mean(mean(row[way] for row in rows) for rows in some) for way in ("nearest", "published", "found")]
         best = mean(mean(row[best_fixed(rows)] for row in rows) for rows in some)
+        mark = FEW_MARK if sum(map(len, some)) < FEW_TASKS else ""
         lines.append(
             [
-                f"{name}, {start}",
-                *(f"{share:.1f}" for share in (*shares[:2], best)),
-                f"**{shares[2]:.1f}**",
+                f"{name}, {start} ({sum(map(len, some))})",
+                *(f"{share:.1f}{mark}" for share in (*shares[:2], best)),
+                f"**{shares[2]:.1f}**{mark}",
                 f"{sum(map(above_nearest, some))}/{len(some)}",
                 f"{min(gain(rows, 'nearest').mean for rows in some):+.1f}",
                 f"{sum(map(near_best, some))}/{len(some)}",
                 f"{min(gain(rows, best_fixed(rows)).mean for rows in some):+.1f}",
             ]
         )
-    titles = [
-        *("tasks", "nearest prototype", "published scale", "best fixed", "found scale"),
-        *("above nearest", "least gain", "near best", "least difference"),
-    ]
-    return markdown_table(titles, lines)
+    ways = (NEAREST, PUBLISHED, method_at("PADDLE", "best fixed scale"), FOUND)
+    worst = ("above nearest", f"least gain{FEW_MARK}", "near best", f"least difference{FEW_MARK}")
+    text = markdown_table(["tasks", *ways, *worst], lines)
+    return "\n\n".join([text, *footnotes(text)])
 
 
 def others(found: Mapping[str, Mapping[str, Rows]]) -> str:
@@ -190,7 +193,8 @@ def others(found: Mapping[str, Mapping[str, Rows]]) -> str:
     rows = [row for of in found.values() for some in of.values() for row in some if "TIM" in row]
     if not rows:
         return ""
-    names = {"PADDLE at the found scale": "found", "nearest prototype": "nearest", **{name: name for name in OTHERS}}
+    names = {FOUND: "found", NEAREST: "nearest"}
+    names |= {method_at(name, scale_name(change)): name for name, (_, change) in OTHERS.items()}
     said = ", ".join(f"{title} {mean(row[way] for row in rows):.1f}" for title, way in names.items())
     return f" Means on the {len(rows)} tasks of 20 classes with 5 examples that every method saw: {said}."
 
@@ -215,7 +219,8 @@ def page() -> Page:
         some = list(named.values())
         below = [(name, cell) for (name, cell), rows in named.items() if gain(rows, "nearest").mean < 0]
         where = "; ".join(
-            f"{name}, {cell}, {gain(named[name, cell], 'nearest').text(sign='+')}" for name, cell in below
+            f"{name}, {cell}, {gain(named[name, cell], 'nearest').text(sign='+')} on {len(named[name, cell])} tasks"
+            for name, cell in below
         )
         sums[group] = (
             f"Of {len(some)} cells of {group} banks {sum(map(above_nearest, some))} are above the nearest prototype, "
@@ -227,7 +232,7 @@ def page() -> Page:
         title="The scale of the features",
         question=(
             "Does `found_scale` find the scale that PADDLE needs? Accuracy in percent, means over cells: 1, 5 or 20 "
-            "examples, 2, 5 or 10 classes present. *Best "
+            "examples, 2, 5 or 10 classes present; in brackets the number of tasks of all cells. *Best "
             "fixed* is the best of five scales, chosen in hindsight for each cell. *Above nearest* counts cells where "
             "the 95 % interval of the gain over the nearest prototype is above zero, *near best* those at most three "
             "points below the best fixed scale; the columns after them have the worst cell. The first three banks "
@@ -238,11 +243,11 @@ def page() -> Page:
             {
                 f"{name}, {start}": {
                     way: [mean(row[key] - row["nearest"] for row in rows) for rows in some]
-                    for way, key in (("published scale", "published"), ("found scale", "found"))
+                    for way, key in ((PUBLISHED, "published"), (FOUND, "found"))
                 }
                 for name, start, some in blocks(found)
             },
-            "points above the nearest prototype, one dot per cell",
+            f"points above the {NEAREST}, one dot{FEW_MARK} per cell ({FEW_MARK} 40 or 12 tasks)",
             at=0,
         ),
         table=table(found),

@@ -12,9 +12,11 @@ import numpy as np
 from banks_study import KEPT, QUICK, SCALED, SLOW
 from handful import fewshot
 from handful.fewshot.benchmark.plan import Cell
-from handful.fewshot.reports.summary import Column, MeanEstimate, Result, columns_of
+from handful.fewshot.reports.summary import Column, Result, TaskMean, columns_of
+from handful.fewshot.transforms import method_at, scale_name
 
-SCALED_LABEL = "paddle, L2×5"
+PADDLE_LABEL = method_at("paddle", scale_name("range_scale_public_code"))
+SCALED_LABEL = method_at("paddle", scale_name(SCALED["transform"], SCALED["parameters"]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,15 +30,15 @@ class Kept(Result):
         """Read an entry of a file."""
         names = {f.name for f in fields(Cell)}
         cell = Cell.from_mapping({key: value for key, value in entry.items() if key in names})
-        label = SCALED_LABEL if cell.transform == SCALED["transform"] else cell.method
-        return cls(cell, label, {"task": np.arange(entry["n_tasks"])}, entry["n_failed"], "", entry)
+        columns = {"task": np.arange(entry["n_tasks"]), "transform": np.full(entry["n_tasks"], entry["applied"])}
+        return cls(cell, (), columns, entry["n_failed"], "", entry)
 
-    def estimate(self, metric: str = "accuracy") -> MeanEstimate:
+    def estimate(self, metric: str = "accuracy") -> TaskMean:
         """Return what was kept."""
         return _estimate(self.entry[metric], len(self.tasks))
 
     @property
-    def gain(self) -> MeanEstimate:
+    def gain(self) -> TaskMean:
         """Accuracy minus that of nearest prototype, on the same tasks."""
         return self.estimate("gain")
 
@@ -48,7 +50,7 @@ class Study:
     found: Sequence[Kept]
 
     def where(self, **wanted: Any) -> Study:
-        """Return the part with these values of `shots`, `k_eff`, `n_query`, `bank`, `weighted` or `label`."""
+        """Return the part with these values of `shots`, `k_eff`, `n_query`, `bank`, `weighted`, `method` or `label`."""
         return Study([r for r in self.found if all(value_of(r, name) == value for name, value in wanted.items())])
 
     @property
@@ -73,12 +75,13 @@ class Study:
     def labels(self) -> list[str]:
         """Quick ones first, then slow ones."""
         order = (*QUICK, *SLOW)
-        return sorted({r.label for r in self.found}, key=lambda label: (order.index(label.split(",")[0]), label))
+        places = {r.label: order.index(r.cell.method) for r in self.found}
+        return sorted(places, key=lambda label: (places[label], label))
 
 
-def _estimate(kept: Sequence[float], n: int) -> MeanEstimate:
+def _estimate(kept: Sequence[float], n: int) -> TaskMean:
     mean, half_width = kept
-    return MeanEstimate(mean, half_width, n)
+    return TaskMean(mean, half_width, n)
 
 
 def _place(result: Kept) -> tuple[str, Any, int]:
@@ -90,6 +93,7 @@ def value_of(result: Kept, name: str) -> Any:
     cell = result.cell
     known = {
         "bank": cell.bank,
+        "method": cell.method,
         "label": result.label,
         "shots": cell.spec.support.shots if isinstance(cell.spec.support, fewshot.ShotsPerClass) else None,
         "k_eff": cell.spec.query.k_eff,

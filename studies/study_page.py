@@ -10,17 +10,20 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from banks_study import K_EFFS, QUICK
-from handful.fewshot.benchmark.paper import PAPER_METHODS, SHOTS, printed_accuracy
+from handful.fewshot import METHODS
+from handful.fewshot.benchmark.paper import PAPER_METHODS, SHOTS, TRANSFORMS, printed_accuracy
 from handful.fewshot.reports import plots
+from handful.fewshot.reports.summary import FEW_MARK, FEW_TASKS, footnotes
 from handful.fewshot.reports.tables import markdown_table
+from handful.fewshot.transforms import method_at, scale_name
 from pages import Page, mean
-from study_kept import SCALED_LABEL, Kept, Study, load, value_of
+from study_kept import PADDLE_LABEL, SCALED_LABEL, Kept, Study, load, value_of
 
 QUESTION = """\
 What do the methods of the paper gain on data that anyone can get? The table has points gained over `nearest_prototype`
 on the same tasks, as means over the banks that a method was run on. All K classes of a bank are in the support, and a
-query has 75 items, or as many as the smallest classes allow. Settings are the published ones; *L2×5* is PADDLE on unit
-vectors times 5, a number found on some of these banks."""
+query has 75 items, or as many as the smallest classes allow. In brackets is the scale of the features. Settings are the
+published ones; *unit length × 5* is PADDLE on unit vectors times 5, a number found on some of these banks."""
 MADE = """\
 Seven banks: sentences (clinc150, banking77, hwu64) encoded by MiniLM, photographs (caltech101, cub200, tinyimagenet200)
 by EfficientNet-Lite0, and the characters of omniglot659 by a Conv-4 that was not trained on their alphabets. Quick
@@ -41,7 +44,6 @@ OUR_COLUMNS = {
     "cub200-efflite0": "cub200, K = 200",
     "clinc150-minilm": "clinc150, K = 150",
 }
-FEW_TASKS = 30
 
 
 def part(study: Study, shots: int, few: bool) -> Study:
@@ -55,26 +57,40 @@ def gains(study: Study, label: str) -> list[float]:
     return [100 * r.gain.mean for r in study.where(label=label).found if "gain" in r.entry]
 
 
+def mark(study: Study, label: str) -> str:
+    """Mark a method that has few tasks in some cell."""
+    return FEW_MARK if any(r.gain.mark for r in study.where(label=label).found if "gain" in r.entry) else ""
+
+
 def table(study: Study) -> str:
     """Render mean gains by method."""
     parts = {title: part(study, *which) for title, which in COLUMNS.items()}
     lines = []
-    for label in (label for label in study.labels if label != "nearest_prototype"):
-        found = [gains(of, label) for of in parts.values()]
-        lines.append([label, *(f"{mean(of):+.1f} ({len(of)})" if of else "–" for of in found)])
-    return markdown_table(["method", *(f"{title} (banks)" for title in COLUMNS)], lines)
+    for label in study.labels:
+        found = [(gains(of, label), mark(of, label)) for of in parts.values()]
+        if not label.startswith("nearest_prototype"):
+            lines.append([label, *(f"{mean(of):+.1f}{few} ({len(of)})" if of else "–" for of, few in found)])
+    text = markdown_table(["method", *(f"{title} (banks)" for title in COLUMNS)], lines)
+    few = f"{FEW_MARK} Fewer than {FEW_TASKS} tasks on at least one bank, too few to rank methods that are close."
+    return f"{text}\n\n{few}"
 
 
 def beside_the_paper(study: Study) -> str:
     """Render accuracies with 5, 10 and 20 shots: the columns of the paper's tables, then ours."""
     lines = []
     for method, name in PAPER_METHODS.items():
+        ours = Study([r for r in study.where(method=method).found if r.label != SCALED_LABEL])
         paper = [_printed(bank, method) for bank in PAPER_COLUMNS]
-        lines.append([name, *paper, *(_measured(study.where(bank=bank), method) for bank in OUR_COLUMNS)])
+        measured = [_measured(ours.where(bank=bank)) for bank in OUR_COLUMNS]
+        theirs = scale_name(TRANSFORMS.get(method, METHODS[method].transform))
+        (here,) = {r.scale for r in ours.found}
+        scale = here if here == theirs else f"paper's code: {theirs}; here: {here}"
+        lines.append([method_at(name, scale), *paper, *measured])
     titles = [f"paper: {title}" for title in PAPER_COLUMNS.values()] + [
         f"here: {title}" for title in OUR_COLUMNS.values()
     ]
-    return markdown_table(["method", *titles], lines)
+    text = markdown_table(["method", *titles], lines)
+    return "\n\n".join([text, *footnotes(text)])
 
 
 def _printed(bank: str, method: str) -> str:
@@ -83,10 +99,8 @@ def _printed(bank: str, method: str) -> str:
     return " / ".join("–" if accuracy is None else f"{accuracy:.1f}" for accuracy in found)
 
 
-def _measured(study: Study, method: str) -> str:
-    found = [r for shots in SHOTS for r in part(study, shots, True).where(label=method).found]
-    few = min(r.entry["n_tasks"] for r in found) < FEW_TASKS
-    return " / ".join(f"{100 * r.estimate().mean:.1f}" for r in found) + (" *" if few else "")
+def _measured(study: Study) -> str:
+    return " / ".join(r.estimate().percent.text() for shots in SHOTS for r in part(study, shots, True).found)
 
 
 def write_beside_the_paper() -> None:
@@ -103,14 +117,15 @@ def shows(study: Study) -> str:
     few = Study([r for shots in (5, 10, 20) for r in part(study, shots, True).found])
     everything = part(study, 5, False)
     return (
-        f"With five classes present, PADDLE as published is above nearest prototype in {_above(few, 'paddle')} columns "
-        f"(bank and shots), and on unit vectors times 5 in {_above(few, SCALED_LABEL)}: the scale of the features "
-        "decides, and nothing in the published method finds it. The gain comes from the partition term, as in the "
-        f"paper: {_partition(few)}. Methods that expect balance are misled by few classes. With all classes allowed, "
-        f"PADDLE as published gains {_range(gains(everything, 'paddle'))} points, on unit vectors times 5 "
-        f"{_range(gains(everything, SCALED_LABEL))}, EM for the prior {_range(gains(everything, 'prior_em'))}. More "
+        f"With five classes present, PADDLE as published is above nearest prototype in {_above(few, PADDLE_LABEL)} "
+        f"columns (bank and shots), and on unit vectors times 5 in {_above(few, SCALED_LABEL)}: the scale of the "
+        "features decides, and nothing in the published method finds it. The gain comes from the partition term, as in "
+        f"the paper: {_partition(few)}. Methods that expect balance are misled by few classes. "
+        f"With all classes allowed, PADDLE as published gains {_range(gains(everything, PADDLE_LABEL))} points, "
+        f"on unit vectors times 5 {_range(gains(everything, SCALED_LABEL))}, EM for the prior at the published scale "
+        f"{_range([100 * r.gain.mean for r in everything.where(method='prior_em').found])}. More "
         "queries may help or ruin it: from 75 queries of ten classes to the most a bank has, PADDLE as published "
-        f"changes by {_growth(study, 'paddle')} points."
+        f"changes by {_growth(study, PADDLE_LABEL)} points."
     )
 
 
@@ -126,8 +141,8 @@ def _range(values: Sequence[float]) -> str:
 def _partition(study: Study) -> str:
     apart = [
         100 * (with_it.estimate().mean - without.estimate().mean)
-        for with_it in study.where(label="paddle").found
-        for without in study.where(label="soft_kmeans", bank=with_it.cell.bank).found
+        for with_it in study.where(label=PADDLE_LABEL).found
+        for without in study.where(method="soft_kmeans", bank=with_it.cell.bank).found
         if without.cell.spec == with_it.cell.spec
     ]
     return f"without it, accuracy is {mean(apart):.1f} points lower on average ({_range(apart)})"

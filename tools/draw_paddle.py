@@ -17,6 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from handful import fewshot
+from handful.fewshot.reports.summary import FEW_MARK
+from handful.fewshot.transforms import method_at, scale_name
 from handful.reading import read_bank
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -31,6 +33,8 @@ WAYS = {
     "PADDLE, found scale": ("paddle", "found_scale"),
     "the default of handful": ("batch_classifier", "l2"),
 }
+# How they are printed: with the scale of the features.
+PRINTED = {way: method_at(way.partition(",")[0], scale_name(change)) for way, (_, change) in WAYS.items()}
 PRESENT, SHOTS, TASKS, ITEMS = (2, 3, 5, 7, 10, 15), 5, 30, 75
 WIDTH, HEIGHT, TOP, PANEL, LEFT, GAP, FOOT = 620, 250, 40, 250, 48, 40, 70
 STYLE = """\
@@ -90,14 +94,17 @@ def picture() -> str:
     for column, (name, title) in enumerate(BANKS.items()):
         parts += panel(title, curves[name], LEFT + column * (PANEL + GAP))
     bottom = TOP + HEIGHT - 4
-    parts.append(f'<text x="{LEFT}" y="{bottom}">classes present; accuracy in %, 5 examples per class</text>')
+    few = f"{FEW_MARK} {TASKS} tasks per point"
+    parts.append(
+        f'<text x="{LEFT}" y="{bottom}">classes present; accuracy in %{FEW_MARK}, 5 examples per class. {few}</text>'
+    )
     for number, way in enumerate(WAYS):
         left, y = LEFT + (number % 2) * (PANEL + GAP), bottom + 22 + 20 * (number // 2)
         parts.append(f'<path class="way way{number}" d="M{left} {y - 4}H{left + 26}"/>')
-        parts.append(f'<text x="{left + 34}" y="{y}">{way}</text>')
+        parts.append(f'<text x="{left + 34}" y="{y}">{PRINTED[way]}</text>')
     height = TOP + HEIGHT + FOOT - 14
     means = "; ".join(
-        f"{title}: " + ", ".join(f"{way} {np.mean(curves[name][way]):.0f} %" for way in WAYS)
+        f"{title}: " + ", ".join(f"{PRINTED[way]} {np.mean(curves[name][way]):.0f} %" for way in WAYS)
         for name, title in BANKS.items()
     )
     return "\n".join(

@@ -102,8 +102,8 @@ def sentences() -> list[str]:
         f"when {100 * wrong / ITEMS:.1f} % of the labels are wrong, and a class with one or two items may still be "
         f"missed; all items are seen in {seen:.0f} decisions.",
         f"- [PADDLE](docs/measured/scale.md) on sentences and photographs: {found:.1f} % at the found scale, "
-        f"{published:.1f} at the published one, {alone:.1f} by the nearest prototype, {default:.1f} by the default."
-        + "".join(f" {sentence}" for sentence in not_again("paddle")),
+        f"{published:.1f} at the published one; on vectors of unit length {alone:.1f} by the nearest prototype, "
+        f"{default:.1f} by the default." + "".join(f" {sentence}" for sentence in not_again("paddle")),
     ]
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from handful import fewshot
 from handful.datasets import load_clinc150
+from handful.fewshot.transforms import method_at, scale_name
 
 bank = load_clinc150()
 spec = fewshot.TaskSpec(fewshot.ShotsPerClass(5), fewshot.UniformOverPool(k_eff=5), n_query=75)
@@ -26,12 +27,14 @@ def accuracies(method):
 
 figure, axis = plt.subplots(figsize=(5, 3.4), layout="constrained")
 for method, mark in (("paddle", "o"), ("nearest_prototype", "^")):
-    axis.plot(factors, accuracies(method), marker=mark, label=method)
+    axis.plot(factors, accuracies(method), marker=mark, label=method_at(method, f"{scale_name('l2')} × factor") + "†")
 axis.set(xscale="log", xlabel="length of every feature vector", ylabel="accuracy, %")
 axis.set_xticks([1, 2, 5, 10, 20, 40], ["1", "2", "5", "10", "20", "40"])
 axis.grid(alpha=0.25)
 axis.legend(frameon=False)
 
 # %%
+# † 15 tasks, too few to rank methods that are close.
+#
 # On the left PADDLE puts the batch into one class; on the right its prior has no effect. In between is a narrow range
 # where distances are nats. It is different for every encoder. :doc:`/understand/feature_scaling` explains what to do.

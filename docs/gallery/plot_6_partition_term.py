@@ -10,6 +10,7 @@ import matplotlib.pyplot as plt
 
 from handful import fewshot
 from handful.datasets import load_clinc150
+from handful.fewshot.transforms import method_at, scale_name
 
 bank = load_clinc150()
 spec = fewshot.TaskSpec(fewshot.ShotsPerClass(5), fewshot.UniformOverPool(k_eff=5), n_query=75)
@@ -22,7 +23,9 @@ for factor, mark in ((3.0, "^"), (4.0, "o"), (6.0, "s")):
     answers = [fewshot.solve("paddle", ready, complexity_weight=float(weight)) for weight in weights]
     accuracy = [100 * (answer.predictions == truth).float().mean().item() for answer in answers]
     believed = [sum(len(row.unique()) for row in answer.predictions) / task.n_tasks for answer in answers]
-    upper.plot(weights, accuracy, marker=mark, label=f"vectors of length {factor:g}")
+    upper.plot(
+        weights, accuracy, marker=mark, label=method_at("paddle", scale_name("l2_times", {"factor": factor})) + "†"
+    )
     lower.plot(weights, believed, marker=mark)
 for axis, name in ((upper, "accuracy, %"), (lower, "classes predicted")):
     axis.axvline(75, color="black", linestyle=":", linewidth=1)
@@ -30,7 +33,9 @@ for axis, name in ((upper, "accuracy, %"), (lower, "classes predicted")):
     axis.grid(alpha=0.25)
 lower.set_yscale("log")
 lower.set_xlabel("λ (dotted: λ = |Q|)")
-figure.legend(*upper.get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False, fontsize="small")
+figure.legend(*upper.get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False, fontsize="small")
 
 # %%
+# † 10 tasks, too few to rank methods that are close.
+#
 # A larger λ gives fewer classes. The best λ depends on the scale of the features.

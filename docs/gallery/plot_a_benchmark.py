@@ -32,9 +32,11 @@ columns = columns_of(results(journal))
 for column in columns:
     alone, paddle, _ = column.results
     difference = paired_difference(paddle, alone)
-    print(f"{column.title}: {100 * difference.mean:+.1f} ± {100 * difference.half_width:.1f} points")
+    print(f"{column.title}, {paddle.label} − {alone.label}: {difference.percent.text(sign='+', unit=' points')}")
 
 # %%
+# † Fewer than 100 tasks, too few to rank methods that are close.
+#
 # Means with 95 % intervals. ``handful report`` draws the same, with tables and hashes, on one page.
 
 figure, axis = plt.subplots(figsize=(5, 3.4), layout="constrained")
@@ -47,7 +49,7 @@ for k, mark in enumerate("^os"):
         [100 * estimate.half_width for estimate in estimates],
         marker=mark,
         capsize=3,
-        label=line[0].label,
+        label=line[0].label + estimates[0].mark,
     )
 axis.set(xlabel="classes present, $K_{eff}$", ylabel="accuracy, %", xticks=(2, 5, 10, 20))
 axis.grid(alpha=0.25)

@@ -45,9 +45,9 @@ def test_what_the_method_cannot_tell_is_said_everywhere(files, tmp_path):
     assert np.isnan(found.presence).all()
     assert set(found.present_classes) == set(found.labels) >= set(truth)
     assert "not told" in found.summary()
-    assert "Unknown items are not judged by the method 'nearest_prototype'" in unknown_summary(found)
+    assert "Unknown items are not judged by nearest_prototype (unit length)" in unknown_summary(found)
     page = write_page(found, tmp_path / "page.html", title="batch") or (tmp_path / "page.html").read_text()
-    assert "Unknown items are not judged by the method" in page
+    assert "Unknown items are not judged by nearest_prototype (unit length)" in page
     assert "NaN" not in re.sub(r"isNaN|Number.isNaN", "", page)
 
 

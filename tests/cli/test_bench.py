@@ -14,6 +14,7 @@ from handful.fewshot.benchmark.completion import progress
 from handful.fewshot.benchmark.journal import Journal
 from handful.fewshot.benchmark.paper import PAPER_PLANS, TABLE_1_METHODS
 from handful.fewshot.benchmark.run import versions_text
+from handful.fewshot.reports.summary import FEW_NOTE
 from tests.banks_at_hand import random_bank
 
 
@@ -44,7 +45,8 @@ def test_a_grid_is_run_and_its_status_printed(bank, tmp_path, capsys):
     assert lines[0] == "toy, 5-shot, K_eff=2, |Q|=6"
     assert lines[1].startswith("  paddle ")
     assert " 10/10 " in lines[1]
-    assert len(lines) == 6
+    assert len(lines) == 7
+    assert lines[-1] == FEW_NOTE
     assert run(capsys, "status", tmp_path / "run") == lines
     journal = Journal(tmp_path / "run")
     assert [(cell.method, cell.spec.query.k_eff) for cell in journal.plan] == [
@@ -59,7 +61,7 @@ def test_tasks_with_unknown_classes_from_the_command_to_the_page(bank, tmp_path,
     unknown = ("--unknown-classes", 2, "--unknown-share", 0.0, "--unknown-share", 0.5)
     sizes = ("--k-eff", 2, "--n-query", 12, "--shots", 3, "--tasks", 4)
     lines = run(capsys, "run", "--bank", bank, *methods, *unknown, *sizes, "--out", tmp_path / "run")
-    titles = [line for line in lines if not line.startswith(" ")]
+    titles = [line for line in lines[:-1] if not line.startswith(" ")]
     assert titles == [f"toy, 3-shot, K_eff=2, |Q|=12, 2 unknown at {share} %" for share in (0, 50)]
     journal = Journal(tmp_path / "run")
     assert [cell.spec.unknown for cell in journal.plan] == [
@@ -185,11 +187,31 @@ def test_a_plan_in_toml_finds_its_banks_beside_it(bank, tmp_path, capsys):
 def test_methods_are_compared_on_the_same_tasks(bank, tmp_path, capsys):
     run(capsys, *grid(bank, tmp_path / "run", "--tasks", 10))
     lines = run(capsys, "compare", tmp_path / "run", "--methods", "paddle,soft_kmeans")
-    assert len(lines) == 2
-    assert lines[0].startswith("toy, 5-shot, K_eff=2, |Q|=6: ")
-    assert " points on 10 tasks: " in lines[0]
+    assert len(lines) == 3
+    assert lines[0].startswith(
+        "toy, 5-shot, K_eff=2, |Q|=6: paddle (published scale) − soft_kmeans (published scale): "
+    )
+    assert " points† on 10 tasks: " in lines[0]
+    assert lines[-1] == FEW_NOTE
     assert main(["bench", "compare", str(tmp_path / "run"), "--methods", "paddle,tim"]) == 1
-    assert "it has paddle, soft_kmeans" in capsys.readouterr().err
+    assert "it has paddle (published scale), soft_kmeans (published scale)" in capsys.readouterr().err
+
+
+def test_a_method_at_two_scales_is_named_with_its_scale(bank, tmp_path, capsys):
+    (tmp_path / "plan.toml").write_text(
+        "[[cells]]\nbank = 'toy'\nmethod = 'paddle'\nn_query = 6\nk_eff = 2\ntasks = 4\n"
+        "transform = ['range_scale_public_code', 'found_scale']\n"
+        "[[cells]]\nbank = 'toy'\nmethod = 'soft_kmeans'\nn_query = 6\nk_eff = 2\ntasks = 4\n"
+    )
+    lines = run(capsys, "run", tmp_path / "plan.toml", "--bank", bank, "--out", tmp_path / "run")
+    names = ["paddle (published scale)", "paddle (found scale)", "soft_kmeans (published scale)"]
+    assert [re.match(r"  (\w+ \(.*?\)) ", line)[1] for line in lines[1:4]] == names
+    assert all(" %†  " in line for line in lines[1:4])
+    assert lines[4] == FEW_NOTE
+    said = refused(capsys, "compare", tmp_path / "run", "--methods", "paddle,soft_kmeans")
+    assert "this run has paddle (published scale), paddle (found scale): say which paddle is meant" in said
+    line, _ = run(capsys, "compare", tmp_path / "run", "--methods", "paddle (found scale),soft_kmeans")
+    assert ": paddle (found scale) − soft_kmeans (published scale): " in line
 
 
 @pytest.fixture
@@ -221,14 +243,15 @@ def table_1_of(tmp_path, capsys, arguments, methods):
         for bank in ("mini/test", "tiered", "mini_wrn/test", "tiered_wrn")
         for shots in (5, 10, 20)
     ]
-    assert [line for line in lines if not line.startswith(" ")] == titles
+    assert [line for line in lines if not line.startswith(" ")] == [*titles, FEW_NOTE]
     assert main(["report", str(tmp_path / "run"), "--out", str(tmp_path / "report")]) == 0
     table = [line.split(" | ") for line in (tmp_path / "report" / "accuracy.md").read_text().splitlines()]
     assert [cell.strip("| ") for cell in table[0]] == ["method", "transform", *titles]
     rows = {row[0].strip("| "): [cell.strip("| ") for cell in row[2:]] for row in table[2:] if len(row) > 1}
-    assert list(rows) == list(methods)
+    assert [name.partition(" (")[0] for name in rows] == list(methods)
     found = {
-        name: [float(cell.split(" / ")[1]) if " / " in cell else None for cell in row] for name, row in rows.items()
+        name.partition(" (")[0]: [float(cell.split(" / ")[1]) if " / " in cell else None for cell in row]
+        for name, row in rows.items()
     }
     page = (tmp_path / "report" / "index.html").read_text()
     assert page.count("class='paper'") == sum(number is not None for row in found.values() for number in row)
@@ -252,15 +275,16 @@ def test_table_1_runs_on_stand_ins_for_both_networks(tmp_path, capsys, stand_ins
 
 def test_the_status_names_the_transform_that_was_used(tmp_path, capsys):
     options = ("--bank", "clinc150", "--method", "laplacian_shot", "--tasks", 2, "--out", tmp_path / "run")
-    title, line = run(capsys, "run", *options)
-    assert title == "clinc150, 5-shot, K_eff=5"
+    title, line, note = run(capsys, "run", *options)
+    assert (title, note) == ("clinc150, 5-shot, K_eff=5", FEW_NOTE)
+    assert line.startswith("  laplacian_shot (unit length)  ")
     assert " l2 instead of cl2n  2/2 " in line
 
 
 def test_the_status_is_a_table(tmp_path, capsys):
     methods = ("--method", "paddle", "--method", "nearest_prototype")
     lines = run(capsys, "run", "--bank", "clinc150", *methods, "--tasks", 2, "--out", tmp_path / "run")
-    assert len({line.index("  2/2  ") for line in lines[1:]}) == 1
+    assert len({line.index("  2/2  ") for line in lines[1:3]}) == 1
 
 
 def test_a_budget_is_beside_processor_seconds_and_the_tasks_that_were_wanted(bank, tmp_path, capsys):
@@ -272,7 +296,7 @@ def test_a_budget_is_beside_processor_seconds_and_the_tasks_that_were_wanted(ban
 
 @pytest.mark.slow
 def test_table_1_runs_on_stand_ins_with_all_its_methods(tmp_path, capsys, stand_ins):
-    found = table_1_of(tmp_path, capsys, [*stand_ins, "--tasks", 1], TABLE_1_METHODS)
+    found = table_1_of(tmp_path, capsys, [*stand_ins, "--tasks", 2], TABLE_1_METHODS)
     assert all(row.count(None) == (6 if name == "ici" else 3) for name, row in found.items())
     assert not any(error for error in Journal(tmp_path / "run").columns()["error"])
 
@@ -359,13 +383,15 @@ def without_numbers(line) -> str:
 def test_one_task_has_no_interval_and_no_task_no_winner(bank, tmp_path, capsys, monkeypatch):
     out = tmp_path / "run"
     lines = run(capsys, *grid(bank, out, "--tasks", 1))
-    assert " % on one task  " in lines[1]
+    assert " % on one task†  " in lines[1]
     compared = run(capsys, "compare", out, "--methods", "paddle,soft_kmeans")
-    assert without_numbers(compared[0]).endswith("K_eff=#, |Q|=#: # points on one task: too few tasks to tell")
+    assert without_numbers(compared[0]).endswith(
+        "soft_kmeans (published scale): # points on one task†: too few tasks to tell"
+    )
     for shard in Journal(out).shards():
         shard.unlink()
     lines += compared + run(capsys, "status", out) + run(capsys, "compare", out, "--methods", "paddle,soft_kmeans")
-    assert lines[-1] == "toy, 5-shot, K_eff=3, |Q|=6: no task in common"
+    assert lines[-1].endswith("paddle (published scale) − soft_kmeans (published scale): no task in common")
     assert not re.search(r"\b(nan|inf)\b", "\n".join(lines))
 
 

@@ -3,6 +3,7 @@ import pytest
 pytest.importorskip("typer")
 from handful.cli.main import main
 from handful.fewshot.benchmark.journal import Journal
+from handful.fewshot.reports.summary import FEW_NOTE
 from tests.banks_at_hand import random_bank
 
 SPLITS = {"validation": range(6), "test": range(6, 12)}
@@ -31,8 +32,9 @@ def test_from_a_grid_to_a_tested_plan(bank, tmp_path, capsys):
     given = ("--bank", bank, "--method", "laplacian_shot", "--option", "smoothness=0,0.7,4", "--n-query", 20)
     lines = bench(capsys, "tune", *given, "--tasks", 6, "--out", out)
     assert lines[0].startswith("| bank | method | published |")
-    assert "| toy | laplacian_shot | smoothness=0.7 | " in lines[2]
-    assert lines[3] == str(out / "tuned.toml")
+    assert "| toy | laplacian_shot (unit length) | smoothness=0.7 | " in lines[2]
+    assert lines[-2] == FEW_NOTE
+    assert lines[-1] == str(out / "tuned.toml")
     journal = Journal(out)
     assert {(cell.split, cell.spec.n_classes, cell.n_tasks) for cell in journal.plan} == {("validation", 5, 6)}
     tested = bench(capsys, "run", out / "tuned.toml", "--tasks", 4, "--out", tmp_path / "test")
@@ -55,8 +57,9 @@ def test_published_and_found_options_are_compared(bank, tmp_path, capsys):
     small = ("--bank", bank, "--method", "alpha_tim", "--n-query", 10, "--tasks", 2, *two)
     bench(capsys, "run", *small, "--out", tmp_path / "run")
     names = [f"alpha_tim (tsallis_alpha_marginal={order}, tsallis_alpha_conditional=5, max_iter=3)" for order in (2, 7)]
-    (line,) = bench(capsys, "compare", tmp_path / "run", "--methods", ",".join(names))
+    line, note = bench(capsys, "compare", tmp_path / "run", "--methods", ",".join(names))
     assert line.endswith("too few tasks to tell")
+    assert note == FEW_NOTE
 
 
 def test_what_cannot_be_tuned_is_refused_with_a_sentence(bank, tmp_path, capsys):

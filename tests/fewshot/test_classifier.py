@@ -48,7 +48,7 @@ def test_every_method_labels_a_batch(method):
     assert set(found.labels) <= set(y)
     np.testing.assert_allclose(found.probabilities.sum(1), 1)
     assert found.joint_weight is None
-    assert f"the method {method!r}, only by the default" in found.unknown_reason
+    assert f"not judged by {method} (" in found.unknown_reason
     assert found.unknown_reason in found.summary()
     assert "unknown items not judged" in repr(found)
     assert not found.rejected.any()

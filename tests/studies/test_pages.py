@@ -57,7 +57,34 @@ def test_the_page_of_paddle_has_the_numbers_of_the_paper_and_of_the_study():
     table = study.beside_the_paper(study.load().where(weighted=False))
     text = study.PADDLE_PAGE.read_text(encoding="utf-8")
     assert table in text, "behind the results: python studies/study_page.py"
-    assert "| PADDLE | 63.2 / 73.3 / 80.0 | 45.8 / 62.5 / 72.0 | 84.3 |" in table
+    assert "| PADDLE (published scale) | 63.2 / 73.3 / 80.0 | 45.8 / 62.5 / 72.0 | 84.3 |" in table
+
+
+def test_no_number_of_ours_stands_beside_the_papers_without_its_interval():
+    study = importlib.import_module("study_page")
+    head, _, *rows = study.beside_the_paper(study.load().where(weighted=False)).splitlines()[:-2]
+    ours = [k for k, title in enumerate(head.split(" | ")) if title.startswith("here: ")]
+    assert len(ours) == 3
+    for row in rows:
+        for k in ours:
+            assert all(
+                re.fullmatch(r"[\d.]+ ± [\d.]+†?", entry) for entry in row.strip("| ").split(" | ")[k].split(" / ")
+            )
+
+
+@pytest.mark.parametrize("study", ["methods_table", "study_page"])
+def test_methods_are_named_with_the_scale_of_their_features_and_few_tasks_are_marked(study):
+    page = page_of(study)
+    names = [line.split(" | ")[0].strip("| ") for line in page.table.splitlines()[2:] if line.startswith("|")]
+    assert len(names) > 10
+    assert len(set(names)) == len(names)
+    assert "paddle (published scale)" in names
+    assert all(re.fullmatch(r"\w+ \(.+\)", name) for name in names)
+    assert {row["method"] for row in page.rows} >= set(names)
+    assert "fewer than 100 tasks" in page.table.splitlines()[-1].lower()
+    if study == "methods_table":
+        for figure, n in re.findall(r"(± \S+) \((\d+);", page.table):
+            assert figure.endswith("†") == (int(n) < 100)
 
 
 def test_every_page_says_which_version_measured_it(tmp_path):

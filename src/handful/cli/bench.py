@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -146,13 +147,14 @@ def status(run: Annotated[Path, typer.Argument(help="Folder of a run.")]) -> Non
     """
     from handful.fewshot.benchmark.completion import progress
     from handful.fewshot.benchmark.journal import Journal
-    from handful.fewshot.reports.summary import columns_of, remarks, results
+    from handful.fewshot.reports.summary import columns_of, footnotes, remarks, results
 
     journal = Journal(run)
     states = {state.cell.content_hash: state for state in progress(journal)}
     columns = columns_of(results(journal))
     method_width = max((len(result.label) for column in columns for result in column.results), default=0)
     transform_width = max((len(result.transform_text) for column in columns for result in column.results), default=0)
+    printed = []
     for column in columns:
         data(column.title)
         for result in column.results:
@@ -161,6 +163,7 @@ def status(run: Annotated[Path, typer.Argument(help="Folder of a run.")]) -> Non
             accuracy = result.estimate().percent
             seconds = result.estimate("cpu_seconds").mean
             said = f"{accuracy.text(unit=' %'):>12}  {seconds:.2g} CPU s per task" if accuracy.n else ""
+            printed.append(said)
             failed = f", {state.failed} failed" if state.failed else ""
             ended = f" (budget of {state.cell.cpu_budget:g} CPU s used up)" if state.over_budget else ""
             ended = ended if state.done < wanted else ""
@@ -168,14 +171,16 @@ def status(run: Annotated[Path, typer.Argument(help="Folder of a run.")]) -> Non
             data(f"  {method}  {state.done}/{wanted}{ended}{failed}  {said}".rstrip())
             if result.n_failed:
                 data(f"    the first failed with: {result.first_error}")
-    for sentence in remarks(journal):
+    for sentence in (*footnotes("".join(printed)), *remarks(journal)):
         data(sentence)
 
 
 @app.command("compare")
 def compare(
     run: Annotated[Path, typer.Argument(help="Folder of a run.")],
-    methods: Annotated[str, typer.Option(help="Two methods as A,B, each with its options if several were run.")],
+    methods: Annotated[
+        str, typer.Option(help="Two methods as A,B, each with its options and scale if several were run.")
+    ],
 ) -> None:
     """Print A minus B in accuracy on the tasks both have, in percentage points with a 95 % interval.
 
@@ -184,7 +189,7 @@ def compare(
       handful bench compare runs/one --methods paddle,nearest_prototype
     """
     from handful.fewshot.benchmark.journal import Journal
-    from handful.fewshot.reports.summary import columns_of, paired_difference, results, verdict
+    from handful.fewshot.reports.summary import columns_of, footnotes, paired_difference, results, verdict
 
     names = [name.strip() for name in re.split(r",(?![^(]*\))", methods)]  # not the commas between options
     if len(names) != 2:
@@ -195,11 +200,15 @@ def compare(
     if not compared:
         there = sorted({result.label for column in found for result in column.results})
         raise OptionError(f"no tasks of this run have both {names[0]} and {names[1]}; it has {', '.join(there)}")
+    lines = []
     for column, a, b in compared:
         difference = paired_difference(a, b).percent
         tasks = f" on {difference.n} tasks" if difference.has_interval else ""
         points = f"{difference.text(2, '+', ' points')}{tasks}: " if difference.n else ""
-        data(f"{column.title}: {points}{verdict(difference, *names)}")
+        said = f"{points}{verdict(difference, a.label, b.label)}"
+        lines.append(f"{column.title}: {a.label} − {b.label}: {said}")
+    for line in (*lines, *footnotes("".join(lines))):
+        data(line)
 
 
 def report(
@@ -225,9 +234,14 @@ def report(
 
 
 def _only(found: Sequence[Any], name: str) -> Any:
-    """Return the result with this label or method."""
-    exact = [result for result in found if result.label == name]
-    return next(iter(exact or [result for result in found if result.cell.method == name]), None)
+    """Return the result of this name, which may lack scale and options if no other has them differently."""
+    for names in map(attrgetter, ("label", "variant", "cell.method")):
+        same = [result for result in found if names(result) == name]
+        if len(labels := dict.fromkeys(result.label for result in same)) > 1:
+            raise OptionError(f"this run has {', '.join(labels)}: say which {name} is meant, with what is in brackets")
+        if same:
+            return same[0]
+    return None
 
 
 def _source(given: Mapping[str, Any]) -> str:

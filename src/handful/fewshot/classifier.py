@@ -25,7 +25,7 @@ from handful.fewshot.frame import Frame
 from handful.fewshot.methods import METHODS, no_method
 from handful.fewshot.numerics.vectors import half_squared_distances
 from handful.fewshot.task import TaskBatch
-from handful.fewshot.transforms import TRANSFORMS, parameters_of, transform
+from handful.fewshot.transforms import TRANSFORMS, method_at, parameters_of, scale_name, transform
 from handful.shapes import Int
 
 # Used instead of a transform that subtracts the mean of base classes.
@@ -134,7 +134,8 @@ class MethodClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             _none_of_these=np.zeros(len(weights), bool),
             rejected=np.zeros(len(weights), bool),
             unknown_interval=(0.0, 1.0),
-            unknown_reason=f"Unknown items are not judged by the method {self.method!r}, only by the default.",
+            unknown_reason=f"Unknown items are not judged by {method_at(self.method, scale_name(name))}, only by the "
+            "default.",
             proposals=(),
             diagnostics=diagnostics,
             _frame_of=frame_of(X),

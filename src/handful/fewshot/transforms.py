@@ -11,6 +11,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -133,6 +134,40 @@ TRANSFORMS: Mapping[str, Callable[..., TaskBatch]] = MappingProxyType(
         "range_scale_public_code": range_scale_public_code,
     }
 )
+
+# What features are called after each transform, wherever a method is printed.
+SCALES: Mapping[str, str] = MappingProxyType(
+    {
+        "raw": "raw features",
+        "l2": "unit length",
+        "l2_times": "unit length",
+        "cl2n": "centred on base classes",
+        "task_cl2n": "centred on the task",
+        "found_scale": "found scale",
+        "pt_map_preprocess": "PT-MAP's preprocessing",
+        "range_scale": "range scale",
+        "range_scale_public_code": "published scale",
+    }
+)
+
+
+def scale_name(name: str, parameters: Mapping[str, Any] = MappingProxyType({})) -> str:
+    """Return what features are called after the transform of this name, with its factor if it has one."""
+    factor = parameters.get("factor")
+    return SCALES[name] if factor is None else f"{SCALES[name]} × {factor:g}"
+
+
+def method_at(method: str, scale: str, *options: str) -> str:
+    """Return how a method is printed: with its options and the scale of its features, since it has an answer for each.
+
+    Examples
+    --------
+    >>> method_at("paddle", scale_name("found_scale")), method_at("paddle", scale_name("l2_times", {"factor": 4.0}))
+    ('paddle (found scale)', 'paddle (unit length × 4)')
+    >>> method_at("paddle", "published scale", "max_iter=5")
+    'paddle (max_iter=5, published scale)'
+    """
+    return f"{method} ({', '.join((*options, scale))})"
 
 
 def transform(name: str, task: TaskBatch, **parameters: object) -> TaskBatch:

@@ -81,19 +81,24 @@ def test_results_on_the_same_tasks_are_one_column_and_ties_share_first_place(tmp
     tuned = replace(PADDLE, options={"complexity_weight": 2.0})
     plan = (PADDLE, other, KMEANS, tuned)
     numbers = [noisy(0.8, seed=1), noisy(0.7), noisy(0.5, seed=2), noisy(0.805, seed=3)]
+    tuned_label = "paddle (complexity_weight=2, published scale)"
     first, second = columns_of(results(made_up_run(tmp_path / "run", plan, numbers)))
-    assert [r.label for r in first.results] == ["paddle", "soft_kmeans", "paddle (complexity_weight=2)"]
-    assert {r.label for r in first.best()} == {"paddle", "paddle (complexity_weight=2)"}
+    assert [r.label for r in first.results] == [
+        "paddle (published scale)",
+        "soft_kmeans (published scale)",
+        tuned_label,
+    ]
+    assert {r.label for r in first.best()} == {"paddle (published scale)", tuned_label}
     assert first.title == "toy, 2-shot, K_eff=2, balanced, |Q|=6"
-    assert [r.label for r in second.results] == ["paddle"]
+    assert [r.label for r in second.results] == ["paddle (published scale)"]
 
 
-def test_labels_name_the_transform_only_if_it_tells_results_apart(tmp_path):
+def test_labels_name_the_scale_and_the_options_that_tell_results_apart(tmp_path):
     same = [replace(PADDLE, transform="l2", options={"max_iter": n}) for n in (5, 6)]
     labels = [r.label for r in results(made_up_run(tmp_path / "same", tuple(same), [[], []]))]
-    assert labels == ["paddle (max_iter=5)", "paddle (max_iter=6)"]
+    assert labels == ["paddle (max_iter=5, unit length)", "paddle (max_iter=6, unit length)"]
     labels = [r.label for r in results(made_up_run(tmp_path / "other", (PADDLE, same[0]), [[], []]))]
-    assert labels == ["paddle", "paddle (max_iter=5, l2)"]
+    assert labels == ["paddle (published scale)", "paddle (max_iter=5, unit length)"]
 
 
 def test_a_few_easy_tasks_do_not_make_a_best(tmp_path):
@@ -102,8 +107,8 @@ def test_a_few_easy_tasks_do_not_make_a_best(tmp_path):
     easy = sorted(range(100), key=lambda task: -hard[task])[:36]
     lucky = [good[task] - 0.05 if task in easy else None for task in range(100)]
     (column,) = columns_of(results(made_up_run(tmp_path / "run", (PADDLE, KMEANS, ALPHA), [good, poor, lucky])))
-    assert max(column.results, key=lambda r: r.estimate().mean).label == "alpha_tim"
-    assert [r.label for r in column.best()] == ["paddle"]
+    assert max(column.results, key=lambda r: r.estimate().mean).cell.method == "alpha_tim"
+    assert [r.label for r in column.best()] == ["paddle (published scale)"]
 
 
 @pytest.mark.parametrize(
@@ -120,7 +125,7 @@ def test_a_few_easy_tasks_do_not_make_a_best(tmp_path):
 )
 def test_nobody_wins_on_few_tasks(tmp_path, numbers, best):
     (column,) = columns_of(results(made_up_run(tmp_path / "run", (PADDLE, KMEANS), numbers)))
-    assert [r.label for r in column.best()] == best
+    assert [r.cell.method for r in column.best()] == best
 
 
 def test_what_a_reader_must_know_is_said(tmp_path):

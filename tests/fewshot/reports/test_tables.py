@@ -3,7 +3,7 @@ import pytest
 
 from handful.fewshot import ShotsPerClass, TaskSpec, UniformOverPool, UnknownClasses
 from handful.fewshot.benchmark.plan import Cell
-from handful.fewshot.reports.summary import columns_of, results
+from handful.fewshot.reports.summary import FEW_NOTE, columns_of, results
 from handful.fewshot.reports.tables import (
     CONVERGENCE_HEAD,
     UNKNOWN_HEAD,
@@ -37,9 +37,9 @@ def columns(tmp_path):
 def test_markdown_has_interval_number_of_tasks_and_the_papers_number(columns):
     head, _, paddle, nearest = accuracy_markdown(columns).splitlines()
     assert head == "| method | transform | mini/test, 5-shot, K_eff=5 | my_own, 5-shot, K_eff=5, \\|Q\\|=50 |"
-    assert paddle.startswith("| paddle | range_scale_public_code | **60.0** ")
+    assert paddle.startswith("| paddle (published scale) | range_scale_public_code | **60.0** ")
     assert "± 0.6 (1,200) / 63.2 |" in paddle
-    assert nearest == "| nearest_prototype | cl2n | 50.0 ± 0.6 (1,000) | not in the plan |"
+    assert nearest == "| nearest_prototype (centred on base classes) | cl2n | 50.0 ± 0.6 (1,000) | not in the plan |"
 
 
 def test_latex_is_booktabs_with_every_special_letter_escaped(columns):
@@ -48,7 +48,7 @@ def test_latex_is_booktabs_with_every_special_letter_escaped(columns):
         assert rf"\{rule}" in text
     assert r"\textbf{60.0}" in text
     assert "(63.2)" in text
-    assert r"nearest\_prototype & cl2n & 50.0$" in text
+    assert r"nearest\_prototype (centred on base classes) & cl2n & 50.0$" in text
     assert r"my\_own" in text
     assert r"\caption{Accuracy in percent.}" in text
     assert r"\emph{tasks} &  & 1,000--1,200 & 100 \\" in text
@@ -58,20 +58,22 @@ def test_latex_is_booktabs_with_every_special_letter_escaped(columns):
 
 def test_differences_are_from_the_best(columns):
     ((label, estimate),) = differences_table(columns[0])
-    assert label == "paddle − nearest_prototype"
+    assert label == "paddle (published scale) − nearest_prototype (centred on base classes)"
     assert estimate.mean == pytest.approx(100 * (np.mean(noisy(0.6, 1200)[:1000]) - 0.5))  # on the tasks both have
     assert estimate.n == 1000
 
 
 def test_one_task_has_no_interval_and_no_task_no_mean(tmp_path):
     columns = columns_of(results(made_up_run(tmp_path / "run", PLAN, [[0.5], [], [0.7, 0.7]])))
-    paddle, nearest = accuracy_markdown(columns).splitlines()[2:]
-    assert paddle == "| paddle | range_scale_public_code | 50.0, no interval (1) / 63.2 | 70.0 ± 0.0 (2) |"
-    assert nearest == "| nearest_prototype | cl2n | not run yet (0) | not in the plan |"
+    paddle, nearest, _, few, _, alone = accuracy_markdown(columns).splitlines()[2:]
+    assert paddle == "| paddle (published scale) | range_scale_public_code | 50.0, no interval† (1) | 70.0 ± 0.0† (2) |"
+    assert nearest == "| nearest_prototype (centred on base classes) | cl2n | not run yet (0) | not in the plan |"
+    assert few == FEW_NOTE
+    assert alone == "The paper's numbers are not beside figures of one task, which have no interval."
     latex, html = accuracy_latex(columns), accuracy_html(columns)
-    assert r"code & 50.0, no interval (63.2) & 70.0$_{\pm 0.0}$" in latex
-    assert r"nearest\_prototype & cl2n & not run yet & not in the plan" in latex
-    assert "<td>50.0<span class='interval'>, no interval</span>" in html
+    assert r"code & 50.0, no interval\textdagger{} & 70.0$_{\pm 0.0}$\textdagger{}" in latex
+    assert r"classes) & cl2n & not run yet & not in the plan" in latex
+    assert "<td>50.0<span class='interval'>, no interval</span>†" in html
     assert not any(word in text for text in (latex, html, paddle) for word in ("nan", "inf", "∞"))
 
 
@@ -86,8 +88,10 @@ def test_unknown_items_have_a_table_that_says_whose_score_it_is(tmp_path, column
     assert head.startswith(
         "| method | transform | score | AUROC | AUPR | precision at 90 % recall | accuracy on known | "
     )
-    assert oslo.startswith("| oslo | task_cl2n | its own | 90.0 ± 0.0 | ")
-    assert paddle.startswith("| paddle | range_scale_public_code | 1 − highest probability | 90.0 ± 0.0 | ")
+    assert oslo.startswith("| oslo (centred on the task) | task_cl2n | its own | 90.0 ± 0.0 | ")
+    assert paddle.startswith(
+        "| paddle (published scale) | range_scale_public_code | 1 − highest probability | 90.0 ± 0.0 | "
+    )
     assert " | 60.0 ± " in oslo
     assert " | 70.0 ± " in paddle
 
@@ -97,9 +101,12 @@ def test_a_tie_goes_to_the_most_accurate_on_the_tasks_they_share_not_to_the_one_
     many, poor = noisy(0.6, 400, spread=0.3), noisy(0.2, 400, seed=2)
     few = [a + b for a, b in zip(many, noisy(0.01, 50, seed=1, spread=0.2), strict=False)]
     (column,) = columns_of(results(made_up_run(tmp_path / "run", plan, [many, few, poor])))
-    assert {result.label for result in column.best()} == {"paddle", "soft_kmeans"}
+    assert {result.cell.method for result in column.best()} == {"paddle", "soft_kmeans"}
     tie, win = differences_table(column)
-    assert [row[0] for row in (tie, win)] == ["paddle − soft_kmeans", "paddle − nearest_prototype"]
+    assert [row[0] for row in (tie, win)] == [
+        "paddle (published scale) − soft_kmeans (published scale)",
+        "paddle (published scale) − nearest_prototype (centred on base classes)",
+    ]
     assert tie[1].mean == pytest.approx(1.0)
     assert tie[1].holds_zero
 
@@ -141,7 +148,7 @@ def test_the_transform_that_was_used_is_in_every_table(tmp_path):
         assert used in text
         assert note in text
     assert used in accuracy_html(columns)
-    assert "| nearest_prototype | l2 |" in tables_markdown(columns, UNKNOWN_HEAD, unknown_rows)
+    assert "| nearest_prototype (unit length) | l2 |" in tables_markdown(columns, UNKNOWN_HEAD, unknown_rows)
 
 
 def test_time_to_convergence_is_that_of_the_tasks_that_converged(tmp_path):
@@ -158,7 +165,7 @@ def test_time_to_convergence_is_that_of_the_tasks_that_converged(tmp_path):
         )
     columns = columns_of(results(journal))
     found = dict(zip(methods, convergence_rows(columns[0]), strict=True))
-    assert [found[method][2] for method in methods] == ["not reached", "1", "0.2 ± 1.3"]
+    assert [found[method][2] for method in methods] == ["not reached", "1†", "0.2 ± 1.3†"]
     assert [found[method][3] for method in methods] == ["0 of 2 tasks", "1 of 2 tasks", "2 of 2 tasks"]
     assert tables_markdown(columns, CONVERGENCE_HEAD, convergence_rows).startswith("my_own, 5-shot")
     without = made_up_run(tmp_path / "without", plan[::2], [[0.5], [0.6]])

@@ -123,7 +123,7 @@ def test_the_best_mean_is_chosen_and_the_published_stands_beside_it(tmp_path, ba
     assert choice.found.cell.options == {"smoothness": 0.3}
     assert choice.published.cell.options == {"smoothness": 0.7}
     line = choices_markdown([choice]).splitlines()[-1]
-    assert line.startswith("| my bank | laplacian_shot | smoothness=0.7 | 50.00 ± ")
+    assert line.startswith("| my bank | laplacian_shot (centred on base classes) | smoothness=0.7 | 50.00 ± ")
     assert line.endswith("| +10.00 ± 0.00 | better |")
 
 

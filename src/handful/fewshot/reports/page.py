@@ -15,6 +15,7 @@ from handful.fewshot.benchmark.run import Material, trace_of
 from handful.fewshot.numerics.fixed_point import Trace
 from handful.fewshot.reports import plots, summary, tables
 from handful.fewshot.reports.summary import LEAST_TASKS, Column, MeanEstimate, Result
+from handful.fewshot.transforms import method_at
 from handful.machine.outputs import refuse_overwriting, written_whole
 
 FindBank: TypeAlias = Callable[[str], FeatureBank | None]
@@ -160,7 +161,7 @@ def _traces(members: Sequence[Result], find_bank: FindBank) -> dict[str, Trace]:
     banks = {name: bank for name, bank in wanted.items() if bank is not None}
     if len(banks) < len(wanted) or any(cell.bound(banks).bank_hash != cell.bank_hash for cell in cells):
         return {}
-    return {cell.method: trace_of(cell, Material.of(cell, banks), min(solved)) for cell in cells}
+    return {r.label: trace_of(r.cell, Material.of(r.cell, banks), min(solved)) for r in members}
 
 
 def _page(
@@ -212,7 +213,8 @@ def _page(
 
 
 def _wide(table: str) -> str:
-    return f"<div class='wide' tabindex='0'>{table}</div>"
+    notes = (f"<p class='quiet'>{escape(note)}</p>" for note in summary.footnotes(table))
+    return f"<div class='wide' tabindex='0'>{table}</div>{''.join(notes)}"
 
 
 def _rows(head: Sequence[str], body: Iterable[Sequence[str]]) -> str:
@@ -260,7 +262,7 @@ def _measures(outcomes: Sequence[Result]) -> str:
         for result in column.results:
             n = len(result.tasks)
             values = [_measure(result.estimate(metric), n) for metric in summary.METRICS]
-            body.append(_row((result.label, f"{n:,}", *values, result.transform)))
+            body.append(_row((result.label, f"{n:,}{result.estimate().mark}", *values, result.transform)))
     return _table(head, body)
 
 
@@ -281,5 +283,6 @@ def _plan(outcomes: Sequence[Result]) -> str:
         options = ", ".join(f"{name}={value}" for name, value in cell.options.items()) or "defaults"
         budget = "" if cell.cpu_budget is None else f"{cell.cpu_budget:g} s"
         words = (options, str(cell.seed), f"{cell.n_tasks:,}", budget, cell.bank_hash[:16])
-        body.append((f"{cell.content_hash} {cell.method}", cell.bank, result.transform_text, *words))
+        name = method_at(cell.method, result.scale)
+        body.append((f"{cell.content_hash} {name}", cell.bank, result.transform_text, *words))
     return _rows(("cell", "bank", "transform", "options", "seed", "tasks", "budget", "bank's hash"), body)

@@ -1,7 +1,7 @@
 """Figures as in the paper.
 
 Colours are those of Okabe and Ito, which colour-blind readers can tell apart; marks and dashes differ too, so that a
-grey print is readable.
+grey print is readable. A mark is hollow where fewer than `FEW_TASKS` tasks are behind it, and the legend says so.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from handful.fewshot.methods import METHODS
 from handful.fewshot.numerics.fixed_point import Trace
-from handful.fewshot.reports.summary import Column, Result
+from handful.fewshot.reports.summary import FEW_TASKS, Column, Result, TaskMean
 from handful.fewshot.tasks import ShotsPerClass
+from handful.fewshot.transforms import method_at
 from handful.machine.extras import import_extra
 from handful.machine.outputs import written_whole
 
@@ -30,6 +30,11 @@ WIDTH = 3.4
 HEIGHT = 2.7  # inches of one panel: a column of a two-column page
 TITLE = 9  # points: fits a bank, shots and K_eff above one panel
 ACROSS = 3  # panels side by side
+# Inches of a letter of the legend, of the rest of an entry, and of a line.
+LETTER = 0.075
+ENTRY = 0.6
+LINE = 0.19
+FEW = f"hollow: fewer than {FEW_TASKS} tasks"
 
 
 def accuracy_against_k_eff(columns: Sequence[Column]) -> Any:
@@ -65,29 +70,38 @@ def accuracy_against_weight(columns: Sequence[Column]) -> Any:
 
 
 def best_weight_against_n_query(columns: Sequence[Column]) -> Any:
-    """Return the most accurate λ against |Q|, one panel per K_eff, with the line λ = |Q|. None without two |Q|."""
-    panels: dict[str, list[tuple[int, float]]] = {}
+    """Draw each method's most accurate λ against |Q|, one panel per K_eff, with λ = |Q|; None without two |Q|."""
+    panels: dict[str, dict[str, list[tuple[int, float, TaskMean]]]] = {}
     for column in columns:
-        swept = [
-            result for result in column.results if "complexity_weight" in result.cell.options and len(result.tasks)
-        ]
-        if len(swept) > 1:
-            best = max(swept, key=lambda result: result.estimate().mean)
-            panels.setdefault(_shots_and_k_eff(column), []).append(
-                (column.spec.n_query, float(best.cell.options["complexity_weight"]))
-            )
-    panels = {name: sorted(points) for name, points in panels.items() if len({n for n, _ in points}) > 1}
-    if not panels:
+        swept: dict[str, list[Result]] = {}
+        for result in column.results:
+            if "complexity_weight" in result.cell.options and len(result.tasks):
+                swept.setdefault(_method(result), []).append(result)
+        for method, tried in swept.items():
+            if len(tried) > 1:
+                best = max(tried, key=lambda result: result.estimate().mean)
+                point = column.spec.n_query, float(best.cell.options["complexity_weight"]), best.estimate()
+                panels.setdefault(_shots_and_k_eff(column), {}).setdefault(method, []).append(point)
+    lines = {
+        name: {method: points for method, points in of.items() if len({n for n, *_ in points}) > 1}
+        for name, of in panels.items()
+    }
+    groups = {name: of for name, of in lines.items() if of}
+    if not groups:
         return None
-    figure, axes = _panels(len(panels))
-    for axis, (name, points) in zip(axes, panels.items(), strict=True):
-        n_query, weight = np.array(points).T
-        axis.plot(n_query, n_query, color="black", linewidth=1, label="λ = |Q|")
-        axis.plot(n_query, weight, color=COLOURS[0], marker=MARKS[0], linestyle="--", label="best λ")
+    figure, axes = _panels(len(groups))
+    methods = list(dict.fromkeys(method for of in groups.values() for method in of))
+    for axis, (name, of) in zip(axes, groups.items(), strict=True):
+        sizes = sorted({n for points in of.values() for n, *_ in points})
+        axis.plot(sizes, sizes, color="black", linewidth=1, label="λ = |Q|")
+        for method, points in of.items():
+            n_query, weight, estimates = zip(*sorted(points, key=lambda point: point[0]), strict=True)
+            style = {**_style(methods.index(method)), "linestyle": "--"}
+            axis.plot(n_query, weight, label=f"best λ, {method}", **style)
+            _hollow(axis, n_query, weight, estimates, style)
         axis.set_title(name, fontsize=TITLE)
         axis.set(xlabel="size of the query, |Q|", ylabel="λ")
-        axis.legend(frameon=False)
-    return figure
+    return _with_legend(figure, axes)
 
 
 def convergence(traces: Mapping[str, Trace]) -> Any:
@@ -96,7 +110,7 @@ def convergence(traces: Mapping[str, Trace]) -> Any:
     for k, (name, trace) in enumerate(traces.items()):
         style = _style(k)
         axis.plot(trace.seconds.numpy(), trace.change[0].numpy(), label=name, markevery=100, **style)
-    axis.set(xscale="log", yscale="log", xlabel="elapsed time, s", ylabel="mean move of prototypes")
+    axis.set(xscale="log", yscale="log", xlabel="elapsed time on one task, s", ylabel="mean move of prototypes")
     axis.legend(frameon=False)
     return figure
 
@@ -168,6 +182,7 @@ def _curves(
             half = 100 * np.array([e.half_width if e.n > 1 else 0.0 for e in estimates])  # one task has no band
             style = _style(labels.index(label))
             axis.plot(x, mean, label=label, **style)
+            _hollow(axis, x, mean, estimates, style)
             axis.fill_between(x, mean - half, mean + half, color=style["color"], alpha=0.15, linewidth=0)
             if mark_n_query:
                 axis.axvline(points[0][1].cell.spec.n_query, color="black", linestyle=":", linewidth=1)
@@ -176,8 +191,27 @@ def _curves(
         if _wide([x for points in lines.values() for x, _ in points]):
             axis.set_xscale("log")
             axis.xaxis.set_major_formatter("{x:g}")
+    return _with_legend(figure, axes)
+
+
+def _hollow(axis: Any, x: Sequence[float], y: Any, estimates: Sequence[TaskMean], style: Mapping[str, Any]) -> None:
+    """Draw the marks of few tasks again, hollow."""
+    few = [k for k, estimate in enumerate(estimates) if estimate.mark]
+    if few:
+        drawn = {**style, "linestyle": "none", "markerfacecolor": "white", "label": f"_{FEW}"}
+        axis.plot([x[k] for k in few], [y[k] for k in few], **drawn)
+
+
+def _with_legend(figure: Any, axes: Sequence[Any]) -> Any:
+    """Add the legend of all panels below them, in as many columns as the figure has room for."""
     handles = {label: handle for axis in axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
-    beside = min(2 * min(ACROSS, len(axes)), 4, len(handles))
+    if any(line.get_label() == f"_{FEW}" for axis in axes for line in axis.lines):
+        lines = import_extra("matplotlib.lines", "plots")
+        handles[FEW] = lines.Line2D([], [], color="#7F7F7F", linestyle="none", marker="o", markerfacecolor="white")
+    width, height = figure.get_size_inches()
+    room = int(width / (LETTER * max(map(len, handles)) + ENTRY))
+    beside = max(1, min(room, 4, len(handles)))
+    figure.set_size_inches(width, height + LINE * (-(-len(handles) // beside) - 1))
     place = {"loc": "outside lower center", "ncols": beside, "columnspacing": 1.2}
     figure.legend(handles.values(), handles.keys(), frameon=False, fontsize="small", **place)
     return figure
@@ -200,10 +234,8 @@ def _panels(n: int) -> tuple[Any, list[Any]]:
 
 
 def _method(result: Result) -> str:
-    """Name the method, and its transform if that is not its own."""
-    cell = result.cell
-    own = METHODS.get(result.cell.method)
-    return cell.method if own is None or cell.transform == own.transform else f"{cell.method} ({cell.transform})"
+    """Name the method at its scale, without its options."""
+    return method_at(result.cell.method, result.scale)
 
 
 def _wide(positions: Sequence[float]) -> bool:

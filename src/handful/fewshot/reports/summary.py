@@ -13,13 +13,14 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Self
 
 import numpy as np
 
 from handful.fewshot.benchmark.journal import Journal, rows_of_cells
 from handful.fewshot.benchmark.plan import Cell
-from handful.fewshot.methods import METHODS
 from handful.fewshot.tasks import ShotsPerClass, TaskSpec
+from handful.fewshot.transforms import method_at, scale_name
 from handful.shapes import Float
 
 METRICS = (
@@ -30,6 +31,10 @@ METRICS = (
 CONFIDENCE = 0.95
 # Common tasks that a comparison needs; from about 30 on, the interval of a mean is nearly that of a normal variable.
 LEAST_TASKS = 30
+# A figure of fewer tasks has this mark, which is explained below its table.
+FEW_TASKS = 100
+FEW_MARK = "†"
+FEW_NOTE = f"{FEW_MARK} Measured on fewer than {FEW_TASKS} tasks, too few to rank methods that are close."
 
 
 @dataclass(frozen=True)
@@ -52,7 +57,7 @@ class MeanEstimate:
     n: int
 
     @classmethod
-    def of(cls, values: Float[np.ndarray, "task"]) -> MeanEstimate:
+    def of(cls, values: Float[np.ndarray, "task"]) -> Self:
         """Estimate from one number per task."""
         n = len(values)
         if n == 0:
@@ -62,9 +67,9 @@ class MeanEstimate:
         return cls(float(values.mean()), student_t(n - 1) * float(values.std(ddof=1)) / n**0.5, n)
 
     @property
-    def percent(self) -> MeanEstimate:
+    def percent(self) -> Self:
         """The same in percent, or in percentage points."""
-        return MeanEstimate(100 * self.mean, 100 * self.half_width, self.n)
+        return type(self)(100 * self.mean, 100 * self.half_width, self.n)
 
     @property
     def has_interval(self) -> bool:
@@ -110,18 +115,62 @@ class MeanEstimate:
         return abs(self.mean) <= self.half_width
 
 
+class TaskMean(MeanEstimate):
+    """An estimate over tasks of a run; its text is marked if these are fewer than `FEW_TASKS`.
+
+    Examples
+    --------
+    >>> TaskMean.of(np.array([0.5, 0.7, 0.9])).text()
+    '0.7 ± 0.5†'
+    """
+
+    @property
+    def mark(self) -> str:
+        """`FEW_MARK`, or nothing."""
+        return FEW_MARK if 0 < self.n < FEW_TASKS else ""
+
+    def text(self, digits: int = 1, sign: str = "", unit: str = "") -> str:
+        """Mean, half width and mark."""
+        return super().text(digits, sign, unit) + self.mark
+
+
+def footnotes(text: str) -> list[str]:
+    """Explain the mark of few tasks, if the text has it."""
+    return [FEW_NOTE] if FEW_MARK in text else []
+
+
 @dataclass(frozen=True, eq=False)
 class Result:
     """A cell and its rows: tasks that succeeded, in order, and how many failed.
 
-    `label` is the method, with the options that are not its defaults if several variants solved the same tasks.
+    `options` are those that are not the method's defaults, if several variants solved the same tasks.
     """
 
     cell: Cell
-    label: str
+    options: tuple[str, ...]
     columns: dict[str, np.ndarray]
     n_failed: int
     first_error: str
+
+    @property
+    def label(self) -> str:
+        """The method, with `options` and the scale of its features."""
+        return method_at(self.cell.method, self.scale, *self.options)
+
+    @property
+    def variant(self) -> str:
+        """The method with `options`, at any scale."""
+        return f"{self.cell.method} ({', '.join(self.options)})" if self.options else self.cell.method
+
+    @property
+    def asked(self) -> str:
+        """The label at the scale that the cell names, which is the same on all banks."""
+        return method_at(self.cell.method, scale_name(self.cell.transform, self.cell.parameters), *self.options)
+
+    @property
+    def scale(self) -> str:
+        """What features are called after the transform that was applied."""
+        return scale_name(self.transform, self.cell.parameters)
 
     @property
     def tasks(self) -> np.ndarray:
@@ -140,10 +189,10 @@ class Result:
         asked = self.cell.transform
         return used if used == asked else f"{used} instead of {asked}"
 
-    def estimate(self, metric: str = "accuracy") -> MeanEstimate:
+    def estimate(self, metric: str = "accuracy") -> TaskMean:
         """Mean and interval of a metric, over the tasks whose rows have it; rows of earlier versions may not."""
         values = self.columns[metric].astype(np.float64)
-        return MeanEstimate.of(values[~np.isnan(values)])
+        return TaskMean.of(values[~np.isnan(values)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,13 +261,12 @@ def results(journal: Journal) -> list[Result]:
     outcomes = []
     variants = Counter((cell.method, _tasks_of(cell)) for cell in journal.plan)
     varied = {method for (method, _), n in variants.items() if n > 1}
-    transforms = Counter(method for method, _ in {(cell.method, cell.transform) for cell in journal.plan})
     for cell in journal.plan:
         mine = rows_of.get(cell.content_hash, none)
         errors = rows["error"][mine[failed[mine]]]
         columns = {name: values[mine[~failed[mine]]] for name, values in rows.items()}
-        label = _variant(cell, transforms[cell.method] > 1) if cell.method in varied else cell.method
-        outcomes.append(Result(cell, label, columns, len(errors), str(errors[0]) if len(errors) else ""))
+        options = _options(cell) if cell.method in varied else ()
+        outcomes.append(Result(cell, options, columns, len(errors), str(errors[0]) if len(errors) else ""))
     return outcomes
 
 
@@ -260,7 +308,7 @@ def columns_of(outcomes: Sequence[Result]) -> list[Column]:
     return [Column(*key, tuple(members)) for key, members in groups.items()]
 
 
-def paired_difference(a: Result, b: Result, metric: str = "accuracy") -> MeanEstimate:
+def paired_difference(a: Result, b: Result, metric: str = "accuracy") -> TaskMean:
     """Mean over the tasks both have of `metric(a) - metric(b)`, with its interval.
 
     Parameters
@@ -272,12 +320,12 @@ def paired_difference(a: Result, b: Result, metric: str = "accuracy") -> MeanEst
 
     Returns
     -------
-    MeanEstimate
+    TaskMean
         Mean and interval of 95 %.
     """
     shared = _shared_tasks((a, b))
     differences = _on(a, shared, metric) - _on(b, shared, metric)
-    return MeanEstimate.of(differences[~np.isnan(differences)])
+    return TaskMean.of(differences[~np.isnan(differences)])
 
 
 def verdict(difference: MeanEstimate, above: str, below: str) -> str:
@@ -309,12 +357,9 @@ def _tasks_of(cell: Cell) -> tuple[str, str, TaskSpec, int]:
     return cell.bank, cell.split, cell.spec, cell.seed
 
 
-def _variant(cell: Cell, several_transforms: bool) -> str:
-    """Name the method with what is not its default, and with the transform if others were asked for as well."""
-    notes = [f"{name}={format(v, 'g') if isinstance(v, float) else v}" for name, v in cell.options.items()]
-    if several_transforms and (cell.method not in METHODS or cell.transform != METHODS[cell.method].transform):
-        notes.append(cell.transform)
-    return f"{cell.method} ({', '.join(notes)})" if notes else cell.method
+def _options(cell: Cell) -> tuple[str, ...]:
+    """Write out what is not the method's default."""
+    return tuple(f"{name}={format(v, 'g') if isinstance(v, float) else v}" for name, v in cell.options.items())
 
 
 def _shared_tasks(members: Sequence[Result]) -> np.ndarray:

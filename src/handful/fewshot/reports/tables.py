@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from handful.fewshot.benchmark.paper import published_accuracy, why_unpublished
-from handful.fewshot.reports.summary import Column, MeanEstimate, Result, paired_difference
+from handful.fewshot.reports.summary import FEW_MARK, Column, Result, TaskMean, footnotes, paired_difference
+from handful.fewshot.transforms import method_at
 
 # Columns of the table of unknown items and where their numbers are; all are shares, shown in percent.
 UNKNOWN_MEASURES = {
@@ -34,7 +35,7 @@ NOT_PLANNED = "not in the plan"
 OPTIMISERS = ("paddle_gd", "paddle")
 CONVERGENCE_HEAD = ("method", "transform", "time to convergence, s", "converged", "iterations", "accuracy, %")
 
-LATEX_SPECIAL = {"_": r"\_", "%": r"\%", "&": r"\&", "#": r"\#", "|": r"\textbar{}"}
+LATEX_SPECIAL = {"_": r"\_", "%": r"\%", "&": r"\&", "#": r"\#", "|": r"\textbar{}", "×": r"$\times$"}
 
 
 class Templates(NamedTuple):
@@ -47,7 +48,7 @@ class Templates(NamedTuple):
     published: str
 
     def fill(self, result: Result | None, best: bool) -> str:
-        """Write an entry; a single task has no interval, which is stated."""
+        """Write an entry; a single task has no interval, which is stated, and the paper's number is not beside it."""
         if result is None:
             return NOT_PLANNED
         estimate = result.estimate().percent
@@ -56,7 +57,8 @@ class Templates(NamedTuple):
         text = self.best.format(mean) if best else mean
         if estimate.n:
             text += self.interval.format(f"{estimate.half_width:.1f}") if estimate.has_interval else self.no_interval
-        published = "" if printed is None else self.published.format(f"{printed:.1f}")
+        text += estimate.mark
+        published = "" if printed is None or estimate.n == 1 else self.published.format(f"{printed:.1f}")
         return text + self.tasks.format(f"{estimate.n:,}") + published
 
 
@@ -74,19 +76,22 @@ HTML = Templates(
 def accuracy_rows(
     columns: Sequence[Column], templates: Templates, plain: Callable[[str], str] = str
 ) -> list[list[str]]:
-    """Return a row for each label: the label, the transforms that were applied, and an entry for each column.
+    """Return a row for each method at each scale: its name, the transforms that were applied, an entry for each column.
 
-    Labels are in the order in which they first occur; `plain` writes texts in the format.
+    Rows are in the order in which they first occur; `plain` writes texts in the format.
     """
     rows = []
     best = [column.best() for column in columns]
-    for label in dict.fromkeys(result.label for column in columns for result in column.results):
-        found = [next((one for one in column.results if one.label == label), None) for column in columns]
-        used: dict[str, dict[str, None]] = {}  # banks of each transform
-        for result in found:
-            if result is not None:
-                used.setdefault(result.transform, {})[result.cell.bank] = None
-        transforms = (name if len(used) == 1 else f"{name} ({', '.join(banks)})" for name, banks in used.items())
+    for asked in dict.fromkeys(result.asked for column in columns for result in column.results):
+        found = [next((one for one in column.results if one.asked == asked), None) for column in columns]
+        ran = [result for result in found if result is not None]
+        used: dict[tuple[str, str], dict[str, None]] = {}  # banks of each transform and scale
+        for result in ran:
+            used.setdefault((result.transform, result.scale), {})[result.cell.bank] = None
+        several = {names: ", ".join(banks) for names, banks in used.items()} if len(used) > 1 else {}
+        transforms = [f"{name} ({banks})" for (name, _), banks in several.items()] or [ran[0].transform]
+        scales = [f"{scale}: {banks}" for (_, scale), banks in several.items()] or [ran[0].scale]
+        label = method_at(ran[0].cell.method, "; ".join(scales), *ran[0].options)
         entries = (templates.fill(result, result in first) for result, first in zip(found, best, strict=True))
         rows.append([plain(label), plain(", ".join(transforms)), *entries])
     return rows
@@ -96,12 +101,15 @@ def accuracy_notes(columns: Sequence[Column]) -> list[str]:
     """Say once for all methods and banks which transform was replaced, and why the paper's numbers are missing."""
     labels: dict[tuple[str, str], list[str]] = {}
     unlike: dict[str, str] = {}
+    alone: dict[str, None] = {}
     for result in (result for column in columns for result in column.results):
         used = result.transform
         cell = result.cell
         if used != cell.transform:
             seen = labels.setdefault((f"ran with {used} instead of {cell.transform}", cell.bank), [])
-            seen += [result.label] if result.label not in seen else []
+            seen += [result.variant] if result.variant not in seen else []
+        if result.estimate().n == 1 and published_accuracy(cell) is not None:
+            alone["The paper's numbers are not beside figures of one task, which have no interval."] = None
         if why := why_unpublished(cell):
             unlike.setdefault(cell.bank, f"The paper's numbers are not beside {cell.bank}, which {why}.")
     banks: dict[tuple[str, str], list[str]] = {}
@@ -111,13 +119,15 @@ def accuracy_notes(columns: Sequence[Column]) -> list[str]:
     return [
         *(f"{names} on {', '.join(members)} {note}: {replaced}." for (names, note), members in banks.items()),
         *unlike.values(),
+        *alone,
     ]
 
 
 def accuracy_markdown(columns: Sequence[Column]) -> str:
     """Render as a table of pipes; best and ties in bold, n in brackets, the paper's number after a slash."""
     titles = ["method", "transform", *(column.title for column in columns)]
-    return "\n\n".join([markdown_table(titles, accuracy_rows(columns, MARKDOWN)), *accuracy_notes(columns)]) + "\n"
+    table = markdown_table(titles, accuracy_rows(columns, MARKDOWN))
+    return "\n\n".join([table, *footnotes(table), *accuracy_notes(columns)]) + "\n"
 
 
 def markdown_table(titles: Sequence[str], rows: Iterable[Iterable[object]]) -> str:
@@ -139,10 +149,11 @@ def accuracy_latex(columns: Sequence[Column]) -> str:
             [r"\emph{tasks}", "", *counts],
         )
     )
-    caption = _latex(" ".join(["Accuracy in percent.", *accuracy_notes(columns)]))
+    marked = footnotes(" ".join(body))
+    caption = _latex(" ".join(["Accuracy in percent.", *marked, *accuracy_notes(columns)]))
     lines = [r"\begin{table}", r"\centering", rf"\begin{{tabular}}{{ll{'c' * len(columns)}}}", r"\toprule", head]
     lines += [r"\midrule", *body, r"\midrule", tasks, r"\bottomrule", r"\end{tabular}"]
-    return "\n".join([*lines, rf"\caption{{{caption}}}", r"\end{table}", ""])
+    return "\n".join([*lines, rf"\caption{{{caption}}}", r"\end{table}", ""]).replace(FEW_MARK, r"\textdagger{}")
 
 
 def _latex(text: str) -> str:
@@ -189,11 +200,12 @@ def convergence_rows(column: Column) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for result in (result for result in column.results if len(result.tasks)):
         met = result.columns["converged"].astype(bool)
-        seconds = MeanEstimate.of(result.columns["seconds"][met].astype(np.float64)).rounded() or "not reached"
+        seconds = TaskMean.of(result.columns["seconds"][met].astype(np.float64))
         share = f"{met.sum():,} of {len(met):,} tasks"
-        iterations = result.estimate("n_iter").rounded()
+        iterations = result.estimate("n_iter")
+        reached, taken = (f"{estimate.rounded()}{estimate.mark}" for estimate in (seconds, iterations))
         accuracy = result.estimate().percent.text()
-        rows.append((result.label, result.transform, seconds, share, iterations, accuracy))
+        rows.append((result.label, result.transform, reached or "not reached", share, taken, accuracy))
     return rows
 
 
@@ -201,12 +213,13 @@ def tables_markdown(
     columns: Sequence[Column], head: Sequence[str], rows_of: Callable[[Column], list[tuple[str, ...]]]
 ) -> str:
     """Render a table for each column that has rows, under its title; empty if none has."""
-    return "\n".join(
+    text = "\n".join(
         f"{column.title}\n\n{markdown_table(head, rows)}\n" for column in columns if (rows := rows_of(column))
     )
+    return "\n".join([text, *(f"{note}\n" for note in footnotes(text))])
 
 
-def differences_table(column: Column) -> list[tuple[str, MeanEstimate]]:
+def differences_table(column: Column) -> list[tuple[str, TaskMean]]:
     """Accuracy of the best method minus that of each other on the same tasks, in percent; ties contain zero.
 
     If several are best, it is the one that is most accurate on the tasks they share. If none is best there are no rows.

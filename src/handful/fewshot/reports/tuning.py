@@ -23,8 +23,9 @@ from handful.fewshot.benchmark.journal import Journal, banks_at
 from handful.fewshot.benchmark.paper import TRANSFORMS, public_options
 from handful.fewshot.benchmark.plan import Banks, Cell, Plan, grid, is_place, load_method, named_bank, task_spec
 from handful.fewshot.methods import METHODS, no_method
-from handful.fewshot.reports.summary import Result, common_means, paired_difference, results, verdict
+from handful.fewshot.reports.summary import Result, common_means, footnotes, paired_difference, results, verdict
 from handful.fewshot.reports.tables import markdown_table
+from handful.fewshot.transforms import method_at
 from handful.machine.outputs import refuse_overwriting, written_whole
 
 Point: TypeAlias = Mapping[str, Any]
@@ -167,8 +168,9 @@ def choices_markdown(chosen: Sequence[Choice]) -> str:
         gain = ("0", "the same") if found is published else (apart.text(2, "+"), verdict(apart, "better", "worse"))
         accuracies = [result.estimate().percent.text(2) for result in (published, found)]
         both = (choice.text(published), accuracies[0], choice.text(found), accuracies[1])
-        rows.append((found.cell.bank, found.cell.method, *both, *gain))
-    return markdown_table(HEAD, rows) + "\n"
+        rows.append((found.cell.bank, method_at(found.cell.method, found.scale), *both, *gain))
+    table = markdown_table(HEAD, rows)
+    return "\n\n".join([table, *footnotes(table)]) + "\n"
 
 
 def tuned_plan(chosen: Sequence[Choice], bank_places: Mapping[str, str]) -> str:
@@ -195,7 +197,7 @@ def tuned_plan(chosen: Sequence[Choice], bank_places: Mapping[str, str]) -> str:
                 f"  {{ {options} }},  # {kind}: {accuracy.text(unit=' %')} on {accuracy.n:,} validation tasks\n"
             )
         blocks.append("".join([*lines, "]\n"]))
-    return "\n".join(blocks)
+    return "\n".join([*(f"# {note}" for note in footnotes("".join(blocks))), *blocks])
 
 
 def write_tuned_plan(journal: Journal, path: str | os.PathLike[str] | None = None) -> Path:
