@@ -1,6 +1,17 @@
 """The exceptions that handful raises; every message says what was expected, what was given and what to do."""
 
 
+def printable(text: str) -> str:
+    r"""Return text that takes one line of a terminal: characters that are not printable become escapes.
+
+    Examples
+    --------
+    >>> printable("two\nlines")
+    'two\\nlines'
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
 class HandfulError(Exception):
     """Base class of all errors raised by handful.
 
@@ -15,8 +26,8 @@ class HandfulError(Exception):
     """
 
     def __init__(self, *said: object) -> None:
-        """Keep the sentence as text that can be printed: halves of characters in names of files become escapes."""
-        super().__init__(*(s.encode("utf-8", "backslashreplace").decode() if isinstance(s, str) else s for s in said))
+        """Keep the sentence as one line of text: what cannot be printed in names and contents of files is escaped."""
+        super().__init__(*(printable(s) if isinstance(s, str) else s for s in said))
 
 
 class TaskError(HandfulError, ValueError):
@@ -98,7 +109,7 @@ class HandfulWarning(UserWarning):
 
 
 class SkippedRowsWarning(HandfulWarning):
-    """Items of a catalogue cannot be read or have no label, so they are no examples; the message counts them."""
+    """Items of a catalogue or rows of a frame are left out: they cannot be read or have no label; they are counted."""
 
 
 class TableWarning(HandfulWarning):

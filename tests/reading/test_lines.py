@@ -35,3 +35,11 @@ def test_columns_without_a_known_name_and_single_numbers_are_still_refused(tmp_p
     file.write_text(content)
     with pytest.raises(BankError, match="neither vectors"):
         read(file)
+
+
+@pytest.mark.parametrize("content", [b"one\nt\x90wo\nthree\n", "one\ntwo\n".encode("utf-16")[:-1]])
+def test_a_text_that_cannot_be_decoded_is_refused(tmp_path, content):
+    file = tmp_path / "texts.txt"
+    file.write_bytes(content)
+    with pytest.raises(BankError, match=r"texts\.txt cannot be read as text in .*; save it as UTF-8"):
+        read(file)

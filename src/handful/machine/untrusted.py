@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from handful.errors import BankError, HandfulError
+from handful.errors import printable as printable
 
 # Contents of a file may always take this many bytes, and those of a larger file this many times its size. Features
 # hardly compress at all, and text about ten times.
@@ -158,17 +159,6 @@ def writable(value: object) -> str:
     """
     text = value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
     return text.encode("utf-8", "backslashreplace").decode()
-
-
-def printable(text: str) -> str:
-    r"""Return text that takes one line of a terminal: characters that are not printable become escapes.
-
-    Examples
-    --------
-    >>> printable("two\nlines")
-    'two\\nlines'
-    """
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def parse_json(text: str | bytes) -> Any:

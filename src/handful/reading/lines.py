@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
+from handful.errors import BankError
 from handful.machine.untrusted import opened_bytes
 from handful.reading.delimited import encoding_of, read_delimited
 from handful.reading.header import COLUMN_NAMES, TEXT_NAMES, Asked, is_blank
@@ -48,6 +49,10 @@ def _is_table(path: Path) -> bool:
 
 
 def _lines(path: Path) -> Iterator[str]:
-    with io.TextIOWrapper(opened_bytes(path), encoding=encoding_of(path)) as stream:
-        for line in stream:
-            yield line.rstrip("\n")
+    encoding = encoding_of(path)
+    with io.TextIOWrapper(opened_bytes(path), encoding=encoding) as stream:
+        try:
+            for line in stream:
+                yield line.rstrip("\n")
+        except UnicodeError as error:
+            raise BankError(f"{path} cannot be read as text in {encoding} ({error}); save it as UTF-8") from error

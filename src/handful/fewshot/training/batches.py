@@ -73,8 +73,8 @@ class Pictures:
                 before = row + 1
         if broken:
             more = [f"and {len(broken) - SHOWN} more"] if len(broken) > SHOWN else []
-            summary = f"{len(broken)} of {len(items)} images cannot be read; fix or remove them:"
-            raise TrainingError("\n  ".join([summary, *broken[:SHOWN], *more]))
+            listed = "; ".join([*broken[:SHOWN], *more])
+            raise TrainingError(f"{len(broken)} of {len(items)} images cannot be read; fix or remove them: {listed}")
 
     def __len__(self) -> int:
         return len(self.items)
