@@ -6,13 +6,23 @@ import sys
 import numpy as np
 import pytest
 
+from handful import Session
 from handful.banks import FeatureBank
+from handful.catalogue import Catalogue, Source, add_examples, merge, rename, save_catalogue
 from handful.classification import classify, rescore
 from handful.classification.labelled import class_names, messages, predictions
-from handful.errors import LabelError, SimilarNamesWarning
+from handful.classification.names import read_names
+from handful.errors import HandfulError, LabelError, SimilarNamesWarning, SkippedRowsWarning
 from handful.estimators import BatchClassifier, TopScores, infer_scores
+from handful.estimators.given import new_class_names
+from handful.extraction.items import list_items
 from handful.reading import read_bank
 from handful.reading.class_names import BLANKS, is_missing, merged_names, plain_label, plain_labels, similar_names
+from handful.review.batch_review import BatchReview
+from handful.review.journal import opened
+from handful.review.memory import PageLabeller, UnlabelledInMemory
+from handful.session import Step
+from tests.review.reviews import under_review
 
 COMPOSED, DECOMPOSED = "Käse", "Ka\u0308se"
 X = np.eye(4, dtype=np.float32)
@@ -201,3 +211,158 @@ def test_similar_names_are_reported_with_counts_and_not_merged(tmp_path):
     found = classify(tmp_path / "c.npz", tmp_path / "b.npy")
     assert class_names(found) == ("Fox", "fox", "wolf")
     assert any("'Fox' (1) and 'fox' (2)" in message for message in messages(found))
+
+
+# -- names that people type ------------------------------------------------------------------------------------------
+
+
+def by_answer(folder, name):
+    session = Session(X, BatchClassifier().fit(X, CLASSES * 2)).answer(0, name, new=True)
+    return session.result.labels[0]
+
+
+def by_step(folder, name):
+    session = Session(X, (X, CLASSES * 2)).take(Step("answer", (0,), name, new=True))
+    assert session.said.given == {0: session.result.labels[0]}
+    return session.result.labels[0]
+
+
+def from_nothing(folder, name):
+    session = Session(X).answer(0, name, new=True)
+    assert session.names == list(session.said.given.values())
+    return session.result.labels[0]
+
+
+def by_merge_in_a_session(folder, name):
+    return Session(X).answer(0, "elk", new=True).merge("elk", name, new=True).names[0]
+
+
+def as_candidate(folder, name):
+    return Session(X, candidates=[name]).names[0]
+
+
+def given_first(folder, name):
+    session = Session(X, (X, CLASSES * 2), given={0: name}, new_classes=[name])
+    return session.said.given[0]
+
+
+def by_page(folder, name):
+    with under_review(folder, PageLabeller(BatchClassifier().fit(X, CLASSES * 2), X)) as review:
+        review.decide(0, [0], "new", name)
+        assert review.session.result.labels[0] == review.session.said.given[0]
+        return review.new_classes[0]
+
+
+def by_merge_on_the_page(folder, name):
+    label = UnlabelledInMemory(Session(X), None)
+    with opened(folder, {}) as journal:
+        review = BatchReview(journal, label, from_nothing=True)
+        review.decide(0, [0], "new", "elk")
+        review.merge(1, "elk", name)
+        return review.new_classes[0]
+
+
+def by_rename(folder, name):
+    file = folder / "c.handful"
+    save_catalogue(Catalogue.of(X, np.array(["elk", "elk", *CLASSES])), file)
+    return next(label for label in rename(file, "elk", name).classes.tolist() if label not in CLASSES)
+
+
+def by_merge(folder, name):
+    file = folder / "c.handful"
+    save_catalogue(Catalogue.of(X, np.array(["elk", "hare", *CLASSES])), file)
+    return next(label for label in merge(file, ["elk", "hare"], name).classes.tolist() if label not in CLASSES)
+
+
+TYPED = [
+    by_answer,
+    from_nothing,
+    by_merge_in_a_session,
+    as_candidate,
+    by_page,
+    by_merge_on_the_page,
+    by_rename,
+    by_merge,
+]
+
+
+def by_given(folder, name):
+    found = BatchClassifier().fit(X, CLASSES * 2).infer(X, given={0: name}, new_classes=[name])
+    return found.labels[0]
+
+
+def by_new_classes(folder, name):
+    new_class_names([name])
+    return plain_label(name)
+
+
+def by_fit(folder, name):
+    return BatchClassifier().fit(X[:2], [name, "Brot"]).predict(X[:1])[0]
+
+
+def by_names(folder, name):
+    return BatchClassifier().add_names({name: X[0], "Brot": X[1]}).predict(X[:1])[0]
+
+
+def by_file_of_names(folder, name):
+    (folder / "names.json").write_text(json.dumps({name: "a text", "Brot": "bread"}))
+    return read_names(folder / "names.json").labels[0]
+
+
+def added(folder, name):
+    file = folder / "c.handful"
+    save_catalogue(Catalogue.of(X[:2], np.array(CLASSES)), file)
+    return add_examples(file, X[2:3], [name], [Source()]).new_classes[0]
+
+
+OTHERS = [by_step, given_first, by_given, by_new_classes, by_fit, by_names, by_file_of_names, added]
+UNUSUAL = {
+    "cafe\u0301": "café",
+    "\ufeffbom": "bom",
+    " fox\u200b": "fox",
+    "f\u200box": "fox",
+    "so\xadft": "soft",
+    "nul\x00x": "nulx",
+    "\u202egnp.exe": "gnp.exe",
+    "\u0645\u06cc\u200c\u062e": "\u0645\u06cc\u200c\u062e",  # a joiner that belongs to the word
+    "NA": "NA",
+    "null": "null",
+    "a\nb": "a\nb",
+}
+
+
+@pytest.mark.parametrize("door", [*TYPED, *OTHERS], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("name", UNUSUAL)
+def test_a_name_is_kept_alike_at_every_door(tmp_path, door, name):
+    assert door(tmp_path, name) == UNUSUAL[name]
+
+
+@pytest.mark.parametrize("door", [*TYPED, *(door for door in OTHERS if door is not by_step)], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("name", ["nan", "NaN", "<NA>", " ", "\u200b"])
+def test_what_says_that_a_label_is_missing_is_no_name_at_any_door(tmp_path, door, name):
+    with pytest.raises(HandfulError):
+        door(tmp_path, name)
+
+
+@pytest.mark.parametrize("door", TYPED, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("name", ["none of these", "passed"])
+def test_what_says_that_an_item_has_no_class_is_no_name_that_people_type(tmp_path, door, name):
+    with pytest.raises(LabelError, match="cannot be the name of a class"):
+        door(tmp_path, name)
+
+
+def test_a_class_that_has_such_a_name_already_keeps_it_and_can_be_renamed(tmp_path):
+    file = tmp_path / "c.handful"
+    save_catalogue(Catalogue.of(X, np.array(["nan", "passed", *CLASSES])), file)
+    assert Session(X, file).answer(1, "passed").result.labels[1] == "passed"
+    rename(file, "passed", "ok")
+    assert rename(file, "nan", "naan").classes.tolist() == ["Brot", COMPOSED, "naan", "ok"]
+
+
+def test_a_folder_whose_name_says_that_a_label_is_missing_is_no_class(tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    for name in ("fox", "nan", "owl"):
+        (tmp_path / name).mkdir()
+        image.new("RGB", (4, 4)).save(tmp_path / name / "1.png")
+    with pytest.warns(SkippedRowsWarning, match="1 of 3 items is left out: 1 without a label: nan/1.png"):
+        assert list_items(tmp_path).class_names == ("fox", "owl")

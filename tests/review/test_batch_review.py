@@ -148,7 +148,7 @@ def test_a_journal_with_items_that_an_older_version_held_out_opens_with_ordinary
 )
 def test_answers_that_say_nothing_are_refused(tmp_path, prepared, items, kind, label):
     with under_review(tmp_path, prepared[0]) as review:
-        with pytest.raises(OptionError):
+        with pytest.raises((OptionError, LabelError)):
             review.decide(0, items, kind, label)
         assert review.journal.events == []
 

@@ -101,7 +101,7 @@ def test_a_label_that_was_taken_comes_back_from_fit(tmp_path, fitted, classes, n
 @pytest.mark.parametrize("name", ["none of these", "bad item", "passed"])
 def test_what_says_that_an_item_has_no_class_is_no_name_of_one(tmp_path, fitted, name):
     label = PageLabeller(*fitted[:2])
-    with under_review(tmp_path, label) as review, pytest.raises(OptionError, match="cannot be the name of a class"):
+    with under_review(tmp_path, label) as review, pytest.raises(LabelError, match="cannot be the name of a class"):
         review.decide(0, [1], "new", name)
 
 

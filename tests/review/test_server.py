@@ -397,3 +397,16 @@ def test_a_thousand_requests_at_once_are_refused_and_take_no_memory(app, routes)
     tracemalloc.stop()
     assert kept < 8 * 2**20
     assert routes.review.state.number == 0
+
+
+def test_a_name_is_kept_in_one_form_however_it_was_typed(client, routes):
+    first = client.post("decide", json={"number": 0, "items": [0], "said": "new", "label": "cafe\u0301"})
+    assert first.status_code == 200, first.text
+    second = client.post("decide", json={"number": 1, "items": [1], "said": "class", "label": "\ufeffcafé "})
+    assert [said[2] for said in second.json()["decisions"]] == ["café", "café"]
+    known = client.post("decide", json={"number": 2, "items": [2], "said": "new", "label": "kind 03\u200b"})
+    assert known.json()["decisions"][2][1:3] == ["class", "kind 03"]
+    assert client.post("similar", json={"name": "cafe\u0301"}).json() == {"similar": []}
+    refused = client.post("decide", json={"number": 3, "items": [3], "said": "new", "label": "nan"})
+    assert (refused.status_code, "says that a label is missing" in refused.json()["error"]) == (422, True)
+    assert [event["labels"] for event in routes.review.journal.events] == [["café"], ["café"], ["kind 03"]]

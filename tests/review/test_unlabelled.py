@@ -16,7 +16,7 @@ from handful.classification import classify
 from handful.classification.labelled import predictions
 from handful.classification.unlabelled import read_unlabelled
 from handful.cli.main import main as run
-from handful.errors import BankError, OptionError
+from handful.errors import BankError, LabelError, OptionError
 from handful.review import unlabelled as module
 from handful.review.batch_review import BatchReview
 from handful.review.files import Outputs
@@ -146,7 +146,7 @@ def test_a_class_is_renamed_by_a_name_that_nobody_has_said(batch, under_review):
     assert review.new_classes == ["fox"]
     assert review.session.names == ["fox"]
     for label, into in (("foks", "owl"), ("fox", "fox"), ("fox", "none of these")):
-        with pytest.raises(OptionError):
+        with pytest.raises((OptionError, LabelError)):
             review.merge(review.state.number, label, into)
 
 
@@ -386,3 +386,30 @@ def test_where_one_may_stop_the_page_says_that_small_classes_may_have_no_name(tm
                 say(review, [item for item in request.items if truth[item] == k], f"name {k}")
     assert set(told) == {False, True}
     assert "one or two" not in review.progress()["said"]  # everything has been seen
+
+
+@pytest.mark.parametrize("name", ["cafe\u0301", "f\u200box", "\ufeffbom", "half \ud800"])
+def test_a_review_with_an_unusual_name_is_finished(batch, under_review, tmp_path, name):
+    found, opens = under_review
+    review = opens()
+    say(review, [0, 1], name)
+    say(review, [2], "owl")
+    (kept,) = set(review.new_classes) - {"owl"}
+    outputs = Outputs(tmp_path / "animals.labels.csv")
+    finish_unlabelled(review, found, outputs, "animals")
+    with outputs.labels.open(encoding="utf-8") as stream:
+        rows = list(csv.DictReader(stream))
+    assert (rows[0]["label"], rows[0]["person"]) == (kept, kept)
+    assert load_catalogue(outputs.catalogue).classes.tolist() == sorted([kept, "owl"])
+    assert opens().state.decisions == review.state.decisions
+
+
+def test_names_in_an_older_journal_are_read_as_they_are_kept_now(batch, under_review, tmp_path):
+    _, opens = under_review
+    say(opens(), [0], "fox")
+    with opened(tmp_path / "kept", {}) as journal:
+        journal.append({**journal.events[-1], "items": [[1, "item 1", ""]], "labels": ["f\u200box"]})
+        journal.append({"step": "merge", "names": ["f\u200box", "cafe\u0301"]})
+    review = opens()
+    assert (review.notes, review.new_classes) == ([], ["café"])
+    assert review.session.said.given == {0: "café", 1: "café"}

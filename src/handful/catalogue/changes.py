@@ -21,7 +21,7 @@ from handful.catalogue.labels import objects, with_label
 from handful.catalogue.record import PreviewKind, Record, Source, shown_rows
 from handful.errors import BankError, LabelError, OptionError
 from handful.machine.outputs import linked_file
-from handful.reading.class_names import is_missing, plain_label
+from handful.reading.class_names import is_missing, new_name, plain_label
 from handful.runs.lock import only_changer
 from handful.shapes import Float
 
@@ -228,8 +228,8 @@ def merge(path: PathLike, labels: Sequence[Any], into: Any) -> Catalogue:
 
 def _relabelled(before: Catalogue, labels: Sequence[Any], new: Any, *, merging: bool) -> Catalogue:
     old = [_class(before, label) for label in labels]
-    wanted = _labels_like(before, [new])[0]
     classes = before.classes.tolist()
+    wanted = _labels_like(before, [new_name(new, [*classes, *map(str, classes)])])[0]
     if not merging and wanted in classes:
         raise LabelError(f"{new!r} is a class already; merge the two, or choose another name")
     return before.relabelled(with_label(before.classes, np.array([label in old for label in classes]), wanted))
@@ -298,9 +298,9 @@ def _labels_like(catalogue: Catalogue, labels: Sequence[Any]) -> npt.NDArray[Any
     known = {str(label): label for label in catalogue.classes.tolist()}
     found = []
     for label in labels:
-        if is_missing(label):
-            raise LabelError(f"an example has the label {label!r}; give it a class, or leave it out")
         plain = plain_label(label)
+        if is_missing(label) and str(plain) not in known:
+            raise LabelError(f"an example has the label {label!r}; give it a class, or leave it out")
         found.append(known.get(str(plain), plain))
     return _array(found, catalogue)
 

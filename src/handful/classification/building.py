@@ -41,7 +41,7 @@ from handful.extraction.extract import skipped_items
 from handful.extraction.items import list_items
 from handful.machine.outputs import refuse_overwriting
 from handful.machine.untrusted import finite
-from handful.reading.class_names import is_missing, plain_label
+from handful.reading.class_names import NO_CLASS, is_missing, plain_label
 from handful.reading.header import find_column
 from handful.reading.labels import label_column, labelled, missing_labels
 from handful.reading.read import read, read_input, refuse_useless
@@ -58,8 +58,6 @@ ITEM = "item"
 LABEL = "label"
 CERTAINTY = "certainty"
 PERSON = "person"
-# What a person says about items that belong to no class, or cannot be judged.
-NO_CLASS = (NONE, "bad item", "passed")
 # Session of examples that the model labelled.
 BY_MODEL = "labelled by the model"
 # Letters of the values of other columns that are kept.

@@ -30,13 +30,13 @@ from handful.estimators.batches import Batches
 from handful.estimators.diagnostics import Diagnostic
 from handful.estimators.summary import undecided
 from handful.reading.class_lists import common_names as names_of_species
-from handful.reading.class_names import SimilarNames, similar_summary
+from handful.reading.class_names import NO_CLASS, SimilarNames, similar_summary
 from handful.reading.contents import Contents
 from handful.reading.table import Columns, Skipped
 from handful.shapes import Int
 
 # What an item is called that looks like no class.
-NONE = "none of these"
+NONE = NO_CLASS[0]
 # What a message says about corrections of items that are not in the batch.
 NOT_APPLIED = "could not be applied"
 # Items whose labels a page explains.

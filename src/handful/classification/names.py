@@ -22,7 +22,7 @@ from handful.classification.batch import Reading, asked_of
 from handful.errors import BankError, LabelError, OptionError
 from handful.extraction.items import list_items
 from handful.machine.untrusted import lines_of, read_json, read_text
-from handful.reading.class_names import plain_label
+from handful.reading.class_names import is_missing, plain_label
 from handful.reading.labels import labelled
 from handful.reading.read import read_input
 from handful.shapes import Float, Int
@@ -161,6 +161,8 @@ def _of_texts(path: Path, rows: Sequence[tuple[str, Sequence[str]]], *, many: bo
         label = plain_label(written)
         if not label or not all(text.strip() for text in of_class):
             raise BankError(f"{path} has an empty name or text; remove it")
+        if is_missing(label):
+            raise BankError(f"{path} has the name {label!r}, which says that a label is missing; write another one")
         if label in texts and not many:
             raise BankError(f"{path} has the name {label!r} twice; keep one of them")
         texts.setdefault(label, []).extend(of_class or [spoken(label)])

@@ -134,6 +134,8 @@ def rows_of_names(names: Any, dim: int | None) -> tuple[Float[np.ndarray, "row d
     rows = []
     counts = []
     for label, given in names.items():
+        if is_missing(label):
+            raise LabelError(f"names has a vector for {label!r}, which says that a label is missing; give it a class")
         vectors = np.asarray(vectors_of(given))
         if vectors.dtype.kind not in "fiu" or vectors.ndim not in (1, 2) or vectors.size == 0:
             raise TaskError(

@@ -179,7 +179,10 @@ def new_class_names(new_classes: Any) -> list[Any]:
     """Return the new classes that were announced."""
     if isinstance(new_classes, (str, bytes)) or not isinstance(new_classes, Iterable | None):
         raise OptionError(f"new_classes must be a list of labels, got {new_classes!r}; put it in a list")
-    return [] if new_classes is None else list(labels_of(list(new_classes)).tolist())
+    found = [] if new_classes is None else list(labels_of(list(new_classes)).tolist())
+    if any(map(is_missing, found)):
+        raise LabelError("new_classes has a label that is missing, NaN or blank; give the class another name")
+    return found
 
 
 def no_such_class(who: str, label: Any, classes: Collection[Any]) -> LabelError:

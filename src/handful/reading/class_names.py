@@ -1,15 +1,22 @@
-"""Names of classes as people write them: blanks at either end do not count, and names that look alike are found."""
+"""Names of classes: what is one, how it is kept, and which look alike.
+
+Blanks at either end do not count, nor does what cannot be seen. Every door that takes a name keeps it as `plain_label`
+returns it, and every door at which a person types a new one refuses what `new_name` refuses.
+"""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 from collections.abc import Collection, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from handful.errors import LabelError
+from handful.machine.untrusted import writable
 from handful.shapes import Int
 
 # White space of Unicode, and what is as invisible: blanks of no width and the byte order mark.
@@ -17,12 +24,20 @@ BLANKS = (
     "\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
     "\u2028\u2029\u202f\u205f\u3000\u200b\u2060\ufeff"
 )
+# Control characters, soft hyphens, marks of direction and blanks of no width. Joiners belong to words of some scripts.
+UNSEEN = re.compile(
+    "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff]"
+)
 # What people put between the words of a name: blanks, underscores and dashes, between two letters or digits.
 BETWEEN_WORDS = re.compile(rf"(?<=[^\W_])[{BLANKS}_\-\u2010-\u2015]+(?=[^\W_])")
 # Text that stands for a missing label: nothing, and what Python and pandas write for a missing value as text.
 NO_LABEL = ("", "nan", "NaN", "<NA>")
+# What a review says about items without a class.
+NO_CLASS = ("none of these", "bad item", "passed")
 # Types of pandas for a missing value.
 MISSING_TYPES = ("NAType", "NaTType")
+# Names whose plain form is remembered.
+MOST_KEPT = 1024
 # Groups of similar names that a sentence lists.
 MOST_LISTED = 5
 
@@ -39,18 +54,25 @@ class SimilarNames(NamedTuple):
 
 
 def plain_label(label: Any) -> Any:
-    r"""Return a label as people mean it: text without blanks at either end, in Unicode's composed form (NFC).
+    r"""Return a label as it is kept: text without blanks at either end or unseen characters, composed (NFC).
 
     Labels that are not text stay as they are; parts of a tuple are labels too.
 
     Examples
     --------
-    >>> plain_label(" Ka\u0308se\xa0") == plain_label("Käse"), plain_label(7), plain_label(("a ", 1))
+    >>> plain_label(" Ka\u0308\u200bse\xa0") == plain_label("Käse"), plain_label(7), plain_label(("a ", 1))
     (True, 7, ('a', 1))
     """
     if isinstance(label, str):
-        return unicodedata.normalize("NFC", label.strip(BLANKS))
+        return _plain(label)
     return tuple(map(plain_label, label)) if isinstance(label, tuple) else label
+
+
+@lru_cache(MOST_KEPT)
+def _plain(label: str) -> str:
+    """Return a name as it is kept; the same one comes again and again, and can be long."""
+    seen = label if label.isprintable() else writable(UNSEEN.sub("", label))
+    return unicodedata.normalize("NFC", seen.strip(BLANKS))
 
 
 def plain_labels(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -79,9 +101,31 @@ def is_missing(label: Any, none: Collection[str] = NO_LABEL) -> bool:
     if isinstance(label, str):
         plain = plain_label(label)
         return not plain or plain in none
-    if isinstance(label, (float, np.floating)):
+    if isinstance(label, (float, np.floating, np.datetime64, np.timedelta64)):
         return bool(np.isnan(label))
     return label is None or type(label).__name__ in MISSING_TYPES
+
+
+def new_name(label: Any, known: Collection[Any] = ()) -> Any:
+    """Return a name that a person gives to a class, as it is kept; refuse what says that there is no class.
+
+    A class that is known is one, whatever it is called.
+
+    Examples
+    --------
+    >>> new_name(" fox"), new_name("passed", ["passed"])
+    ('fox', 'passed')
+    >>> new_name("nan")
+    Traceback (most recent call last):
+        ...
+    handful.errors.LabelError: 'nan' is no class: it says that a label is missing; give another name
+    """
+    name = plain_label(label.item() if isinstance(label, np.generic) else label)
+    if name not in known and is_missing(name):
+        raise LabelError(f"{label!r} is no class: it says that a label is missing; give another name")
+    if name not in known and name in NO_CLASS:
+        raise LabelError(f"{name!r} cannot be the name of a class: it says that an item has none; give another name")
+    return name
 
 
 def merged_names(

@@ -136,9 +136,7 @@ def _table(names: tuple[str, ...], images: FolderFiles | ZipFiles, where: str) -
     if len(unread) + len(lost) == len(names):
         raise BankError(f"{where} contains no image that is read; {names[min(lost)]!r}: {lost[min(lost)]}")
     folders = [name.rpartition("/")[0] for name in names]
-    table = Table(
-        where, len(names), images=images, names=names, columns={FOLDER: folders}, classes=folders, no_label=()
-    )
+    table = Table(where, len(names), images=images, names=names, columns={FOLDER: folders}, classes=folders)
     said = {row: f"{kind} is not read; {instead[kind]}" for row, kind in unread.items()}
     readable = table.without(said, "unsupported")
     row_of = {position: row for row, position in enumerate(readable.rows)}

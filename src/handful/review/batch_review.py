@@ -18,11 +18,11 @@ from typing import Any, cast
 import numpy as np
 
 from handful.arguments import counted
-from handful.classification.building import NO_CLASS
 from handful.classification.labelled import about_of, class_names
 from handful.classification.page_data import items_on_page
 from handful.errors import HandfulError, OptionError
 from handful.estimators import Answer
+from handful.reading.class_names import new_name, plain_label
 from handful.reading.contents import Contents
 from handful.review.depends import calibration_of, noted
 from handful.review.journal import Event, ReviewJournal
@@ -150,15 +150,15 @@ class BatchReview:
         """Keep one decision about one item or several, and label the batch again; refuse it if the page was behind."""
         with self.lock:
             self.refuse_behind(number)
-            self._check(items, kind, label)
-            self._keep(items, [cast(ReviewKind, kind)] * len(items), [label] * len(items))
+            kind, label = self._checked(items, kind, label)
+            self._keep(items, [kind] * len(items), [label] * len(items))
 
     def merge(self, number: int, label: str, into: str) -> None:
         """Say that two names are one class; a second name that nobody has said renames the first."""
         with self.lock:
             self.refuse_behind(number)
-            self._check_name(into)
-            self._check_said(label)
+            into = self._name(into)
+            label = self._said_name(label)
             if label == into:
                 raise OptionError(f"{label!r} is one class already; give two names")
             self._keep_step({"step": "merge", "names": [label, into], "at": _now(), "by": self.person})
@@ -167,7 +167,7 @@ class BatchReview:
         """Say that one class is two: items of the smaller part lose their name."""
         with self.lock:
             self.refuse_behind(number)
-            self._check_said(label)
+            label = self._said_name(label)
             # The session finds the part; the journal has it, so that a replay does not depend on how it is found.
             items = list(self.session.split(label).steps[-1].items)
             self.session.undo()
@@ -276,28 +276,36 @@ class BatchReview:
         if number != self.state.number:
             raise BehindError("another window has answered since; look at the newest state first")
 
-    def _check(self, items: Sequence[int], kind: str, label: str | None) -> None:
+    def _checked(self, items: Sequence[int], kind: str, label: str | None) -> tuple[ReviewKind, str | None]:
+        """Return a decision as it is kept; a class that is there already is not new."""
         if kind not in KINDS:
             raise OptionError(f"there is no answer {kind!r}")
         if not items or len(set(items)) != len(items) or not all(0 <= item < len(self.batch.rows) for item in items):
             raise OptionError("the answer must be about items of the batch, each once")
         if kind not in ("class", "new"):
-            return
-        self._check_name(label)
-        if kind == "class" and label not in (*class_names(self.first), *self.new_classes):
-            raise OptionError(f"there is no class {label!r}; if it is new, say so")
+            return cast(ReviewKind, kind), None
+        name = self._name(label)
+        if name in class_names(self.first):
+            return "class", name
+        if kind == "class" and name not in self.new_classes:
+            raise OptionError(f"there is no class {name!r}; if it is new, say so")
+        return cast(ReviewKind, kind), name
 
-    def _check_name(self, label: str | None) -> None:
-        if label is None or not label.strip() or label != label.strip() or len(label) > MOST_LETTERS:
+    def _name(self, label: str | None) -> str:
+        """Return the name of a class as it is kept."""
+        name = "" if label is None else str(new_name(label, (*class_names(self.first), *self.new_classes)))
+        if not name or len(name) > MOST_LETTERS:
             raise OptionError(f"a class must have a name of up to {MOST_LETTERS} characters")
-        if label in NO_CLASS and label not in (*class_names(self.first), *self.new_classes):
-            raise OptionError(f"{label!r} cannot be the name of a class: it says that an item has none")
+        return name
 
-    def _check_said(self, label: str) -> None:
+    def _said_name(self, label: str) -> str:
+        """Return a name that was said in this review."""
+        label = str(plain_label(label))
         if not self.session.from_nothing:
             raise OptionError("classes of a catalogue are merged and split in the catalogue: handful catalogue --help")
         if label not in self.new_classes:
             raise OptionError(f"no item has the name {label!r}")
+        return label
 
     # -- what follows --------------------------------------------------------------------------------------------------
 

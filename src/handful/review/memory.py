@@ -27,7 +27,6 @@ from handful.estimators.context import BatchContexts
 from handful.estimators.given import with_given
 from handful.estimators.items import CatalogueItems
 from handful.machine.extras import import_extra
-from handful.reading.class_names import is_missing
 from handful.reading.contents import Contents, FolderFiles
 from handful.review.batch_review import BatchReview, sheet_size_of
 from handful.review.depends import ANSWERS, depends_on
@@ -89,8 +88,6 @@ class PageLabeller:
     def _new_label(self, name: str) -> Any:
         """Return the label of a new class; refuse what `fit` could not take beside the other classes."""
         kind = self.classes.dtype.kind
-        if is_missing(name):
-            raise LabelError(f"{name!r} says that a label is missing; give the new class another name")
         if kind == "b":
             raise LabelError("the classes are True and False, so there can be no third one; say none of these")
         if kind not in "iufmM":

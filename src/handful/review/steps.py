@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any, Literal, NamedTuple, get_args
 
 from handful.errors import FileFormatError
+from handful.reading.class_names import plain_label
 from handful.session import Step
 from handful.session.steps import StepKind
 
@@ -84,7 +85,7 @@ class ReviewStep(NamedTuple):
 
     @classmethod
     def _about_names(cls, event: Mapping[str, Any]) -> ReviewStep:
-        step = cls(tuple(event.get("items", ())), names=tuple(event["names"]))
+        step = cls(tuple(event.get("items", ())), names=plain_label(tuple(event["names"])))
         if len(step.names) != ABOUT_NAMES[event["step"]] or not all(type(name) is str for name in step.names):
             raise ValueError(f"a {event['step']} needs {ABOUT_NAMES[event['step']]} names, got {step.names}")
         _check_positions(step.items)
@@ -95,7 +96,7 @@ class ReviewStep(NamedTuple):
         """Read what was said: one `kind` for all items, as older versions wrote it, or one for each."""
         items = tuple(item for item, _, _ in event["items"])
         kinds = tuple(event["kinds"]) if "kinds" in event else (event["kind"],) * len(items)
-        step = cls(items, kinds, tuple(event["labels"]), tuple(event["was"]))
+        step = cls(items, kinds, *(plain_label(tuple(event[labels])) for labels in ("labels", "was")))
         if not set(step.kinds) <= KINDS:
             raise ValueError(f"no step of a review: {step.kinds}")
         if not len(step.items) == len(step.kinds) == len(step.labels) == len(step.was):

@@ -15,6 +15,7 @@ from handful.estimators.checks import checked_features
 from handful.estimators.containers import frame_of
 from handful.estimators.context import checked
 from handful.estimators.given import new_class_names
+from handful.reading.class_names import plain_label
 from handful.session.steps import Said
 
 
@@ -67,7 +68,8 @@ class MemoryLabeller:
         self.groups = groups
         self.frame_of = frame_of(X)
         self.known = checked(known)
-        self.said = Said(dict(self.known.pop("given", None) or {}), new_classes=self._new_classes())
+        given = {row: plain_label(label) for row, label in (self.known.pop("given", None) or {}).items()}
+        self.said = Said(given, new_classes=self._new_classes())
 
     def _new_classes(self) -> tuple[Any, ...]:
         return tuple(new_class_names(self.known.pop("new_classes", None)))

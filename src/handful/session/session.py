@@ -14,7 +14,7 @@ from handful.estimators import Answer, Known
 from handful.estimators.context import checked
 from handful.estimators.given import new_class_names, no_such_class
 from handful.machine.extras import import_extra
-from handful.reading.class_names import is_missing, plain_label
+from handful.reading.class_names import new_name, plain_label
 from handful.session.from_nothing import FromNothing
 from handful.session.labelling import Labeller, MemoryLabeller, classifier_of
 from handful.session.requests import SHEET_SIZE, Request
@@ -321,7 +321,7 @@ class Session:
             raise OptionError(f"there is no step {step.kind!r}; it must be one of {', '.join(sorted(STEP_KINDS))}")
         if step.kind in ("merge", "split") and not self.from_nothing:
             raise OptionError("classes of a catalogue cannot be merged or split in a session; change the catalogue")
-        self._states.append(self._state.after(step))
+        self._states.append(self._state.after(step._replace(label=plain_label(step.label))))
         return self
 
     def review(self, *, images: Any = None, texts: Any = None, folder: Any = None) -> Self:
@@ -469,9 +469,7 @@ class Session:
 
     def _checked(self, label: Any, new: bool) -> Any:
         """Return a label as the catalogue writes it; refuse names that it does not have, unless they are new."""
-        named = plain_label(label.item() if isinstance(label, np.generic) else label)
-        if is_missing(named):
-            raise LabelError(f"{label!r} is no class; give a class, or None for none of them")
+        named = new_name(label, self._known)
         if named in self._known:
             return named
         if not new:
@@ -486,4 +484,4 @@ class Session:
 
 def _offered(names: Any) -> tuple[Any, ...]:
     """Return names that may be offered, each once."""
-    return tuple(dict.fromkeys(plain_label(name) for name in new_class_names(names)))
+    return tuple(dict.fromkeys(map(new_name, new_class_names(names))))

@@ -41,8 +41,9 @@ const allNames = () => [...data.classes, ...data.offered];
  * @returns {Suggestion[]}
  */
 export function suggestionsFor(words, { isNew, first, renamed = null }) {
-  const wanted = words.trim().toLowerCase();
-  if (words.trim() === renamed) return [];
+  const name = words.normalize("NFC").trim();
+  const wanted = name.toLowerCase();
+  if (name === renamed) return [];
   const fresh = namedByPerson();
   const names = allNames().filter((label) => label !== renamed);
   const known = (isNew ? fresh : [...new Set([...first, ...fresh, ...names])]).filter((label) => label !== renamed);
@@ -55,7 +56,7 @@ export function suggestionsFor(words, { isNew, first, renamed = null }) {
   const exact = names.find((label) => [called(label).toLowerCase(), label.toLowerCase()].includes(wanted));
   if (isNew && exact !== undefined) return [{ label: exact, isNew: false }];
   const isThere = exact !== undefined || found.some(({ label }) => label.toLowerCase() === wanted);
-  if (wanted !== "" && !isThere) found.push({ label: words.trim(), isNew: true });
+  if (wanted !== "" && !isThere) found.push({ label: name, isNew: true });
   return found;
 }
 
