@@ -3,10 +3,11 @@ import json
 import numpy as np
 import pytest
 
-from handful.catalogue import Catalogue, Source, load_catalogue, save_catalogue
+from handful.catalogue import Catalogue, Source, load_catalogue, rename, save_catalogue
 from handful.catalogue.files import catalogue_of, parts_of
 from handful.engine.left_out import LeftOutExamples
 from handful.errors import FileFormatError
+from handful.estimators import BatchClassifier
 from handful.machine.safetensors_format import read_tensors, write_tensors
 
 
@@ -98,10 +99,13 @@ def of_head(name, value):
         labels("<U2", [1, 2, 3, 4]),
         labels("<U2", ["a", "a", "c", "d"]),
         labels("<U300000000", ["a", "b", "c", "d"]),
+        labels("<U2", ["", "b", "c", "d"]),
         changed(codes=np.arange(24)),
         changed(codes=np.full(24, -1)),
         changed(codes=np.zeros(24)),
         changed(codes=np.array([0, 1, 2, 3] * 5 + [2**33, 2**62, 0, 0])),
+        changed(codes=np.zeros(24, np.int64)),
+        changed(codes=np.array([0, 1, 2, 3] * 5 + [0, 1, 2, 2])),
         changed(means=np.full((4, 5), np.nan)),
         changed(points=np.zeros((24, 5), np.int64)),
         changed(shots=np.zeros(4)),
@@ -110,6 +114,11 @@ def of_head(name, value):
         changed(about=lambda _: {"head": {}}),
         head(temperature=0.0),
         head(temperature="x"),
+        head(temperature=1e308),
+        head(temperature=1e-308),
+        head(confidence=0.0),
+        head(confidence=1.1),
+        head(wrong_share=1.1),
         head(spread=-1.0),
         head(n_fitted=25),
         of_head("head.weights", np.zeros((4, 4))),
@@ -219,3 +228,20 @@ def test_every_catalogue_that_can_be_fitted_can_be_read(tmp_path, noise, scale):
     for transform in ("l2", "raw"):
         save_catalogue(Catalogue.of(points, codes, transform=transform), tmp_path / "c")
         load_catalogue(tmp_path / "c")
+
+
+@pytest.mark.parametrize("temperature", [1e-9, 1e9])
+def test_a_catalogue_with_the_most_extreme_temperature_that_is_read_takes_answers(tmp_path, temperature):
+    head(temperature=temperature)(tmp_path / "c.handful")
+    batch = np.random.default_rng(1).standard_normal((9, 5))
+    found = BatchClassifier.load(tmp_path / "c.handful").infer(batch, given={0: "ant", 1: None})
+    assert np.isfinite(found.probabilities).all()
+
+
+def test_names_of_an_older_file_are_read_as_they_are_kept_now(tmp_path):
+    labels("<U6", ["cafe\u0301", "café", "d\u200bog", "owl "])(tmp_path / "c.handful")
+    found = load_catalogue(tmp_path / "c.handful")
+    assert found.classes.tolist() == ["café", "dog", "owl"]
+    assert found.shots.tolist() == [12, 6, 6]
+    assert np.isfinite(found.head.weights).all()
+    assert rename(tmp_path / "c.handful", "cafe\u0301", "bar").classes.tolist() == ["bar", "dog", "owl"]

@@ -28,6 +28,7 @@ from handful.errors import FileFormatError
 from handful.machine.outputs import linked_file
 from handful.machine.safetensors_format import read_tensors, write_tensors
 from handful.machine.untrusted import parse_json
+from handful.reading.class_names import plain_labels
 
 FORMAT = "handful catalogue"
 FORMAT_VERSION = 7
@@ -40,6 +41,8 @@ LARGEST_FIGURE = 1e9
 MOST_EXAMPLES = 2**50
 # Differences of two rows are at most twice as long as the rows.
 LONGEST_DIFFERENCE = 2.0
+# How far rounding takes a mean of chances above 1.
+ROUNDING = 1e-6
 HEAD_NUMBERS = ("spread", "temperature", "wrong_share", "confidence")
 
 
@@ -105,7 +108,11 @@ def load_catalogue(path: str | os.PathLike[str]) -> Catalogue:
         about = parse_json(metadata["handful"])
         if (about["format"], about["format_version"]) != (FORMAT, FORMAT_VERSION):
             raise ValueError(f"it says {about['format']!r}, version {about['format_version']!r}, not {FORMAT_VERSION}")
-        return catalogue_of(tensors, about)
+        found = catalogue_of(tensors, about)
+        plain = plain_labels(found.classes)
+        if "" in plain.tolist():
+            raise ValueError("a class without a name")
+        return found if plain is found.classes else found.relabelled(plain)
     except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, OverflowError) as error:
         raise FileFormatError(
             f"{path} is not a catalogue that this handful can read ({error}); update handful if a later version wrote "
@@ -180,8 +187,9 @@ def catalogue_of(tensors: Mapping[str, npt.NDArray[Any]], about: Mapping[str, An
         or not bool((shots >= 0).all())
         or (codes < 0).any()
         or (codes >= n_classes).any()
+        or (np.bincount(codes, minlength=n_classes) > shots).any()
     ):
-        raise ValueError("every class needs an example or a name, and every example a class")
+        raise ValueError("every class needs an example or a name, and every example a class that counts it")
     ordered, places = np.unique(classes, return_index=True)
     if len(ordered) != n_classes or (places != np.arange(n_classes)).any():
         raise ValueError("the classes are not distinct and in increasing order")
@@ -214,6 +222,7 @@ def _check_sizes(
         raise ValueError(f"more than {MOST_EXAMPLES:,} examples")
     with np.errstate(over="ignore", invalid="ignore"):
         scores = np.abs(head.weights).sum(1, dtype=np.float64) * LONGEST_DIFFERENCE * longest + np.abs(head.offsets)
+        scores *= max(head.temperature, 1.0)  # new examples are fitted without it
     if not scores.max() < math.sqrt(np.finfo(head.weights.dtype).max):
         raise ValueError("weights and offsets of the head give scores whose squares are infinite")
     farthest = dim * (LONGEST_DIFFERENCE * longest) ** 2  # the square of a distance
@@ -296,6 +305,10 @@ def _head_of(
     spread, temperature, wrong, confidence = values.values()
     if not temperature or wrong is None or not bool((parts["mass"] > 0).all()):
         raise ValueError("temperature, wrong_share and mass of the head must be positive numbers")
+    if not LEAST_FIGURE <= temperature <= LARGEST_FIGURE:
+        raise ValueError(f"temperature {temperature:.3g} of the head")
+    if wrong > 1 or not (confidence is None or LEAST_FIGURE <= confidence <= 1 + ROUNDING):
+        raise ValueError(f"wrong_share {wrong:.3g} and confidence {confidence} of the head, which are chances")
     n_fitted = int(numbers["n_fitted"])
     if not 0 <= n_fitted <= n_examples:
         raise ValueError(f"a head that was fitted to {n_fitted} of {n_examples} examples")
