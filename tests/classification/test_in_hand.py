@@ -1,5 +1,6 @@
 """What people have in hand, as catalogue and as batch: it works, or a sentence says what to do instead."""
 
+import warnings
 from functools import partial
 
 import numpy as np
@@ -16,7 +17,7 @@ import handful
 from handful import FeatureBank
 from handful.classification import write_page, write_predictions, write_tasks
 from handful.classification.labelled import class_names, how_labelled, predictions
-from handful.errors import BankError, HandfulError, OptionError
+from handful.errors import BankError, HandfulError, OptionError, SkippedRowsWarning
 from handful.estimators import BatchClassifier
 from handful.extraction.backbone import Backbone
 from tests.items_at_hand import small_backbone
@@ -218,3 +219,66 @@ def test_an_answer_about_rows_in_memory_is_not_written_as_a_file(tmp_path):
         with pytest.raises(OptionError, match=r"rows in memory.*handful\.classify.*to_frame"):
             write(found, tmp_path / "labels.csv")
     assert not list(tmp_path.iterdir())
+
+
+BLANK_LABELS = [None, float("nan"), pd.NA, pd.NaT, np.datetime64("NaT"), "", " \xa0"]
+HOLDERS = [pd.DataFrame, dict, lambda columns: pd.DataFrame(columns).to_dict("records")]
+FRAMES = [*HOLDERS, pl.DataFrame, pa.table, datasets.Dataset.from_dict]
+
+
+@pytest.mark.parametrize("make", HOLDERS)
+@pytest.mark.parametrize("blank", BLANK_LABELS)
+def test_one_frame_given_twice_labels_the_rows_without_a_label(make, blank):
+    rows = make(frame(np.concatenate([X, B]), [*Y, *[blank] * len(B)]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", SkippedRowsWarning)
+        found = handful.classify(rows, rows)
+    assert predictions(found)["label"] == TRUTH
+    assert predictions(found)["row"] == list(range(24, 34))
+    assert found.about.n_examples == 24
+
+
+@pytest.mark.parametrize("make", FRAMES)
+def test_any_frame_can_have_examples_and_the_batch(make):
+    rows = make(frame(np.concatenate([B[:5], X, B[5:]]), [*[None] * 5, *Y, *[None] * 5]))
+    assert predictions(handful.classify(rows, rows))["label"] == TRUTH
+    codes = make(frame(np.concatenate([X, B]), [*map(NAMES.index, Y), *[None] * len(B)]))
+    assert predictions(handful.classify(codes, codes))["label"] == [str(NAMES.index(name)) for name in TRUTH]
+    labelled = make(frame(X, Y))
+    assert len(handful.classify(labelled, labelled).labels) == len(X)
+
+
+@pytest.mark.parametrize("make", FRAMES)
+@pytest.mark.parametrize("blank", [None, "", " \u200b"])
+@pytest.mark.usefixtures("_backbones")
+def test_rows_of_a_frame_without_a_text_are_counted_by_a_warning(make, blank):
+    texts = [*TEXTS[:3], blank, *TEXTS[3:], blank]
+    rows = make({"text": texts, "label": ["ant", "ant", "ant", "ant", *Y[3:], "cat"]})
+    with pytest.warns(SkippedRowsWarning, match="2 of 26 items are left out: 2 blank: row 3: its 'text' is blank"):
+        found = handful.classify((TEXTS, Y), rows)
+    assert len(found.labels) == 24
+    alone = make({"text": [*BATCH_TEXTS, blank]})
+    with pytest.warns(SkippedRowsWarning, match="1 of 11 items is left out: 1 blank: row 10"):
+        assert predictions(handful.classify((TEXTS, Y), alone))["label"] == TRUTH
+
+
+@pytest.mark.usefixtures("_backbones")
+@pytest.mark.parametrize("blank", [float("nan"), pd.NA, pd.NaT])
+def test_a_missing_text_in_records_is_blank(blank):
+    rows = [{"text": text} for text in [*BATCH_TEXTS, blank]]
+    with pytest.warns(SkippedRowsWarning, match="1 of 11 items is left out: 1 blank: row 10"):
+        assert predictions(handful.classify((TEXTS, Y), rows))["label"] == TRUTH
+
+
+def test_rows_of_a_frame_without_a_vector_are_counted_by_a_warning():
+    with pytest.warns(SkippedRowsWarning, match="1 of 11 items is left out: 1 unreadable: row 10"):
+        handful.classify((X, Y), {"vector": [*B.tolist(), None]})
+
+
+@pytest.mark.usefixtures("_backbones")
+def test_one_frame_of_texts_labels_the_rows_without_a_label_and_counts_the_blank_ones():
+    texts = [*TEXTS, *BATCH_TEXTS, ""]
+    rows = pd.DataFrame({"text": texts, "label": [*Y, *[None] * len(TRUTH), "cat"]})
+    with pytest.warns(SkippedRowsWarning, match="1 blank: row 34"):
+        found = handful.classify(rows, rows)
+    assert predictions(found)["label"] == TRUTH

@@ -60,6 +60,7 @@ from handful.extraction.items import Items
 from handful.machine.outputs import refuse_overwriting
 from handful.reading.class_names import similar_names
 from handful.reading.contents import Contents, KeptPictures
+from handful.reading.read import in_hand
 from handful.reading.registry import writer_of
 from handful.reading.table import Skipped, Table, warn_of_skipped
 from handful.runs import Executor, Progress
@@ -165,7 +166,8 @@ def classify(
         Labelled examples: anything that `handful.read` reads, a file or something in hand, with labels. Or a fitted
         catalogue, or a file of one (`.handful`, `.safetensors`). None if there are only names.
     batch : path, frame, array or list
-        Items to label: anything that `handful.read` reads; labels are ignored.
+        Items to label: anything that `handful.read` reads; labels are ignored. If it is the same frame as the
+        catalogue, the rows without a label, if there are any.
     names : path, optional
         Names or descriptions of the classes, as texts or as vectors, see `handful.classification.names`. A class with a
         name needs no examples.
@@ -225,6 +227,9 @@ def classify(
     refuse_overwriting(task.inputs.paths, {"unfinished run": folder})
     with tempfile.TemporaryDirectory(prefix="handful-") as work, bars("classify", on_progress) as listener:
         fitted = embed(task, work, on_progress=listener)
+        if in_hand(batch):  # the labels have no row numbers beside them
+            left_out = fitted.batch.skipped
+            warn_of_skipped(inputs.batch.where, left_out, len(fitted.batch.rows) + len(left_out))
         return label(fitted, folder=folder or Path(work) / "run", executor=executor, on_progress=listener)
 
 

@@ -31,8 +31,8 @@ from handful.estimators.containers import FrameOf, frame_of, new_frame
 from handful.estimators.context import BatchContexts, Known
 from handful.extraction.items import Items, list_items
 from handful.machine.extras import import_extra
-from handful.reading.labels import labelled, with_labels, without_labels
-from handful.reading.read import kind_of, read_input, refuse_useless
+from handful.reading.labels import labelled, parted, with_labels, without_labels
+from handful.reading.read import in_hand, kind_of, read_input, refuse_useless
 from handful.reading.registry import candidate_rule
 from handful.reading.table import Skipped, Table
 
@@ -165,7 +165,10 @@ def read_inputs(
     refuse_useless([one for one in (catalogue, batch) if not isinstance(one, Catalogue | None)], asked)
     if examples is not None and not isinstance(examples, Catalogue):
         examples = read_input(catalogue, asked)
-    items = read_input(batch, asked)
+    if in_hand(batch) and catalogue is batch and isinstance(examples, Table):
+        examples, items = parted(examples, reading.get("labels"))
+    else:
+        items = read_input(batch, asked)
     given = {"catalogue": catalogue, "batch": batch}
     tables = {name: one for name, one in (("catalogue", examples), ("batch", items)) if isinstance(one, Table)}
     takers = [name for name, one in tables.items() if one.vectors is not None and kind_of(given[name]).columns]

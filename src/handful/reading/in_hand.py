@@ -226,7 +226,7 @@ def _of_list(values: Sequence[Any], asked: Asked) -> Table:
         return Table(WHERE, len(values), columns={TEXT_NAMES[0]: list(values)})
     if all(isinstance(value, Mapping) for value in values):
         names = dict.fromkeys(str(name) for row in values for name in row)
-        return _of_columns({name: [row.get(name) for row in values] for name in names}, asked)
+        return _of_columns({name: _plain([row.get(name) for row in values]) for name in names}, asked)
     try:
         return _of_array(np.array([np.asarray(value, np.float32) for value in values]), Asked(gaps=asked.gaps))
     except (TypeError, ValueError) as error:

@@ -101,11 +101,14 @@ def with_labels(table: Table, labels: str | None = None) -> Table:
     lost = missing_labels(classes, table)
     if lost and len(classes) == table.n_rows:
         alone = alone.without(lost, "without label")
-        if all(isinstance(label, float) and label.is_integer() for label in alone.classes):
-            return replace(
-                alone, classes=[int(label) for label in alone.classes]
-            )  # a missing number made them floating
+        return replace(alone, classes=_whole(alone.classes))
     return alone
+
+
+def _whole(labels: Sequence[Any]) -> Sequence[Any]:
+    """Return whole numbers that a missing one beside them made floating as what they are."""
+    floating = all(isinstance(label, float) and label.is_integer() for label in labels)
+    return [int(label) for label in labels] if floating else labels
 
 
 def missing_labels(labels: Any, table: Table) -> dict[int, str]:
@@ -148,6 +151,19 @@ def without_labels(table: Table, labels: str | None = None) -> Table:
     if not rows:
         raise BankError(f"{table.where}: every row has a label in column {column!r}, so there is none to label")
     return table.of_rows(rows)
+
+
+def parted(table: Table, labels: str | None = None) -> tuple[Table, Table]:
+    """Return the rows that have a label, and those that have none; all rows twice if all have one, or none has."""
+    column = "" if table.bank is not None else label_column(table, labels)
+    if not column:
+        return table, table
+    without = {row for row, label in enumerate(table.values(column)) if is_missing(label, table.no_label)}
+    if len(without) in (0, table.n_rows):
+        return table, table
+    examples = table.of_rows([row for row in range(table.n_rows) if row not in without])
+    columns = {**examples.columns, column: _whole(examples.values(column))}
+    return replace(examples, columns=columns), table.of_rows(sorted(without))
 
 
 def bank_of(

@@ -222,10 +222,10 @@ def _with_items(table: Table, asked: Asked, path: Path) -> Table:
 
 
 def _without_gaps(table: Table, column: str) -> Table:
-    """Leave out rows where the column is blank, or no text; blank rows at the end are no rows."""
+    """Leave out rows where the column is blank, or no text; blank lines at the end of a file are no rows."""
     values = table.values(column)
     last = len(values)
-    if values and is_blank(values[-1]):
+    if table.lines is not None and values and is_blank(values[-1]):
         rows = list(zip(*(table.values(name) for name in table.columns), strict=True))
         while last and all(map(is_blank, rows[last - 1])):
             last -= 1
