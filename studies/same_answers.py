@@ -25,6 +25,7 @@ import argparse
 import json
 import subprocess
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -268,9 +269,11 @@ def write(data: Path, file: Path, quick: bool, methods: bool, catalogues: Path |
             classifier = BatchClassifier()._became(catalogue_of(world, catalogues))
             classifier.n_features_in_ = world.points.shape[1]
             found += labelled(world, classifier, 8 if quick else 1)
-        for number, (kind, answers) in enumerate(found):
+        numbers = Counter[str]()  # within a kind, because a version may lack another one
+        for kind, answers in found:
             n_items += len(answers["labels"])
-            table |= {f"{name}|{kind}|{number:04d}|{field}": value for field, value in answers.items()}
+            table |= {f"{name}|{kind}|{numbers[kind]:04d}|{field}": value for field, value in answers.items()}
+            numbers[kind] += 1
         print(f"{name}: {n_items:,} items so far", flush=True)
     with file.open("wb") as output:
         np.savez(output, **table)
@@ -337,11 +340,11 @@ def compare(first: Path, second: Path) -> dict[str, dict[str, float]]:
                 total[field] += row[field]
             for field in ("probabilities", "unknown", "presence"):
                 total[field] = max(total[field], row[field])
-    print(f"{'kind':30}{'batches':>8}{'items':>9}{'labels':>8}{'rejected':>9}{'p':>10}{'unknown':>10}{'presence':>10}")
+    print(f"{'kind':34}{'batches':>8}{'items':>9}{'labels':>8}{'rejected':>9}{'p':>10}{'unknown':>10}{'presence':>10}")
     for kind, row in kinds.items():
         whole = f"{row['batches']:8,.0f}{row['items']:9,.0f}{row['labels']:8,.0f}{row['rejected']:9,.0f}"
         missing = f"  {row['missing']:.0f} batches are in one file only" if row["missing"] else ""
-        print(f"{kind:30}{whole}{row['probabilities']:10.1e}{row['unknown']:10.1e}{row['presence']:10.1e}{missing}")
+        print(f"{kind:34}{whole}{row['probabilities']:10.1e}{row['unknown']:10.1e}{row['presence']:10.1e}{missing}")
     return kinds
 
 
