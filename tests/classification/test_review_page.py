@@ -123,7 +123,7 @@ class MadeUp:
             found = similar_names(json.loads(route.request.post_data)["name"], [*CLASSES, *self.offered])
             route.fulfill(body=json.dumps({"similar": found}), content_type="application/json", headers=HEADERS)
         elif path == "finish":
-            found = {"written": ["labels.csv"], "command": "", "next_batch": ""}
+            found = {"written": ["labels.csv"], "command": "", "next_batch": "", "notes": ["It <b>stays</b>."]}
             route.fulfill(body=json.dumps(found), content_type="application/json", headers=HEADERS)
         else:
             route.fulfill(status=204)
@@ -385,6 +385,7 @@ def test_the_end_says_so_and_finishes(opened):
     assert "labels.csv" in page.locator("#sure-said").inner_text()
     press(page, "Enter")
     page.wait_for_selector("html[data-finished]")
+    assert "Written: labels.csv. It <b>stays</b>." in page.locator("#note").inner_text()
     assert page.locator("#progress-left").inner_text() == "Finished"
     assert "Finish" not in page.locator("#progress-said").inner_text()
     assert not any(page.locator(f"#{part}").is_visible() for part in ("asked", "undo", "finish"))
@@ -488,7 +489,7 @@ def test_two_names_become_one_and_one_becomes_two(opened):
     page.locator("#class-list .choice", has_text="badger").click()
     press(page, "r")
     page.keyboard.type("mart")
-    press(page, "Enter")
+    press(page, "Enter", "Enter")  # it asks whether both are one class
     page.locator("#class-list .choice", has_text="badger").click()
     press(page, "t")
     bodies = [(path, body["label"], body.get("into")) for path, body in made_up.changed_names]
