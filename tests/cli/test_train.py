@@ -120,7 +120,7 @@ def test_wrong_layouts_and_broken_images_say_what_to_do(photos, tmp_path, capsys
     broken = image_folder(tmp_path / "broken")
     (broken / "class1" / "03.png").write_bytes(b"no picture")
     said = refused(capsys, "--items", broken, *out)
-    assert "1 of 24 images cannot be read; fix or remove them:\n  class1/03.png" in said
+    assert "1 of 24 images cannot be read; fix or remove them: class1/03.png" in said
     assert "cannot be held out" in refused(capsys, "--items", photos, "--hold-out", 5, *out)
     assert not (tmp_path / "run").exists()
 
