@@ -241,7 +241,7 @@ def by_methods(world: World) -> Iterator[tuple[str, Answers]]:
             answers = dict.fromkeys(FIELDS, nothing)
             answers["labels"] = found.predictions.numpy().ravel()
             answers["probabilities"] = found.log_assignments.exp().numpy().ravel()
-            yield f"method {row.title}", answers
+            yield f"method {row.method}, {row.note}" if row.note else f"method {row.method}", answers
 
 
 def catalogue_of(world: World, folder: Path | None) -> Catalogue:
