@@ -41,8 +41,8 @@ from handful.cli.main import main as command
 from handful.extraction.backbones import load_backbone
 from handful.extraction.extract import extract
 from handful.extraction.items import list_items
-from handful.fewshot.reports.summary import MeanEstimate
-from handful.fewshot.reports.tables import markdown_table
+from handful_fewshot.reports.summary import MeanEstimate
+from handful_fewshot.reports.tables import markdown_table
 from pages import Page, dots
 
 RESULTS = Path(__file__).parent / "results" / "camera_traps.json"

@@ -35,12 +35,12 @@ from typing import Any
 import numpy as np
 import torch
 
+import handful_fewshot as fewshot
 from bank_data import Floats, Ints, bank
-from handful import fewshot
 from handful.estimators import BatchClassifier
 from handful.extraction.backbones import load_backbone
-from handful.fewshot.reports.summary import MeanEstimate
-from handful.fewshot.reports.tables import markdown_table
+from handful_fewshot.reports.summary import MeanEstimate
+from handful_fewshot.reports.tables import markdown_table
 from pages import Cells, Page, dots, kept, mean, measure_groups, verdict
 from pages import requirements as _required
 

@@ -36,11 +36,11 @@ import torch
 from sklearn.linear_model import LogisticRegression
 
 import handful
+import handful_fewshot as fewshot
 from bank_data import bank
-from handful import fewshot
 from handful.extraction.backbones import load_backbone
-from handful.fewshot.reports.summary import MeanEstimate
-from handful.fewshot.reports.tables import markdown_table
+from handful_fewshot.reports.summary import MeanEstimate
+from handful_fewshot.reports.tables import markdown_table
 from pages import Page, dots, keep, kept, mean, verdict
 from pages import requirements as _required
 

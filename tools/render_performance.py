@@ -14,7 +14,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from handful.fewshot.reports.tables import markdown_table
+from handful_fewshot.reports.tables import markdown_table
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "measured" / "performance.md"

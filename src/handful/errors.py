@@ -6,7 +6,7 @@ class HandfulError(Exception):
 
     Examples
     --------
-    >>> from handful import fewshot
+    >>> import handful_fewshot as fewshot
     >>> try:
     ...     fewshot.ShotsPerClass(0)
     ... except HandfulError as error:

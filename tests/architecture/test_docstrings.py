@@ -68,7 +68,7 @@ def faults(name: str) -> list[str]:
             off.add("PR01")
         if is_property(name, full):
             off.add("RT01")
-        if full != name or name.startswith("handful.fewshot.") or "See Also" in (inspect.getdoc(named(name)) or ""):
+        if full != name or name.startswith("handful_fewshot.") or "See Also" in (inspect.getdoc(named(name)) or ""):
             off.add("EX01")
         errors = validate.validate(full)["errors"]
         found += [f"{full}: {code} {message}" for code, message in errors if code not in off]

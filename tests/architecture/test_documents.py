@@ -27,10 +27,10 @@ PUBLIC = tuple(
         ".estimators",
         ".large",
         ".many",
-        ".fewshot",
-        ".fewshot.tasks",
-        ".fewshot.benchmark",
-        ".fewshot.training",
+        "_fewshot",
+        "_fewshot.tasks",
+        "_fewshot.benchmark",
+        "_fewshot.training",
     )
 )
 # Values, which cannot carry a docstring: docs/api.rst explains them.

@@ -8,13 +8,13 @@ from handful import FeatureBank
 from handful.cli import bench
 from handful.cli.main import main
 from handful.datasets import load_clinc150
-from handful.fewshot import METHODS, Dirichlet, FixedSupport, ShotsPerClass, TaskSpec, UnknownClasses
-from handful.fewshot.benchmark import plan as plans
-from handful.fewshot.benchmark.completion import progress
-from handful.fewshot.benchmark.journal import Journal
-from handful.fewshot.benchmark.paper import PAPER_PLANS, TABLE_1_METHODS
-from handful.fewshot.benchmark.run import versions_text
-from handful.fewshot.reports.summary import FEW_NOTE
+from handful_fewshot import METHODS, Dirichlet, FixedSupport, ShotsPerClass, TaskSpec, UnknownClasses
+from handful_fewshot.benchmark import plan as plans
+from handful_fewshot.benchmark.completion import progress
+from handful_fewshot.benchmark.journal import Journal
+from handful_fewshot.benchmark.paper import PAPER_PLANS, TABLE_1_METHODS
+from handful_fewshot.benchmark.run import versions_text
+from handful_fewshot.reports.summary import FEW_NOTE
 from tests.banks_at_hand import random_bank
 
 
@@ -113,7 +113,7 @@ def test_a_grid_takes_its_support_from_another_bank(bank, tmp_path, capsys):
 METHOD_FILE = """
 from __future__ import annotations
 import dataclasses
-from handful import fewshot
+import handful_fewshot as fewshot
 
 @dataclasses.dataclass(frozen=True)
 class Options(fewshot.METHODS["nearest_prototype"].options):
@@ -363,7 +363,7 @@ def test_a_run_of_other_versions_goes_on_only_if_told_and_says_so(bank, tmp_path
     out = tmp_path / "run"
     with monkeypatch.context() as patch:
         for place in ("run", "completion"):
-            patch.setattr(f"handful.fewshot.benchmark.{place}.versions_text", lambda: "handful 0.0.9")
+            patch.setattr(f"handful_fewshot.benchmark.{place}.versions_text", lambda: "handful 0.0.9")
         run(capsys, *grid(bank, out, "--tasks", 2))
     before = (out / "plan.json").read_bytes()
     run(capsys, "run", "--resume", "--out", out)  # nothing is left to do
@@ -401,7 +401,7 @@ def test_an_interruption_says_how_to_go_on(bank, tmp_path, capsys, monkeypatch):
 
     out = tmp_path / "a run"
     with monkeypatch.context() as patch:
-        patch.setattr("handful.fewshot.benchmark.completion.complete", interrupt)
+        patch.setattr("handful_fewshot.benchmark.completion.complete", interrupt)
         assert main(["bench", *map(str, grid(bank, out, "--tasks", 2, "--on", "here:2"))]) == 130
     assert capsys.readouterr().err == (
         "handful: interrupted; rows that were written are kept. "

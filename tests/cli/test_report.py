@@ -3,8 +3,8 @@ import pytest
 pytest.importorskip("typer")
 pytest.importorskip("matplotlib")
 from handful.cli.main import main
-from handful.fewshot.benchmark.completion import complete
-from handful.fewshot.benchmark.journal import Journal
+from handful_fewshot.benchmark.completion import complete
+from handful_fewshot.benchmark.journal import Journal
 from tests.plans_at_hand import small_banks, small_plan
 
 

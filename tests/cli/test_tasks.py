@@ -5,7 +5,7 @@ import pytest
 
 pytest.importorskip("typer")
 from handful.cli.main import main
-from handful.fewshot import Dirichlet, ShotsPerClass, TaskSpec, UniformOverPool, draw
+from handful_fewshot import Dirichlet, ShotsPerClass, TaskSpec, UniformOverPool, draw
 from tests.banks_at_hand import random_bank
 
 

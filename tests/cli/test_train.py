@@ -3,9 +3,9 @@ import pytest
 from handful.banks.bank import FeatureBank
 from handful.cli import train
 from handful.cli.main import main
-from handful.fewshot.networks import NETWORKS
-from handful.fewshot.networks.checkpoint import Checkpoint
-from handful.fewshot.training import splits
+from handful_fewshot.networks import NETWORKS
+from handful_fewshot.networks.checkpoint import Checkpoint
+from handful_fewshot.training import splits
 from tests.items_at_hand import image_folder, zipped
 from tests.trainings_at_hand import OPTIONS
 

@@ -2,8 +2,8 @@ import pytest
 
 pytest.importorskip("typer")
 from handful.cli.main import main
-from handful.fewshot.benchmark.journal import Journal
-from handful.fewshot.reports.summary import FEW_NOTE
+from handful_fewshot.benchmark.journal import Journal
+from handful_fewshot.reports.summary import FEW_NOTE
 from tests.banks_at_hand import random_bank
 
 SPLITS = {"validation": range(6), "test": range(6, 12)}

@@ -266,8 +266,8 @@ def test_no_output_of_another_command_is_an_input(here, capsys, path, command):
 
 
 def test_a_report_is_not_written_into_its_run(tmp_path, capsys):
-    from handful.fewshot import ShotsPerClass, TaskSpec, UniformOverPool
-    from handful.fewshot.benchmark import Cell, Journal
+    from handful_fewshot import ShotsPerClass, TaskSpec, UniformOverPool
+    from handful_fewshot.benchmark import Cell, Journal
 
     Journal.create(tmp_path / "run", (Cell("x", TaskSpec(ShotsPerClass(1), UniformOverPool(2)), "paddle", 3),))
     for out in ("run", "run/report", "."):

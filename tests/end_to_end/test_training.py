@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from handful.cli.main import main
-from handful.fewshot.networks.checkpoint import Checkpoint
+from handful_fewshot.networks.checkpoint import Checkpoint
 from tests.items_at_hand import image_folder, shared_data
 from tests.trainings_at_hand import OPTIONS, command
 

@@ -11,9 +11,9 @@ from handful.errors import CheckpointError, MissingExtraError, OptionError, Unkn
 from handful.extraction.backbones import BACKBONES, load_backbone, register_backbone
 from handful.extraction.decode import decode_image
 from handful.extraction.items import list_items
-from handful.fewshot.networks import NETWORKS
-from handful.fewshot.networks.checkpoint import Checkpoint
-from handful.fewshot.networks.views import CentreView
+from handful_fewshot.networks import NETWORKS
+from handful_fewshot.networks.checkpoint import Checkpoint
+from handful_fewshot.networks.views import CentreView
 from tests.items_at_hand import Resized, cosines, image_bytes, shared_data, small_network
 
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import handful
-from handful import fewshot
+import handful_fewshot as fewshot
 from handful.banks import write_parquet
 from handful.catalogue import Catalogue
 from handful.datasets import load_clinc150

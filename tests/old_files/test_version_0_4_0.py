@@ -17,11 +17,11 @@ from handful.cli.main import make_app
 from handful.errors import OptionError, PlanError
 from handful.extraction.backbones import load_backbone
 from handful.extraction.decode import decode_image
-from handful.fewshot.networks.checkpoint import Checkpoint
 from handful.large import solve
 from handful.many import label_groups
 from handful.review.files import FileLabeller
 from handful.review.journal import opened
+from handful_fewshot.networks.checkpoint import Checkpoint
 from tests.items_at_hand import image_bytes
 from tests.review.reviews import BatchReview
 

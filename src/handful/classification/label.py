@@ -92,7 +92,7 @@ class Fitted:
     task : Task
         What is to be done.
     catalogue : Catalogue or None
-        What the batch is compared with; its classes are positions in `classes`. None for a method of `handful.fewshot`.
+        What the batch is compared with; its classes are positions in `classes`. None for a method of `handful_fewshot`.
     classes : tuple of str
         Names of the classes.
     examples : FeatureBank or None
@@ -181,7 +181,7 @@ def classify(
         The label of items that look like none of the classes, as in `BatchClassifier.predict`. By default they get the
         closest class.
     method : str, optional
-        A method of `handful.fewshot` that labels the batch instead of the default, such as `paddle`. It has examples
+        A method of `handful_fewshot` that labels the batch instead of the default, such as `paddle`. It has examples
         and no groups, is labelled in memory, and tells neither the chance that a class is present nor unknown items.
     folder : path, optional
         Where a streamed batch keeps its answers. Called again with the same folder, an interrupted run
@@ -380,7 +380,7 @@ def _fitted(examples: GivenExamples, task: Task) -> tuple[Catalogue, tuple[str, 
 
 
 def _by_method(classifier: Any, examples: FeatureBank, points: Any) -> Answer:
-    """Label the batch by a method of `handful.fewshot`."""
+    """Label the batch by a method of `handful_fewshot`."""
     names = np.array(examples.class_names, dtype=object)
     answer: Answer = classifier.fit(np.asarray(examples.features, np.float32), names[examples.labels]).infer(points)
     # From the order of the labels to that of the catalogue.

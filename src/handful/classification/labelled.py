@@ -120,11 +120,11 @@ class About:
         What a person said about items that are not in the batch, or not as they were then, each with the reason.
     batches : Batches or None
         The items beside the catalogue, for questions and explanations on the page; None if they were streamed, or
-        labelled by scores or by a method of `handful.fewshot`.
+        labelled by scores or by a method of `handful_fewshot`.
     inputs : mapping of str to Path
         The files and folders that were read, by what they are, which no output may overwrite.
     method : str or None
-        The method of `handful.fewshot` that labelled the batch; None for the default.
+        The method of `handful_fewshot` that labelled the batch; None for the default.
     """
 
     batch: Batch

@@ -104,7 +104,7 @@ class Task:
     network : Backbone or None
         What embeds images or sentences; None if both sides are vectors.
     method : classifier or None
-        Of `handful.fewshot`; None for the default.
+        Of `handful_fewshot`; None for the default.
     streams : bool
         Whether the batch is streamed.
     unknown_label : str or None
@@ -333,7 +333,7 @@ def _streams(task: Task, asked: bool) -> bool:
 
 def _method(name: str, others: Mapping[str, Any]) -> Any:
     """Return the classifier of a method; refuse what only the default can use."""
-    classifier = import_extra("handful.fewshot", "fewshot").MethodClassifier(name)
+    classifier = import_extra("handful_fewshot", "fewshot").MethodClassifier(name)
     classifier.check()
     if unfit := [option for option, value in others.items() if value is not None]:
         raise OptionError(f"the method {name!r} labels one batch with examples alone; leave out {', '.join(unfit)}")

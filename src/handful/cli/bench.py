@@ -28,8 +28,8 @@ from handful.errors import OptionError, PlanError
 from handful.runs.progress import bars
 
 if TYPE_CHECKING:
-    from handful.fewshot.benchmark.plan import Banks as BanksByName
-    from handful.fewshot.benchmark.plan import Plan
+    from handful_fewshot.benchmark.plan import Banks as BanksByName
+    from handful_fewshot.benchmark.plan import Plan
 
 # Plans of the paper. Written out here because the module that makes them imports torch, which help should not wait for;
 # a test compares.
@@ -145,9 +145,9 @@ def status(run: Annotated[Path, typer.Argument(help="Folder of a run.")]) -> Non
     Examples:
       handful bench status runs/one
     """
-    from handful.fewshot.benchmark.completion import progress
-    from handful.fewshot.benchmark.journal import Journal
-    from handful.fewshot.reports.summary import columns_of, footnotes, remarks, results
+    from handful_fewshot.benchmark.completion import progress
+    from handful_fewshot.benchmark.journal import Journal
+    from handful_fewshot.reports.summary import columns_of, footnotes, remarks, results
 
     journal = Journal(run)
     states = {state.cell.content_hash: state for state in progress(journal)}
@@ -188,8 +188,8 @@ def compare(
     Examples:
       handful bench compare runs/one --methods paddle,nearest_prototype
     """
-    from handful.fewshot.benchmark.journal import Journal
-    from handful.fewshot.reports.summary import columns_of, footnotes, paired_difference, results, verdict
+    from handful_fewshot.benchmark.journal import Journal
+    from handful_fewshot.reports.summary import columns_of, footnotes, paired_difference, results, verdict
 
     names = [name.strip() for name in re.split(r",(?![^(]*\))", methods)]  # not the commas between options
     if len(names) != 2:
@@ -224,8 +224,8 @@ def report(
     Examples:
       handful report runs/first --out reports/first
     """
-    from handful.fewshot.benchmark.journal import Journal
-    from handful.fewshot.reports.page import write_report
+    from handful_fewshot.benchmark.journal import Journal
+    from handful_fewshot.reports.page import write_report
 
     with bars(f"reporting {run}"):
         journal = Journal(run)
@@ -254,8 +254,8 @@ def _source(given: Mapping[str, Any]) -> str:
 
 def _asked(source: str, given: Mapping[str, Any]) -> tuple[dict[str, str], BanksByName, Plan | None]:
     """Paths of the banks, the banks, and the plan; None if the run continues with its own."""
-    from handful.fewshot.benchmark.journal import Journal
-    from handful.fewshot.benchmark.plan import bound_plan, grid, read_plan
+    from handful_fewshot.benchmark.journal import Journal
+    from handful_fewshot.benchmark.plan import bound_plan, grid, read_plan
 
     places = dict(map(named_place, given.get("bank", ())))
     entries = list[dict[str, Any]]()
@@ -299,7 +299,7 @@ def _grid_entry(given: Mapping[str, Any], places: dict[str, str]) -> dict[str, A
 
 
 def _paper_plan(name: str, banks: BanksByName, given: dict[str, Any], methods: Sequence[str]) -> Plan:
-    from handful.fewshot.benchmark.paper import PAPER_PLANS
+    from handful_fewshot.benchmark.paper import PAPER_PLANS
 
     if name not in PAPER_PLANS:
         raise PlanError(f"the paper has no {name!r}; choose from {', '.join(PAPER_PLANS)}")

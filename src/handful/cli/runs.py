@@ -15,8 +15,8 @@ from handful.cli.terminal import Interrupted
 from handful.errors import OptionError
 
 if TYPE_CHECKING:
-    from handful.fewshot.benchmark.journal import Journal
-    from handful.fewshot.benchmark.plan import Banks, Plan
+    from handful_fewshot.benchmark.journal import Journal
+    from handful_fewshot.benchmark.plan import Banks, Plan
 
 
 def carry_out(
@@ -26,9 +26,9 @@ def carry_out(
 
     `ask` returns the paths of the banks, the banks and the plan; None if the run continues with its own.
     """
-    from handful.fewshot.benchmark.completion import complete, refuse_a_mix
-    from handful.fewshot.benchmark.journal import PLAN_FILE, Journal
     from handful.machine.outputs import refuse_overwriting
+    from handful_fewshot.benchmark.completion import complete, refuse_a_mix
+    from handful_fewshot.benchmark.journal import PLAN_FILE, Journal
 
     out = Path(given["out"])
     on = given.get("on", HERE)
@@ -68,7 +68,7 @@ def carry_out(
 
 def end_with_failures(journal: Journal) -> None:
     """Exit with 1 if there is something to try again, or a cell without a single answer."""
-    from handful.fewshot.benchmark.completion import progress
+    from handful_fewshot.benchmark.completion import progress
 
     if any(state.done < state.wanted or 0 < state.failed == state.done for state in progress(journal)):
         raise typer.Exit(1)
@@ -76,7 +76,7 @@ def end_with_failures(journal: Journal) -> None:
 
 def _read(given: Mapping[str, Any], in_files: Sequence[str]) -> dict[str, str | Path | None]:
     """Return the paths that a run reads, by what a message calls them: plan, banks, and methods in files."""
-    from handful.fewshot.benchmark.journal import banks_at
+    from handful_fewshot.benchmark.journal import banks_at
 
     banks = [*given.get("bank", ()), *([given["support_bank"]] if "support_bank" in given else [])]
     files = {f"method {name}": name.rpartition(":")[0] for name in in_files}

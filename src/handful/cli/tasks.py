@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from handful.banks import FeatureBank
-    from handful.fewshot.tasks import Draw
+    from handful_fewshot.tasks import Draw
 
 # Tasks drawn and printed at once.
 CHUNK_TASKS = 256
@@ -63,8 +63,8 @@ def draw_tasks(
       handful tasks draw --bank queries --support-bank library --query dirichlet --preview
     """
     from handful.errors import TaskError
-    from handful.fewshot.benchmark.plan import ENTRY_DEFAULTS, task_spec
-    from handful.fewshot.tasks import draw
+    from handful_fewshot.benchmark.plan import ENTRY_DEFAULTS, task_spec
+    from handful_fewshot.tasks import draw
 
     support_bank, unknown_classes, split = (of_tasks[name] for name in ("support_bank", "unknown_classes", "split"))
     refuse_unused(context, of_tasks["query"], support_bank)

@@ -14,7 +14,7 @@ from handful.errors import OptionError
 from handful.runs.progress import bars
 
 if TYPE_CHECKING:
-    from handful.fewshot.training import BaseSplit
+    from handful_fewshot.training import BaseSplit
 
 # The table of a benchmark's images in the folder of a run, for `handful features extract`.
 TABLE = "items.csv"
@@ -96,8 +96,8 @@ def train_command(
       handful train --benchmark mini-imagenet --lists split/mini --items data/mini_imagenet --out runs/mini
       handful train --items omniglot.zip/base --hold-out 22 --network conv4 --epochs 20 --rotations --out runs/omniglot
     """
-    from handful.fewshot.training import Recipe, train
     from handful.machine.outputs import refuse_overwriting
+    from handful_fewshot.training import Recipe, train
 
     refuse_overwriting({"items": items, "validation images": validation, "lists": lists}, {"run": out})
 
@@ -132,7 +132,7 @@ def _split(
     seed: int,
 ) -> BaseSplit:
     from handful.extraction.items import list_items
-    from handful.fewshot.training import BaseSplit, hold_out, read_benchmark
+    from handful_fewshot.training import BaseSplit, hold_out, read_benchmark
 
     if validation is not None and (n_held_out or benchmark):
         raise OptionError("--validation cannot be combined with --hold-out or --benchmark; leave these out")

@@ -63,9 +63,9 @@ def tune(
       handful bench tune --bank mini=mini.bank --method oslo --option inlier_temperature=0.1,0.5 --out runs/oslo
       handful bench tune --resume --out runs/tuning
     """
-    from handful.fewshot.benchmark.journal import Journal
-    from handful.fewshot.benchmark.plan import bound_plan
-    from handful.fewshot.reports.tuning import choices, choices_markdown, tuning_plan, write_tuned_plan
+    from handful_fewshot.benchmark.journal import Journal
+    from handful_fewshot.benchmark.plan import bound_plan
+    from handful_fewshot.reports.tuning import choices, choices_markdown, tuning_plan, write_tuned_plan
 
     own = resume and not method
     bank = of_tasks["bank"]

@@ -101,11 +101,11 @@ class Answer:
         The most probable class of each item and the next, as positions in `classes` (-1 if there is no second one).
     expected_counts, presence : ndarray [class] or [group, class]
         Expected number of items of each class, `Σ_n p_nk`, and the chance that there is at least one, which assumes
-        that items of one class are wrong together; NaN for the methods of `handful.fewshot`, which do not tell it. In a
+        that items of one class are wrong together; NaN for the methods of `handful_fewshot`, which do not tell it. In a
         batch with unknown items, only known ones count: `Σ_n (1 - unknown_n) p_nk`.
     joint_weight : float, ndarray [group] or None
         Chance that the batch consists of few classes with about equal shares. It is the weight of the joint answer; the
-        rest is the answer for each item alone. None for the methods of `handful.fewshot`.
+        rest is the answer for each item alone. None for the methods of `handful_fewshot`.
     prior_weight : float, ndarray [group] or None
         With a prior or siblings, γ: how well the batch agrees with it, from 0 (it contradicts the prior and was
         labelled without it) to 1. Otherwise None.

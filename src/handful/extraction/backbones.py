@@ -243,7 +243,7 @@ def _open_clip(name: str, device: torch.device) -> Backbone:
 
 def _checkpoint(path: str, device: torch.device) -> Backbone:
     # Here, because they import the paper's methods, which takes as long as all the rest.
-    from handful.fewshot.networks.checkpoint import Checkpoint, read_public
+    from handful_fewshot.networks.checkpoint import Checkpoint, read_public
 
     found = Checkpoint.load(path) if Path(path).is_dir() else read_public(path)
     return Backbone.of_images(

@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 
 from handful.errors import HandfulWarning, MissingExtraError
-from handful.fewshot.benchmark import completion
-from handful.fewshot.benchmark.completion import complete, progress
-from handful.fewshot.benchmark.journal import Journal
-from handful.fewshot.benchmark.run import Material, run_range
 from handful.runs import executors
 from handful.runs.executors import on_ray
+from handful_fewshot.benchmark import completion
+from handful_fewshot.benchmark.completion import complete, progress
+from handful_fewshot.benchmark.journal import Journal
+from handful_fewshot.benchmark.run import Material, run_range
 from tests.clusters_at_hand import lose_a_node_then_the_driver
 from tests.fewshot.benchmark.test_completion import undisturbed, values
 from tests.plans_at_hand import small_banks, small_plan

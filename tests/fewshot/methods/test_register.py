@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from handful import fewshot
+import handful_fewshot as fewshot
 from handful.errors import OptionError
-from handful.fewshot.benchmark import Cell
+from handful_fewshot.benchmark import Cell
 from tests.tasks_at_hand import random_task
 
 PACKAGE = """
 import dataclasses
 import torch
 from handful.extraction.backbone import Backbone
-from handful.fewshot import METHODS, Method, solve
+from handful_fewshot import METHODS, Method, solve
 
 theirs = dataclasses.replace(METHODS["nearest_prototype"], name="theirs")
 misnamed = theirs
@@ -26,7 +26,7 @@ def load(device):
 """
 PROGRAM = """
 {first}
-from handful import fewshot
+import handful_fewshot as fewshot
 from handful.extraction.backbones import load_backbone
 task = fewshot.TaskBatch.single([[0.0], [9.0]], [0, 1], [[1.0]], n_classes=2)
 print(fewshot.solve("theirs", task).predictions.tolist(), load_backbone("ones").dim, "misnamed_here" in fewshot.METHODS)

@@ -6,12 +6,12 @@ import torch
 from torch.nn import functional
 
 from handful.errors import CheckpointError
-from handful.fewshot.networks.checkpoint import Checkpoint
-from handful.fewshot.training import Recipe
-from handful.fewshot.training.batches import Pictures
-from handful.fewshot.training.run import STATE
 from handful.runs.parts import append_checksum
 from handful.runs.progress import Reporter
+from handful_fewshot.networks.checkpoint import Checkpoint
+from handful_fewshot.training import Recipe
+from handful_fewshot.training.batches import Pictures
+from handful_fewshot.training.run import STATE
 from tests.trainings_at_hand import RECIPE, small_split
 
 pytestmark = pytest.mark.beyond

@@ -8,8 +8,8 @@ import pytest
 
 from handful.errors import TrainingError
 from handful.extraction.items import list_items
-from handful.fewshot.training import splits
-from handful.fewshot.training.splits import (
+from handful_fewshot.training import splits
+from handful_fewshot.training.splits import (
     BASE,
     BENCHMARKS,
     QUERY,
