@@ -16,7 +16,7 @@ from handful.catalogue import (
 )
 from handful.catalogue.changes import relative_to
 from handful.errors import BankError, LabelError, OptionError
-from handful.runs.lock import only_changer
+from handful.machine.lock import only_changer
 
 
 def clouds(n_classes=20, shots=4, dim=16, seed=0, noise=0.6):

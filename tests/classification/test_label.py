@@ -35,10 +35,10 @@ from handful.errors import BankError, FileFormatError, LabelError, OptionError, 
 from handful.estimators import BatchClassifier
 from handful.estimators.answer import groups_of_items
 from handful.estimators.batches import Batches
+from handful.executors.executor import in_process
 from handful.extraction.extract import extract
 from handful.extraction.items import list_items
 from handful.reading import GivenLabel, read
-from handful.runs.executors import in_process
 from tests.items_at_hand import small_backbone
 
 COLOURS = {"red": (200, 30, 30), "green": (30, 190, 40), "blue": (20, 40, 210), "grey": (120, 120, 120)}

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from handful.banks import FeatureBank
+from handful.executors.executor import on_ray
 from handful.extraction.backbones import load_backbone
 from handful.extraction.extract import extract
 from handful.extraction.items import list_items
-from handful.runs.executors import on_ray
 from tests.items_at_hand import cosines, shared_data, slowly
 
 pytestmark = pytest.mark.slow

@@ -2,11 +2,11 @@
 
 import pytest
 
+from handful.executors import in_process, in_processes
 from handful.extraction.extract import extract
 from handful.extraction.items import list_items
 from handful.large import solve
 from handful.many import label_groups, portions
-from handful.runs import in_process, in_processes
 from tests.items_at_hand import image_folder, small_backbone
 from tests.kills_at_hand import differences
 from tests.large_at_hand import large_problem

@@ -27,12 +27,12 @@ import pytest
 from handful.banks import FeatureBank
 from handful.errors import PlanError
 from handful.estimators import BatchClassifier
+from handful.executors import in_process
 from handful.extraction.extract import extract
 from handful.extraction.items import list_items
 from handful.large import solve
 from handful.machine.threads import one_thread
 from handful.many import label_groups, portions
-from handful.runs import in_process
 from handful_fewshot.benchmark import completion
 from handful_fewshot.benchmark.journal import Journal
 from handful_fewshot.networks.checkpoint import Checkpoint

@@ -9,11 +9,11 @@ import torch
 from handful.banks import FeatureBank
 from handful.banks.bank import Provenance
 from handful.errors import ExtractionError, OptionError
+from handful.executors.executor import in_process
 from handful.extraction.decode import decode_image
 from handful.extraction.extract import extract, skipped_items
 from handful.extraction.items import list_items
 from handful.reading import contents
-from handful.runs.executors import in_process
 from tests.items_at_hand import image_bytes, image_folder, small_backbone
 
 ROOT = Path(__file__).resolve().parents[2]

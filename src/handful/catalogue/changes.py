@@ -20,9 +20,9 @@ from handful.catalogue.fitted import Catalogue
 from handful.catalogue.labels import objects, with_label
 from handful.catalogue.record import PreviewKind, Record, Source, shown_rows
 from handful.errors import BankError, LabelError, OptionError
+from handful.machine.lock import only_changer
 from handful.machine.outputs import linked_file
 from handful.reading.class_names import is_missing, plain_label
-from handful.runs.lock import only_changer
 from handful.shapes import Float
 
 PathLike = str | os.PathLike[str]

@@ -15,16 +15,17 @@ import numpy.typing as npt
 from handful.arguments import did_you_mean, option
 from handful.banks.bank import FeatureBank
 from handful.errors import BankError, OptionError, TaskError
+from handful.executors import in_process
 from handful.extraction.extract import extract, skipped_items
 from handful.extraction.items import ItemKind, Items, list_items
 from handful.machine.extras import import_extra
 from handful.machine.threads import available_cores
+from handful.progress import Progress
 from handful.reading.contents import Contents, pick
 from handful.reading.header import TEXT_NAMES, Asked, find_column
 from handful.reading.images import FOLDER, is_folder, with_folders
 from handful.reading.registry import is_copied
 from handful.reading.table import Columns, Skipped, Table
-from handful.runs import Progress, in_process
 from handful.shapes import Float, Int
 
 # Items that the fingerprint of a batch is made from, and digits of the hash of an item's content.

@@ -39,16 +39,15 @@ from handful.classification.page_data import SMALL, pictures
 from handful.errors import BankError, LabelError, OptionError
 from handful.extraction.extract import skipped_items
 from handful.extraction.items import list_items
+from handful.machine.lock import only_changer
 from handful.machine.outputs import refuse_overwriting
 from handful.machine.untrusted import finite
+from handful.progress import Progress, bars
 from handful.reading.class_names import is_missing, plain_label
 from handful.reading.header import find_column
 from handful.reading.labels import label_column, labelled, missing_labels
 from handful.reading.read import read, read_input, refuse_useless
 from handful.reading.table import Columns, Skipped, Table, warn_of_skipped
-from handful.runs import Progress
-from handful.runs.lock import only_changer
-from handful.runs.progress import bars
 from handful.shapes import Float
 
 PathLike = str | os.PathLike[str]
@@ -115,7 +114,7 @@ def build_catalogue(
     out : path
         The file, usually `.handful`; an older one is replaced.
     on_progress : callable, optional
-        Called with a `handful.runs.Progress` while images or sentences are embedded.
+        Called with a `handful.progress.Progress` while images or sentences are embedded.
     **reading : object
         How the examples are read and embedded, see `Reading`.
 

@@ -27,10 +27,9 @@ from handful.engine.links import find_copies
 from handful.errors import LabelError, OptionError
 from handful.extraction.extract import Shard, shard_features, skipped_items
 from handful.extraction.items import Items, list_items
+from handful.progress import Progress, Reporter, bars
 from handful.reading.read import kind_of
 from handful.reading.table import Skipped, Table, warn_of_skipped
-from handful.runs import Progress
-from handful.runs.progress import Reporter, bars
 from handful.shapes import Float, Int
 
 Listener = Callable[[Progress], None]
@@ -93,7 +92,7 @@ def compare_encoders(
     seed : int
         What is left out together, and with which other classes, is drawn by it.
     on_progress : callable, optional
-        Called with a `handful.runs.Progress`.
+        Called with a `handful.progress.Progress`.
     **reading : object
         How the examples are read, see `Reading`.
 

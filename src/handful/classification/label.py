@@ -55,15 +55,15 @@ from handful.estimators.context import Known
 from handful.estimators.given import with_given
 from handful.estimators.items import CatalogueItems
 from handful.estimators.unknown_share import UnknownShare
+from handful.executors import Executor
 from handful.extraction.extract import skipped_items
 from handful.extraction.items import Items
 from handful.machine.outputs import refuse_overwriting
+from handful.progress import Progress, bars
 from handful.reading.class_names import similar_names
 from handful.reading.contents import Contents, KeptPictures
 from handful.reading.registry import writer_of
 from handful.reading.table import Skipped, Table, warn_of_skipped
-from handful.runs import Executor, Progress
-from handful.runs.progress import bars
 from handful.shapes import Float
 
 # Items beside which the page shows the nearest example.
@@ -190,8 +190,8 @@ def classify(
         What runs the streaming, see `handful.large.solve`. A batch with an executor is streamed, whatever its size. By
         default this process streams batches that are large.
     on_progress : callable, optional
-        Called with a `handful.runs.Progress` after every part of a pass, and while images or sentences are embedded.
-        By default there is a bar for each, on a terminal and in a notebook, if they take long.
+        Called with a `handful.progress.Progress` after every part of a pass, and while images or sentences are
+        embedded. By default there is a bar for each, on a terminal and in a notebook, if they take long.
 
     Returns
     -------
@@ -238,7 +238,7 @@ def embed(task: Task, work: PathLike, *, on_progress: Listener | None = None) ->
     work : path
         Folder for the vectors of images and sentences, which stay there.
     on_progress : callable, optional
-        Called with a `handful.runs.Progress`.
+        Called with a `handful.progress.Progress`.
 
     Returns
     -------

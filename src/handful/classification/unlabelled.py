@@ -23,9 +23,9 @@ from handful.estimators.answer import Answer
 from handful.estimators.containers import FrameOf, frame_of, new_frame
 from handful.extraction.extract import skipped_items
 from handful.machine.outputs import written_whole
+from handful.progress import Listener
 from handful.reading.read import kind_of, read_input, refuse_useless
 from handful.reading.table import Table, warn_of_skipped
-from handful.runs.progress import Listener
 
 # Column of the labels in a table of examples.
 LABEL = "label"
@@ -120,7 +120,7 @@ def read_unlabelled(
     work
         Folder for the vectors of images and sentences, which stay there.
     on_progress
-        Called with a `handful.runs.Progress`.
+        Called with a `handful.progress.Progress`.
     **reading
         How it is read and embedded, see `Reading`.
     """

@@ -25,7 +25,7 @@ from handful.cli.task_options import (
 from handful.cli.terminal import data
 from handful.cli.tune import tune
 from handful.errors import OptionError, PlanError
-from handful.runs.progress import bars
+from handful.progress import bars
 
 if TYPE_CHECKING:
     from handful_fewshot.benchmark.plan import Banks as BanksByName

@@ -11,7 +11,7 @@ import typer
 
 from handful.cli.options import READING, SectionGroup, with_options
 from handful.cli.terminal import data
-from handful.runs.progress import bars
+from handful.progress import bars
 
 if TYPE_CHECKING:
     from handful.catalogue import Catalogue

@@ -93,8 +93,8 @@ def classify_command(
     from handful.classification.page import write_page
     from handful.cli.printed import print_batch
     from handful.machine.outputs import refuse_overwriting
+    from handful.progress import bars
     from handful.reading.registry import writer_of
-    from handful.runs.progress import bars
 
     catalogue, batch = _inputs(paths, options["names"])
     known = known_of(options)

@@ -12,7 +12,7 @@ import typer
 from handful.cli.options import HERE, HeaderRow, On, SectionGroup, SkipBad, Trust, executor_at, is_here
 from handful.cli.terminal import data
 from handful.errors import OptionError
-from handful.runs.progress import bars
+from handful.progress import bars
 
 if TYPE_CHECKING:
     from handful.banks import FeatureBank

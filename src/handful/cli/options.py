@@ -16,7 +16,7 @@ from handful.errors import OptionError
 from handful.version import __version__
 
 if TYPE_CHECKING:
-    from handful.runs.executors import Executor
+    from handful.executors.executor import Executor
 
 
 Command = TypeVar("Command", bound=Callable[..., None])
@@ -89,8 +89,8 @@ def executor_at(on: str, *, threads: int = 1, join: bool = True) -> Executor:
     join : bool
         Whether an interruption waits for what is at work in this process.
     """
-    from handful.runs.executors import in_process, on_ray
-    from handful.runs.processes import in_processes
+    from handful.executors.executor import in_process, on_ray
+    from handful.executors.processes import in_processes
 
     place, colon, which = on.partition(":")
     number = int(which) if which.isdecimal() else 0

@@ -11,7 +11,7 @@ import typer
 from handful.cli.options import given_values
 from handful.cli.terminal import data
 from handful.errors import OptionError
-from handful.runs.progress import bars
+from handful.progress import bars
 
 if TYPE_CHECKING:
     from handful_fewshot.training import BaseSplit

@@ -24,18 +24,18 @@ import numpy as np
 from handful.banks import store
 from handful.banks.bank import FeatureBank, Provenance
 from handful.errors import BankError, ExtractionError, OptionError
+from handful.executors import Executor, in_process
+from handful.executors.executor import Shared
 from handful.extraction.decode import decode_image
 from handful.extraction.items import Items
 from handful.machine.folders import LocalFolder
+from handful.machine.lock import only_writer
 from handful.machine.threads import one_thread
 from handful.machine.untrusted import parse_json
+from handful.progress import Progress, Reporter, bars
 from handful.reading.contents import Contents, Unreadable
 from handful.reading.table import Skipped
-from handful.runs import Executor, Progress, in_process
-from handful.runs.executors import Shared
-from handful.runs.lock import only_writer
 from handful.runs.parts import Parts
-from handful.runs.progress import Reporter, bars
 from handful.shapes import Float
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def extract(
     dtype : "float16" or "float32"
         How features are stored.
     executor : Executor, optional
-        Who computes the shards: `in_process(workers)` of `handful.runs`, the default with one worker, or its
+        Who computes the shards: `in_process(workers)` of `handful.executors`, the default with one worker, or its
         `on_ray(address)`; then every node must see the items under the same path.
     provenance : Provenance, optional
         Data set and licence, for the bank; the rest is filled in.

@@ -12,8 +12,8 @@ import numpy as np
 
 from handful.arguments import counted
 from handful.errors import HandfulWarning, PlanError
-from handful.runs.executors import Executor, Shared, in_process
-from handful.runs.progress import Reporter, bars
+from handful.executors.executor import Executor, Shared, in_process
+from handful.progress import Reporter, bars
 from handful.shapes import Int
 from handful_fewshot.benchmark.journal import Journal, remaining, rows_of_cells
 from handful_fewshot.benchmark.plan import Banks, Cell, Plan, refuse_another_file
@@ -119,7 +119,7 @@ def complete(
     banks : Mapping[str, FeatureBank]
         Banks by the names that the plan uses.
     executor : callable, optional
-        `in_process(...)` of `handful.runs.executors`, the default, or its `on_ray(...)`.
+        `in_process(...)` of `handful.executors.executor`, the default, or its `on_ray(...)`.
     mix_versions : bool
         Continue even if existing rows were made by other versions. Otherwise that is a `PlanError`.
     on_progress : callable, optional

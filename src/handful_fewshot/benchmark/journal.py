@@ -25,9 +25,9 @@ import numpy as np
 
 from handful.errors import PlanError
 from handful.machine.extras import import_pyarrow
+from handful.machine.lock import only_writer, remove_unfinished
 from handful.machine.outputs import refuse_overwriting, written_whole
 from handful.machine.untrusted import read_bytes, read_json
-from handful.runs.lock import only_writer, remove_unfinished
 from handful.runs.parts import checksum
 from handful.shapes import Int
 from handful_fewshot.benchmark.plan import Cell, Plan

@@ -26,8 +26,8 @@ import numpy as np
 import torch
 
 from handful.banks import FeatureBank
+from handful.executors.executor import Shared
 from handful.machine.threads import one_thread
-from handful.runs.executors import Shared
 from handful.shapes import Float, Int
 from handful.version import __version__
 from handful_fewshot.benchmark.plan import Banks, Cell, named_bank, refuse_another_file

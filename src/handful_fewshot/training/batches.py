@@ -23,9 +23,8 @@ from torch.utils.data import Dataset, Sampler
 from handful.errors import TrainingError
 from handful.extraction.decode import decode_image
 from handful.extraction.items import Items
+from handful.progress import Progress, Reporter
 from handful.reading.contents import Content, Unreadable, ZipFiles
-from handful.runs import Progress
-from handful.runs.progress import Reporter
 from handful.shapes import Float, Int
 from handful_fewshot.training.recipe import Recipe
 

@@ -26,8 +26,8 @@ from torch.utils.data import BatchSampler, DataLoader, DistributedSampler
 from handful.errors import CheckpointError, FileFormatError
 from handful.extraction.items import Items
 from handful.machine.outputs import written_whole
+from handful.progress import Reporter
 from handful.runs.parts import append_checksum, verify_checksum
-from handful.runs.progress import Reporter
 from handful.shapes import Float, Int
 from handful_fewshot.networks import architecture
 from handful_fewshot.networks.checkpoint import Checkpoint

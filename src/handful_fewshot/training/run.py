@@ -28,8 +28,7 @@ from handful.errors import OptionError, TrainingError
 from handful.extraction.items import Items
 from handful.machine.extras import import_extra
 from handful.machine.folders import LocalFolder
-from handful.runs import Progress
-from handful.runs.progress import Reporter, bars
+from handful.progress import Progress, Reporter, bars
 from handful.runs.run_file import ABOUT_FILE, begin, refuse_another
 from handful.shapes import Float, Int
 from handful_fewshot.dispatch import solve
@@ -89,8 +88,8 @@ def train(
     workers : int
         Processes that load images, per training process; 0 loads in the training process itself.
     on_progress : callable, optional
-        Called with a `handful.runs.Progress` while images are checked, and after every step of the training. By default
-        there are bars, on a terminal and in a notebook.
+        Called with a `handful.progress.Progress` while images are checked, and after every step of the training. By
+        default there are bars, on a terminal and in a notebook.
 
     Returns
     -------

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from handful.errors import HandfulWarning, PlanError
-from handful.runs.executors import in_process
+from handful.executors.executor import in_process
 from handful_fewshot.benchmark import completion, run
 from handful_fewshot.benchmark.completion import CellProgress, complete, progress, time_left
 from handful_fewshot.benchmark.journal import COLUMNS, Journal

@@ -6,8 +6,8 @@ import torch
 from torch.nn import functional
 
 from handful.errors import CheckpointError
+from handful.progress import Reporter
 from handful.runs.parts import append_checksum
-from handful.runs.progress import Reporter
 from handful_fewshot.networks.checkpoint import Checkpoint
 from handful_fewshot.training import Recipe
 from handful_fewshot.training.batches import Pictures

@@ -12,10 +12,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from handful import progress
 from handful.catalogue import Catalogue
 from handful.estimators import BatchClassifier
-from handful.runs import progress
-from handful.runs.progress import Progress, Reporter, bars, silent
+from handful.progress import Progress, Reporter, bars, silent
 from tests.worlds import Clouds
 
 
@@ -146,7 +146,7 @@ def test_fitting_and_labelling_groups_are_shown(monkeypatch):
 
 PROGRAM = """
 import time
-from handful.runs.progress import Reporter, bars
+from handful.progress import Reporter, bars
 with bars("embed"):
     report = Reporter().stage("embed the batch", 1200, unit="items")
     for _ in range(12):

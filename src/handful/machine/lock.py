@@ -20,7 +20,7 @@ LOCK_FILE = ".lock"
 def only_writer(folder: Path | Folder, error: type[HandfulError]) -> Iterator[None]:
     """Hold a folder, made if missing, for one writer; a second one, in this process or another, raises `error`.
 
-    A folder at a URL has no lock that would end with its holder, see `handful.runs.run_file`.
+    A folder at a URL has no lock that would end with its holder, so it is not held.
 
     Examples
     --------

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from handful.errors import ClusterError, OptionError
-from handful.runs import in_process, in_processes
-from handful.runs.executors import Shared
+from handful.executors import in_process, in_processes
+from handful.executors.executor import Shared
 from tests.work_at_hand import double
 
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from handful.errors import ClusterError, OptionError
+from handful.executors.executor import Executor, Shared
 from handful.machine.threads import only_one_thread
-from handful.runs.executors import Executor, Shared
 
 if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor

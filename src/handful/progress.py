@@ -140,7 +140,7 @@ def bars(what: str, listener: Listener | None = None) -> Iterator[Listener]:
 @contextmanager
 def silent() -> Iterator[None]:
     """Draw no reports of what is done here: it is a part of a stage that reports itself."""
-    token = _drawing.set(None)
+    token = _drawing.set(lambda progress: None)
     try:
         yield
     finally:

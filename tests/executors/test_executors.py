@@ -6,7 +6,7 @@ from contextlib import closing
 import pytest
 
 from handful.errors import OptionError
-from handful.runs.executors import Shared, in_process
+from handful.executors.executor import Shared, in_process
 from tests.work_at_hand import double
 
 

@@ -4,13 +4,13 @@ import sys
 import pytest
 
 from handful.errors import OptionError, PlanError
-from handful.runs.lock import only_writer
+from handful.machine.lock import only_writer
 
 HOLD = """
 import sys, time
 from pathlib import Path
 from handful.errors import PlanError
-from handful.runs.lock import only_writer
+from handful.machine.lock import only_writer
 with only_writer(Path(sys.argv[1]), PlanError):
     print("held", flush=True)
     time.sleep(60)
