@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from handful.catalogue.labels import distinct
-from handful.errors import CollapseWarning, NotConvergedWarning, OptionError
+from handful.errors import OptionError
 from handful.estimators.answer import Answer, best_two
 from handful.estimators.certainty import certainty_of, most_certain
 from handful.estimators.checks import checked_features, checked_labels, checked_rows
@@ -22,6 +22,7 @@ from handful.estimators.containers import frame_of
 from handful.estimators.diagnostics import FEWEST_ITEMS, Diagnostic, warnings_of
 from handful.shapes import Int
 from handful_fewshot.dispatch import solve
+from handful_fewshot.errors import CollapseWarning, NotConvergedWarning
 from handful_fewshot.frame import Frame
 from handful_fewshot.methods import METHODS, no_method
 from handful_fewshot.numerics.vectors import half_squared_distances

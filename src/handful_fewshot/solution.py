@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from handful.errors import UndefinedError
 from handful.shapes import Bool, Float, Int
+from handful_fewshot.errors import UndefinedError
 from handful_fewshot.numerics.fixed_point import Trace, concatenated
 
 

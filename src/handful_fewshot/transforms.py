@@ -17,8 +17,9 @@ import torch
 from torch import Tensor
 
 from handful.arguments import did_you_mean
-from handful.errors import TaskError, TransformError, UnknownNameError
+from handful.errors import TaskError, UnknownNameError
 from handful.shapes import Float
+from handful_fewshot.errors import TransformError
 from handful_fewshot.numerics.fixed_point import concatenated
 from handful_fewshot.numerics.geometry import labelled_moments
 from handful_fewshot.numerics.scale import found_factor

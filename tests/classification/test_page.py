@@ -14,9 +14,10 @@ import pytest
 from handful.classification import page as page_module
 from handful.classification.labelled import messages
 from handful.classification.page import by_doubt, write_page
-from handful.errors import CollapseWarning, UnlikeCatalogueWarning
+from handful.errors import UnlikeCatalogueWarning
 from handful.estimators import Diagnostic, Proposal
 from handful.extraction.extract import Skipped
+from handful_fewshot.errors import CollapseWarning
 from tests import answers_at_hand
 
 NAMES = ("ant & co", "<b>bee</b>", "cat", "dog")

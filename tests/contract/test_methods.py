@@ -95,7 +95,7 @@ def defined_parts(solution: fewshot.Solution) -> dict[str, torch.Tensor]:
     """Prototypes and objective, where the method has them."""
     parts = {} if solution.unknown is None else {"unknown": solution.unknown[..., 0]}
     for part in ("prototypes", "objective"):
-        with contextlib.suppress(handful.errors.UndefinedError):
+        with contextlib.suppress(handful_fewshot.errors.UndefinedError):
             parts[part] = getattr(solution, part)
     return parts
 

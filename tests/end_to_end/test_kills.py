@@ -25,7 +25,6 @@ import numpy as np
 import pytest
 
 from handful.banks import FeatureBank
-from handful.errors import PlanError
 from handful.estimators import BatchClassifier
 from handful.executors import in_process
 from handful.extraction.extract import extract
@@ -35,6 +34,7 @@ from handful.machine.threads import one_thread
 from handful.many import label_groups, portions
 from handful_fewshot.benchmark import completion
 from handful_fewshot.benchmark.journal import Journal
+from handful_fewshot.errors import PlanError
 from handful_fewshot.networks.checkpoint import Checkpoint
 from handful_fewshot.training import BaseSplit, hold_out, train
 from tests.items_at_hand import image_folder, small_backbone

@@ -9,13 +9,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from handful.errors import ClusterError, ExtractionError, PlanError, TaskError
+from handful.errors import ClusterError, ExtractionError, TaskError
 from handful.executors import executor
 from handful.executors.executor import TASKS_PER_CORE, Shared, in_process, on_ray
 from handful.extraction.extract import extract, skipped_items
 from handful.extraction.items import list_items
 from handful.large import solve
 from handful.many import label_groups, portions
+from handful_fewshot.errors import PlanError
 from tests.groups_at_hand import lines_for_ray_data, table_of_sites
 from tests.items_at_hand import image_folder, small_backbone
 from tests.kills_at_hand import differences

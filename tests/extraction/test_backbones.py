@@ -7,10 +7,11 @@ import pytest
 import torch
 from PIL import Image
 
-from handful.errors import CheckpointError, MissingExtraError, OptionError, UnknownNameError
+from handful.errors import MissingExtraError, OptionError, UnknownNameError
 from handful.extraction.backbones import BACKBONES, load_backbone, register_backbone
 from handful.extraction.decode import decode_image
 from handful.extraction.items import list_items
+from handful_fewshot.errors import CheckpointError
 from handful_fewshot.networks import NETWORKS
 from handful_fewshot.networks.checkpoint import Checkpoint
 from handful_fewshot.networks.views import CentreView

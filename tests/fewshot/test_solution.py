@@ -4,8 +4,8 @@ import pytest
 import torch
 
 import handful_fewshot as fewshot
-from handful.errors import UndefinedError
 from handful_fewshot import Solution
+from handful_fewshot.errors import UndefinedError
 from tests.tasks_at_hand import random_task
 
 

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 import handful_fewshot as fewshot
 from handful import FeatureBank
 from handful.datasets import load_clinc150
-from handful.errors import TaskError, TransformError
+from handful.errors import TaskError
 from handful_fewshot import TaskBatch
+from handful_fewshot.errors import TransformError
 from tests.tasks_at_hand import ragged_tasks, random_task
 
 # What the transforms that need more than a task are given here.

@@ -3,15 +3,15 @@ import sys
 
 import pytest
 
-from handful.errors import OptionError, PlanError
+from handful.errors import OptionError
 from handful.machine.lock import only_writer
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from handful.errors import PlanError
+from handful.errors import OptionError
 from handful.machine.lock import only_writer
-with only_writer(Path(sys.argv[1]), PlanError):
+with only_writer(Path(sys.argv[1]), OptionError):
     print("held", flush=True)
     time.sleep(60)
 """
@@ -20,10 +20,10 @@ with only_writer(Path(sys.argv[1]), PlanError):
 def test_a_second_process_is_refused_and_a_killed_one_lets_go(tmp_path):
     with subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout.readline() == "held\n"
-        with pytest.raises(PlanError, match="another process is writing to"), only_writer(tmp_path, PlanError):
+        with pytest.raises(OptionError, match="another process is writing to"), only_writer(tmp_path, OptionError):
             pass
         holder.kill()
-    with only_writer(tmp_path, PlanError):
+    with only_writer(tmp_path, OptionError):
         pass
 
 

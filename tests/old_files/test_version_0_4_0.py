@@ -14,13 +14,14 @@ from handful.catalogue import load_catalogue
 from handful.classification.label import embed
 from handful.classification.task import check, read_inputs
 from handful.cli.main import make_app
-from handful.errors import OptionError, PlanError
+from handful.errors import OptionError
 from handful.extraction.backbones import load_backbone
 from handful.extraction.decode import decode_image
 from handful.large import solve
 from handful.many import label_groups
 from handful.review.files import FileLabeller
 from handful.review.journal import opened
+from handful_fewshot.errors import PlanError
 from handful_fewshot.networks.checkpoint import Checkpoint
 from tests.items_at_hand import image_bytes
 from tests.review.reviews import BatchReview

@@ -29,8 +29,8 @@ from handful.classification.names import NamedClasses, read_names
 from handful.errors import BankError, OptionError
 from handful.estimators.containers import FrameOf, frame_of, new_frame
 from handful.estimators.context import BatchContexts, Known
+from handful.extensions import classifier_of
 from handful.extraction.items import Items, list_items
-from handful.machine.extras import import_extra
 from handful.reading.labels import labelled, with_labels, without_labels
 from handful.reading.read import kind_of, read_input, refuse_useless
 from handful.reading.registry import candidate_rule
@@ -333,7 +333,7 @@ def _streams(task: Task, asked: bool) -> bool:
 
 def _method(name: str, others: Mapping[str, Any]) -> Any:
     """Return the classifier of a method; refuse what only the default can use."""
-    classifier = import_extra("handful_fewshot", "fewshot").MethodClassifier(name)
+    classifier = classifier_of(name)
     classifier.check()
     if unfit := [option for option, value in others.items() if value is not None]:
         raise OptionError(f"the method {name!r} labels one batch with examples alone; leave out {', '.join(unfit)}")

@@ -13,6 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from handful.cli.terminal import data
 from handful.errors import OptionError
+from handful.extensions import what_to_install
 from handful.version import __version__
 
 if TYPE_CHECKING:
@@ -136,8 +137,7 @@ PANELS = {
     "What you know": (*KNOWN, "unknown", "expect_unknown"),
     "Output": ("out", "annotate"),
 }
-# Commands that stand below "Few-shot research", and characters of the sentence about a command: it is never cut.
-RESEARCH = frozenset({"tasks", "bench", "report", "train"})
+# Characters of the sentence about a command: it is never cut.
 MOST_HELP = 1_000
 # What the help calls the value of an option, by what recent versions of typer call it.
 VALUES = {
@@ -162,7 +162,7 @@ WHAT_IS_LABELLED = (
 
 
 class SectionGroup(TyperGroup):
-    """Commands with a sentence each; those of few-shot research stand below a heading of their own."""
+    """Commands with a sentence each; those of another package stand below its name."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return a command whose values are called by common words, not by types of Python."""
@@ -173,14 +173,20 @@ class SectionGroup(TyperGroup):
                 parameter.metavar = VALUES.get(record[0].partition(" ")[2])
         return command
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command; if a package with more of them is absent, say so where there is none."""
+        if ctx.parent is None and args[0] not in self.commands and (said := what_to_install()):
+            ctx.fail(f"No such command {args[0]!r}{said}")
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands with the first sentence of their help."""
-        sections: dict[str, list[tuple[str, str]]] = {"Commands": [], "Few-shot research": []}
+        sections: dict[str, list[tuple[str, str]]] = {"Commands": []}
         for name in self.list_commands(ctx):
             command = self.get_command(ctx, name)
             if command is not None:
-                section = "Few-shot research" if ctx.parent is None and name in RESEARCH else "Commands"
-                sections[section].append((name, command.get_short_help_str(limit=MOST_HELP)))
+                of_section = sections.setdefault(getattr(command, "rich_help_panel", None) or "Commands", [])
+                of_section.append((name, command.get_short_help_str(limit=MOST_HELP)))
         for section, commands in sections.items():
             if commands:
                 with formatter.section(section):

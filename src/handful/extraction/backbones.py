@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from torch import Tensor, nn
 
 from handful.arguments import did_you_mean
 from handful.errors import OptionError, UnknownNameError
+from handful.extensions import ENCODERS, what_to_install
 from handful.extraction.backbone import Backbone, SentenceEmbedding, identified, without_addresses
 from handful.machine.extras import import_extra
 from handful.machine.registry import Registry
@@ -68,28 +68,30 @@ def load_backbone(name: str, *, device: str = "cpu") -> Backbone:
             "doctor` lists the devices that PyTorch finds"
         ) from error
     family, colon, rest = name.partition(":")
-    if colon and rest and family in HUBS:
-        return HUBS[family](rest, where)
-    if name in BACKBONES:
+    if rest and family + colon in BACKBONES:
+        return BACKBONES[family + colon](rest, where)
+    if not colon and name in BACKBONES:
         return BACKBONES[name](where)
-    there = [*BACKBONES, *(f"{hub}:NAME" for hub in HUBS)]
+    there = [f"{known}NAME" if known.endswith(":") else known for known in BACKBONES]
     raise UnknownNameError(
         f"no backbone is called {name!r}{did_you_mean(name, BACKBONES)}; choose from {', '.join(there)}"
+        f"{what_to_install()}"
     )
 
 
-def register_backbone(name: str, load: Callable[[torch.device], Backbone]) -> None:
+def register_backbone(name: str, load: Callable[..., Backbone]) -> None:
     """Add a backbone of your own, for this program: `load_backbone(name)` then calls `load`.
 
     To have it in every program and on the command line, name the function in the entry points of your package, group
-    `handful.backbones`.
+    `handful.encoders`.
 
     Parameters
     ----------
     name : str
-        Also the name that `load` gives its `Backbone`: a bank records that name, and `classify` loads it again.
+        Also the name that `load` gives its `Backbone`: a bank records that name, and `classify` loads it again. A
+        name that ends with a colon, such as `checkpoint:`, is that of many, `checkpoint:PATH`.
     load : callable
-        `device -> Backbone`.
+        `device -> Backbone`; `(rest, device) -> Backbone` if the name ends with a colon, for what follows it.
 
     Examples
     --------
@@ -102,11 +104,11 @@ def register_backbone(name: str, load: Callable[[torch.device], Backbone]) -> No
     BACKBONES.register(name, load)
 
 
-def _check(name: str, load: Callable[[torch.device], Backbone]) -> None:
+def _check(name: str, load: Callable[..., Backbone]) -> None:
     if not callable(load):
         raise OptionError(f"the backbone {name!r} must be a function from a device to a Backbone, got {load!r}")
-    if ":" in name or not name:
-        raise OptionError(f"the name of a backbone must not be empty or have a colon, got {name!r}")
+    if ":" in name[:-1] or not name.strip(":"):
+        raise OptionError(f"the name of a backbone must not be empty or have a colon before its end, got {name!r}")
 
 
 class AveragedFeatureMap(nn.Module):
@@ -241,20 +243,6 @@ def _open_clip(name: str, device: torch.device) -> Backbone:
     return replace(backbone, text_side=texts)
 
 
-def _checkpoint(path: str, device: torch.device) -> Backbone:
-    # Here, because they import the paper's methods, which takes as long as all the rest.
-    from handful_fewshot.networks.checkpoint import Checkpoint, read_public
-
-    found = Checkpoint.load(path) if Path(path).is_dir() else read_public(path)
-    return Backbone.of_images(
-        found.module().to(device),
-        found.view,
-        # Not the path: the same weights elsewhere are the same backbone.
-        name=f"checkpoint of {found.network}",
-        preprocessing=f"{found.view.describe()}; last feature map averaged",
-    )
-
-
 def _transformers(name: str, device: torch.device) -> Backbone:
     return _mean_of_tokens(f"transformers:{name}", name, device, max_length=512, packages=())
 
@@ -298,20 +286,15 @@ def _no_bars() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-BACKBONES: Registry[Callable[[torch.device], Backbone]] = Registry(
-    "handful.backbones",
+BACKBONES: Registry[Callable[..., Backbone]] = Registry(
+    ENCODERS,
     {
         **{f"efficientnet-lite{number}": partial(_efficientnet_lite, number, crop) for number, crop in CROPS.items()},
         "minilm": _minilm,
+        "timm:": _timm,
+        "open_clip:": _open_clip,
+        "transformers:": _transformers,
+        "sentence-transformers:": _sentence_transformers,
     },
     _check,
-)
-HUBS: Mapping[str, Callable[[str, torch.device], Backbone]] = MappingProxyType(
-    {
-        "timm": _timm,
-        "open_clip": _open_clip,
-        "transformers": _transformers,
-        "sentence-transformers": _sentence_transformers,
-        "checkpoint": _checkpoint,
-    }
 )

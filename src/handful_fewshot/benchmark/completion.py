@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 
 from handful.arguments import counted
-from handful.errors import HandfulWarning, PlanError
+from handful.errors import HandfulWarning
 from handful.executors.executor import Executor, Shared, in_process
 from handful.progress import Reporter, bars
 from handful.shapes import Int
 from handful_fewshot.benchmark.journal import Journal, remaining, rows_of_cells
 from handful_fewshot.benchmark.plan import Banks, Cell, Plan, refuse_another_file
 from handful_fewshot.benchmark.run import Material, Row, lost_range, run_range, versions_text
+from handful_fewshot.errors import PlanError
 
 # Rows are written when this many wait, or when the oldest has waited this long; a kill loses no more than that.
 WAITING_ROWS = 4096

@@ -23,7 +23,6 @@ from typing import Any
 
 import numpy as np
 
-from handful.errors import PlanError
 from handful.machine.extras import import_pyarrow
 from handful.machine.lock import only_writer, remove_unfinished
 from handful.machine.outputs import refuse_overwriting, written_whole
@@ -33,6 +32,7 @@ from handful.shapes import Int
 from handful_fewshot.benchmark.plan import Cell, Plan
 from handful_fewshot.benchmark.run import Row, versions_text
 from handful_fewshot.benchmark.score import TaskScores
+from handful_fewshot.errors import PlanError
 
 # Columns of the journal and their Arrow types; a task that the method failed on has an error and no scores.
 COLUMNS = {

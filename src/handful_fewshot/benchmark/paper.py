@@ -15,8 +15,8 @@ from importlib import resources
 from types import MappingProxyType
 from typing import Any
 
-from handful.errors import PlanError
 from handful_fewshot.benchmark.plan import Banks, Cell, Plan, named_bank
+from handful_fewshot.errors import PlanError
 from handful_fewshot.tasks import FixedSupport, ShotsPerClass, TaskSpec, UniformOverPool
 from handful_fewshot.tasks.rules import SupportRule
 

@@ -27,8 +27,9 @@ from types import ModuleType
 from typing import Any, TypeAlias
 
 from handful.banks import FeatureBank
-from handful.errors import OptionError, PlanError
+from handful.errors import OptionError
 from handful.machine.untrusted import read_bytes, read_text
+from handful_fewshot.errors import PlanError
 from handful_fewshot.methods import METHODS, Method, no_method, register
 from handful_fewshot.tasks import (
     Balanced,

@@ -1,7 +1,7 @@
 """The model of `BatchClassifier`: a head fitted to the support, and which classes are in the query.
 
 There is nothing to tune. The support gives a head, its temperature from left-out examples and the chance that each
-label is right. The query gives everything else (`handful.engine`): whether it comes from elsewhere, which classes are
+label is right. The query gives everything else: whether it comes from elsewhere, which classes are
 in it, whether few classes describe it at all, and where they moved. Items that look like none of the classes are
 recognised by comparing them with classes that were left out of the support.
 
@@ -19,11 +19,9 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from handful.engine.answer import JointAnswer
-from handful.engine.head import fit_head
-from handful.engine.labelling import label_batch
-from handful.engine.reference import Reference
-from handful.engine.unknown import fit_unknown_model
+from handful.catalogue import Catalogue
+from handful.estimators import Answer, BatchClassifier
+from handful.progress import silent
 from handful.shapes import Float
 from handful_fewshot.frame import Frame
 from handful_fewshot.methods.method import Method, Options
@@ -47,27 +45,23 @@ def solve(task: TaskBatch, options: BatchClassifierOptions) -> Solution:
 
 
 def _solved(task: TaskBatch) -> Solution:
-    """Label the queries of tasks that share a support."""
+    """Label the queries of tasks that share a support; every query is a group of its own."""
     frame = Frame(task)
     real = task.present("support")[0]
-    points = task.support[0][real]
-    classes = task.support_labels[0][real].cpu().numpy()
-    examples = (points - frame.origin[0]).cpu().numpy()
-    head = fit_head(examples, classes, task.n_classes, float(points.square().sum(-1).mean()))
-    reference = Reference(head, fit_unknown_model(head, examples, classes))
-    n_tasks, n_query = frame.query.shape[:2]
-    log_q = torch.full((n_tasks, n_query, task.n_classes), -torch.inf, dtype=task.dtype)
-    shares = torch.zeros(n_tasks, task.n_classes, dtype=task.dtype)
-    unknown = torch.zeros(log_q.shape[:2])
-    for t in range(n_tasks):
-        in_query = task.present("query")[t].cpu().numpy()
-        answer = label_batch(frame.query[t].cpu().numpy()[in_query], reference)
-        log_q[t, in_query] = torch.from_numpy(np.log(np.maximum(answer.probabilities, LEAST))).to(task.dtype)
-        shares[t] = torch.from_numpy(answer.expected_counts / max(float(answer.expected_counts.sum()), LEAST))
-        unknown[t, in_query] = torch.from_numpy(_unknown(answer)).float()
-    log_q = log_q.to(frame.query.device)
-    shares = shares.to(frame.query.device)
-    ones = torch.ones(n_tasks, dtype=torch.int64, device=log_q.device)
+    in_query = task.present("query")
+    points = task.support[0][real].cpu().numpy()
+    # As they are: whoever solves a task has transformed its features.
+    catalogue = Catalogue.of(points, task.support_labels[0][real].cpu().numpy(), transform="raw")
+    task_of = in_query.nonzero()[:, 0].cpu().numpy()
+    with silent():
+        answer = BatchClassifier.of(catalogue).infer(task.query[in_query].cpu().numpy(), task_of)
+    log_q = torch.full((*in_query.shape, task.n_classes), -torch.inf, dtype=task.dtype, device=task.device)
+    log_q[in_query] = torch.from_numpy(np.log(np.maximum(answer.probabilities, LEAST))).to(log_q)
+    unknown = torch.zeros(in_query.shape, dtype=task.dtype, device=task.device)
+    unknown[in_query] = torch.from_numpy(_unknown(answer)).to(unknown)
+    counts = answer.expected_counts
+    shares = torch.from_numpy(counts / np.maximum(counts.sum(1, keepdims=True), LEAST)).to(log_q)
+    ones = torch.ones(task.n_tasks, dtype=torch.int64, device=task.device)
     return Solution(
         log_q,
         shares,
@@ -75,11 +69,11 @@ def _solved(task: TaskBatch) -> Solution:
         ones > 0,
         task.query_mask,
         find_prototypes=frame.placed(frame.support.mean()),
-        unknown=unknown.to(log_q),
+        unknown=unknown,
     )
 
 
-def _unknown(answer: JointAnswer) -> Float[np.ndarray, "item"]:
+def _unknown(answer: Answer) -> Float[np.ndarray, "item"]:
     """Chances to be unknown, below one half if the support cannot tell."""
     if np.isnan(answer.unknown).any():
         # The least certain queries come first.

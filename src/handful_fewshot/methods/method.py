@@ -6,6 +6,7 @@ import dataclasses
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 from handful.arguments import option
@@ -50,6 +51,10 @@ class Method:
     citation: str
     support_arrays: int = 0
     rejects: bool = False
+
+    def classifier(self) -> Any:
+        """Return a `MethodClassifier` with this method; `handful.classify(method=…)` asks for it."""
+        return import_module("handful_fewshot.classifier").MethodClassifier(self.name)  # it imports all methods
 
     def make_options(self, **values: object) -> Any:
         """Build the options; raise `OptionError` for unknown names and for values of the wrong type.

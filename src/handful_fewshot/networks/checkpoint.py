@@ -25,10 +25,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from handful.errors import CheckpointError, FileFormatError, UnknownNameError
+from handful.errors import FileFormatError, UnknownNameError
 from handful.machine.outputs import written_whole
 from handful.machine.safetensors_format import read_tensors, write_tensors
 from handful.machine.untrusted import read_json, refuse_irregular
+from handful_fewshot.errors import CheckpointError
 from handful_fewshot.networks import NETWORKS, architecture
 from handful_fewshot.networks.views import CentreView, Normalisation
 

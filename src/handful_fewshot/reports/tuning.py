@@ -18,11 +18,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from handful.errors import PlanError
 from handful.machine.outputs import refuse_overwriting, written_whole
 from handful_fewshot.benchmark.journal import Journal, banks_at
 from handful_fewshot.benchmark.paper import TRANSFORMS, public_options
 from handful_fewshot.benchmark.plan import Banks, Cell, Plan, grid, is_place, load_method, named_bank, task_spec
+from handful_fewshot.errors import PlanError
 from handful_fewshot.methods import METHODS, no_method
 from handful_fewshot.reports.summary import Result, common_means, footnotes, paired_difference, results, verdict
 from handful_fewshot.reports.tables import markdown_table

@@ -20,12 +20,12 @@ import torch
 from torch import Tensor
 from torch.utils.data import Dataset, Sampler
 
-from handful.errors import TrainingError
 from handful.extraction.decode import decode_image
 from handful.extraction.items import Items
 from handful.progress import Progress, Reporter
 from handful.reading.contents import Content, Unreadable, ZipFiles
 from handful.shapes import Float, Int
+from handful_fewshot.errors import TrainingError
 from handful_fewshot.training.recipe import Recipe
 
 # What a random number is for; part of its address.

@@ -23,12 +23,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.data import BatchSampler, DataLoader, DistributedSampler
 
-from handful.errors import CheckpointError, FileFormatError
+from handful.errors import FileFormatError
 from handful.extraction.items import Items
 from handful.machine.outputs import written_whole
 from handful.progress import Reporter
 from handful.runs.parts import append_checksum, verify_checksum
 from handful.shapes import Float, Int
+from handful_fewshot.errors import CheckpointError
 from handful_fewshot.networks import architecture
 from handful_fewshot.networks.checkpoint import Checkpoint
 from handful_fewshot.training.batches import CentreViews, EpochBatches, Pictures, RandomViews

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from handful.banks import FeatureBank
-from handful.errors import OptionError, TrainingError
+from handful.errors import OptionError
 from handful.extraction.items import Items
 from handful.machine.extras import import_extra
 from handful.machine.folders import LocalFolder
@@ -32,6 +32,7 @@ from handful.progress import Progress, Reporter, bars
 from handful.runs.run_file import ABOUT_FILE, begin, refuse_another
 from handful.shapes import Float, Int
 from handful_fewshot.dispatch import solve
+from handful_fewshot.errors import TrainingError
 from handful_fewshot.gathering import gather
 from handful_fewshot.networks.checkpoint import Checkpoint
 from handful_fewshot.tasks import Balanced, ShotsPerClass, TaskSpec, UniformOverPool, draw

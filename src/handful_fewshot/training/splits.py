@@ -24,11 +24,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from handful.errors import TrainingError
 from handful.extraction.items import Items, list_items
 from handful.machine.outputs import refuse_overwriting, written_whole
 from handful.machine.untrusted import read_text
 from handful.reading.contents import IMAGE_SUFFIXES, pick
+from handful_fewshot.errors import TrainingError
 
 BASE = "base"
 VALIDATION = "validation"

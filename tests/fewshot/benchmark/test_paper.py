@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from handful import FeatureBank
-from handful.errors import PlanError
 from handful_fewshot import Balanced, FixedSupport, ShotsPerClass, TaskSpec, UniformOverPool, UnknownClasses
 from handful_fewshot.benchmark import paper
 from handful_fewshot.benchmark.paper import TABLE_1_METHODS, published_accuracy, table1, table2, why_unpublished
 from handful_fewshot.benchmark.plan import Cell, bound_plan
 from handful_fewshot.benchmark.run import Material, run_range
+from handful_fewshot.errors import PlanError
 from tests.banks_at_hand import random_bank
 from tests.conftest import SHARED
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from handful.cli.main import main
-from handful.errors import OptionError, PlanError
+from handful.errors import OptionError
 from handful_fewshot import METHODS, Dirichlet, FixedSupport, ShotsPerClass, TaskSpec, UniformOverPool, UnknownClasses
 from handful_fewshot.benchmark.plan import (
     Cell,
@@ -18,6 +18,7 @@ from handful_fewshot.benchmark.plan import (
     read_plan,
     refuse_another_file,
 )
+from handful_fewshot.errors import PlanError
 from tests.banks_at_hand import random_bank
 from tests.plans_at_hand import SPEC, small_banks
 

@@ -41,7 +41,7 @@ def test_a_package_with_entry_points_needs_no_call(tmp_path, first):
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: their_package\nVersion: 1\n")
     (about / "entry_points.txt").write_text(
         "[handful.methods]\ntheirs = their_package:theirs\nmisnamed_here = their_package:misnamed\n"
-        "[handful.backbones]\nones = their_package:load\n"
+        "[handful.encoders]\nones = their_package:load\n"
     )
     source = Path(fewshot.__file__).parents[2]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(source)])}

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from handful.errors import CheckpointError
 from handful.machine.safetensors_format import write_tensors
+from handful_fewshot.errors import CheckpointError
 from handful_fewshot.networks import NETWORKS
 from handful_fewshot.networks.checkpoint import MANIFEST, Checkpoint, _as_text, read_public
 from handful_fewshot.networks.views import CentreView, Normalisation

@@ -5,9 +5,9 @@ import pytest
 import torch
 from torch.nn import functional
 
-from handful.errors import CheckpointError
 from handful.progress import Reporter
 from handful.runs.parts import append_checksum
+from handful_fewshot.errors import CheckpointError
 from handful_fewshot.networks.checkpoint import Checkpoint
 from handful_fewshot.training import Recipe
 from handful_fewshot.training.batches import Pictures

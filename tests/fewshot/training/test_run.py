@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from handful.errors import FileFormatError, MissingExtraError, OptionError, TrainingError
+from handful.errors import FileFormatError, MissingExtraError, OptionError
 from handful.extraction.items import list_items
+from handful_fewshot.errors import TrainingError
 from handful_fewshot.networks.checkpoint import Checkpoint
 from handful_fewshot.tasks import Balanced, UniformOverPool
 from handful_fewshot.training import BaseSplit, train

@@ -6,8 +6,8 @@ from types import MappingProxyType
 import numpy as np
 import pytest
 
-from handful.errors import TrainingError
 from handful.extraction.items import list_items
+from handful_fewshot.errors import TrainingError
 from handful_fewshot.training import splits
 from handful_fewshot.training.splits import (
     BASE,

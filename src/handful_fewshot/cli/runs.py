@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from handful.cli.options import HERE, executor_at, is_here, refuse
-from handful.cli.task_options import named_place
 from handful.cli.terminal import Interrupted
 from handful.errors import OptionError
+from handful_fewshot.cli.task_options import named_place
 
 if TYPE_CHECKING:
     from handful_fewshot.benchmark.journal import Journal

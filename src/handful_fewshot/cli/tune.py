@@ -8,10 +8,18 @@ from typing import Annotated, Any
 import typer
 
 from handful.cli.options import HERE, On, given_values, refuse, with_options
-from handful.cli.runs import carry_out, end_with_failures
-from handful.cli.task_options import Spread, TaskOptions, named_place, open_bank, option_grid, refuse_unused, task_count
 from handful.cli.terminal import data
-from handful.errors import PlanError
+from handful_fewshot.cli.runs import carry_out, end_with_failures
+from handful_fewshot.cli.task_options import (
+    Spread,
+    TaskOptions,
+    named_place,
+    open_bank,
+    option_grid,
+    refuse_unused,
+    task_count,
+)
+from handful_fewshot.errors import PlanError
 
 # Options of the tasks that are tuned on, named like the keys of a plan.
 KEYS = ("transform", "split", "shots", "k_eff", "n_classes", "n_query", "query", "concentration", "seed")

@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from handful.cli.options import HERE, On, SectionGroup, given_values, refuse, with_options
-from handful.cli.runs import carry_out, end_with_failures
-from handful.cli.task_options import (
+from handful.cli.terminal import data
+from handful.errors import OptionError
+from handful.progress import bars
+from handful_fewshot.cli.runs import carry_out, end_with_failures
+from handful_fewshot.cli.task_options import (
     TaskOptions,
     find_bank,
     named_place,
@@ -22,10 +25,8 @@ from handful.cli.task_options import (
     refuse_unused,
     task_count,
 )
-from handful.cli.terminal import data
-from handful.cli.tune import tune
-from handful.errors import OptionError, PlanError
-from handful.progress import bars
+from handful_fewshot.cli.tune import tune
+from handful_fewshot.errors import PlanError
 
 if TYPE_CHECKING:
     from handful_fewshot.benchmark.plan import Banks as BanksByName

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from handful.cli.options import SectionGroup, given_values, with_options
-from handful.cli.task_options import BANK, TaskOptions, named_place, open_bank, refuse_unused, task_numbers
 from handful.cli.terminal import data
+from handful_fewshot.cli.task_options import BANK, TaskOptions, named_place, open_bank, refuse_unused, task_numbers
 
 if TYPE_CHECKING:
     import numpy as np

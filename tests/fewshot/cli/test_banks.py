@@ -1,7 +1,7 @@
 import pytest
 
-from handful.cli.task_options import find_bank, open_bank
 from handful.errors import BankError
+from handful_fewshot.cli.task_options import find_bank, open_bank
 from tests.banks_at_hand import random_bank
 
 

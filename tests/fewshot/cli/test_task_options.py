@@ -3,9 +3,9 @@ import pytest
 pytest.importorskip("typer")
 import typer
 
-from handful.cli.task_options import Spread, option_grid, task_count, task_numbers
 from handful.errors import OptionError
 from handful_fewshot.benchmark.plan import QUERY_RULES
+from handful_fewshot.cli.task_options import Spread, option_grid, task_count, task_numbers
 
 
 def test_the_query_rules_in_the_help_are_those_there_are():

@@ -5,7 +5,6 @@ import pytest
 
 pytest.importorskip("typer")
 from handful import FeatureBank
-from handful.cli import bench
 from handful.cli.main import main
 from handful.datasets import load_clinc150
 from handful_fewshot import METHODS, Dirichlet, FixedSupport, ShotsPerClass, TaskSpec, UnknownClasses
@@ -14,6 +13,7 @@ from handful_fewshot.benchmark.completion import progress
 from handful_fewshot.benchmark.journal import Journal
 from handful_fewshot.benchmark.paper import PAPER_PLANS, TABLE_1_METHODS
 from handful_fewshot.benchmark.run import versions_text
+from handful_fewshot.cli import bench
 from handful_fewshot.reports.summary import FEW_NOTE
 from tests.banks_at_hand import random_bank
 
@@ -409,7 +409,7 @@ def test_an_interruption_says_how_to_go_on(bank, tmp_path, capsys, monkeypatch):
     )
     assert " 2/2 " in run(capsys, "run", "--resume", "--out", out, "--on", "here:2")[1]
     with monkeypatch.context() as patch:
-        patch.setattr("handful.cli.bench.open_bank", interrupt)
+        patch.setattr("handful_fewshot.cli.bench.open_bank", interrupt)
         assert main(["bench", *map(str, grid(bank, tmp_path / "other"))]) == 130
     assert capsys.readouterr().err == ("handful: interrupted before anything was changed; run the same command again\n")
 
