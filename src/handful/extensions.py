@@ -13,12 +13,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping
-from importlib.metadata import EntryPoint, entry_points
-from importlib.util import find_spec
 from typing import Any
 
 from handful.errors import HandfulWarning, MissingExtraError, OptionError
 from handful.machine.extras import install_command
+from handful.machine.registry import package_of, points_of
 
 COMMANDS = "handful.commands"
 METHODS = "handful.methods"
@@ -31,9 +30,9 @@ EXTRA = "fewshot"
 
 def commands() -> Iterator[tuple[str, Any, str]]:
     """Yield name, command and package of the commands of others; what cannot be loaded is left out with a warning."""
-    for point in _points(COMMANDS):
+    for point in points_of(COMMANDS):
         try:
-            yield point.name, point.load(), _package(point)
+            yield point.name, point.load(), package_of(point)
         except (Exception, SystemExit) as error:  # another package's fault must not stop this one
             warnings.warn(
                 f"the command {point.name!r} ({point.value}) was left out: {error}", HandfulWarning, stacklevel=2
@@ -51,7 +50,7 @@ def classifier_of(method: str) -> Any:
     from handful.arguments import did_you_mean  # NumPy, which help should not wait for
 
     names = list[str]()
-    for point in _points(METHODS):
+    for point in points_of(METHODS):
         try:
             value = point.load()
         except ModuleNotFoundError as error:
@@ -69,26 +68,9 @@ def classifier_of(method: str) -> Any:
 
 def what_to_install() -> str:
     """Return the end of a sentence about a name that was not found: where more names come from, if that is absent."""
-    if _is_there() and any(_points(COMMANDS)):
+    if any(package_of(point) == PAPER for point in points_of(COMMANDS)):
         return ""
     return (
         f"; the commands, methods and encoders of few-shot research come with {PAPER}, which is not installed: run "
         f"{install_command(EXTRA)}"
     )
-
-
-def _points(group: str) -> Iterator[EntryPoint]:
-    """Yield the entry points of a group, those of the paper's package only if it is there."""
-    there = _is_there()
-    return (point for point in entry_points(group=group) if there or _package(point) != PAPER)
-
-
-def _package(point: EntryPoint) -> str:
-    return point.module.partition(".")[0]
-
-
-def _is_there() -> bool:
-    try:
-        return find_spec(PAPER) is not None
-    except ImportError:
-        return False

@@ -13,13 +13,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from handful.catalogue.labels import distinct
 from handful.errors import OptionError
-from handful.estimators.answer import Answer, best_two
-from handful.estimators.certainty import certainty_of, most_certain
-from handful.estimators.checks import checked_features, checked_labels, checked_rows
-from handful.estimators.containers import frame_of
-from handful.estimators.diagnostics import FEWEST_ITEMS, Diagnostic, warnings_of
+from handful.estimators import Answer, Diagnostic
+from handful.estimators.checks import checked_examples, checked_features
 from handful.shapes import Int
 from handful_fewshot.dispatch import solve
 from handful_fewshot.errors import CollapseWarning, NotConvergedWarning
@@ -38,6 +34,7 @@ FITTING = {"range_scale_public_code": "found_scale"}
 # published PADDLE gave a single class to unit vectors of five classes, and would flag 4 of the 89 answers of a single
 # class that `batch_classifier` gives to batches that have one.
 COLLAPSED_SHARE = 0.95
+FEWEST_ITEMS = 10  # with fewer items nothing is checked
 LEAST_AGREEMENT = 1 / 3
 LEAST_LEAD = 1.5
 
@@ -87,8 +84,7 @@ class MethodClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any) -> Self:
         """Keep the examples, at least one of every class."""
         self.check()
-        self._features, labels = checked_rows(self, X, checked_labels(self, y), reset=True)
-        self.classes_, self._codes = distinct(labels)
+        self._features, self.classes_, self._codes = checked_examples(self, X, y)
         return self
 
     def infer(self, X: Any) -> Answer:
@@ -116,30 +112,17 @@ class MethodClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             not_converged(int(solution.n_iter[0]), bool(solution.converged[0])),
             collapsed(weights.argmax(-1), nearest, self.classes_),
         ]
-        best, likely = best_two(weights.numpy())
-        unknown = np.full(len(best), np.nan)
-        certainties = certainty_of(likely, unknown, most_certain(np.bincount(self._codes)))
         diagnostics = tuple(diagnostic for diagnostic in wrong if diagnostic is not None)
-        for warning in warnings_of(diagnostics):
-            warnings.warn(warning, stacklevel=3)
-        return Answer(
-            classes=self.classes_,
-            codes=best,
-            _certainties=certainties,
-            _table=weights.numpy(),
-            expected_counts=weights.sum(0).numpy(),
-            presence=np.full(len(self.classes_), np.nan),
-            joint_weight=None,
-            prior_weight=None,
-            unknown=unknown,
-            _none_of_these=np.zeros(len(weights), bool),
-            rejected=np.zeros(len(weights), bool),
-            unknown_interval=(0.0, 1.0),
+        for diagnostic in diagnostics:
+            warnings.warn(diagnostic.warning(diagnostic.message), stacklevel=3)
+        return Answer.of_probabilities(
+            self.classes_,
+            weights.numpy(),
+            n_examples=len(self._codes),
             unknown_reason=f"Unknown items are not judged by {method_at(self.method, scale_name(name))}, only by the "
             "default.",
-            proposals=(),
             diagnostics=diagnostics,
-            _frame_of=frame_of(X),
+            like=X,
         )
 
     def predict(self, X: Any) -> npt.NDArray[Any]:

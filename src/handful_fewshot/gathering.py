@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from handful.banks import FeatureBank
+from handful import FeatureBank
 from handful.errors import TaskError
 from handful.shapes import Float, Int
 from handful_fewshot.task import TaskBatch

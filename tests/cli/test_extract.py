@@ -8,7 +8,7 @@ from handful.banks import FeatureBank
 from handful.cli.main import main
 from handful.extraction.items import list_items
 from tests.items_at_hand import image_bytes, image_folder, small_backbone
-from tests.runs.test_progress import watch
+from tests.test_progress import watch
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -5,12 +5,31 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
 from threading import RLock
 from typing import Generic, TypeVar
 
 from handful.errors import HandfulWarning, OptionError
 
 T = TypeVar("T")
+
+
+def package_of(point: EntryPoint) -> str:
+    """Return the package that an entry point belongs to."""
+    return point.module.partition(".")[0]
+
+
+def is_there(package: str) -> bool:
+    """Whether a package can be imported, as far as can be told without doing it."""
+    try:
+        return find_spec(package) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def points_of(group: str) -> list[EntryPoint]:
+    """Return the entry points of a group, those of packages that are not there left out."""
+    return [point for point in entry_points(group=group) if is_there(package_of(point))]
 
 
 class Registry(Mapping[str, T], Generic[T]):
@@ -68,7 +87,7 @@ class Registry(Mapping[str, T], Generic[T]):
                 return
             self._loaded = True  # first, as what is loaded may look up names
             self._values = {**{point.name: point.load() for point in self._own_points}, **self._values}
-            for point in entry_points(group=self._group):
+            for point in points_of(self._group):
                 self._add(point)
 
     def _add(self, point: EntryPoint) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from handful.arguments import counted
 from handful.errors import HandfulWarning
-from handful.executors.executor import Executor, Shared, in_process
+from handful.executors import Executor, Shared, in_process
 from handful.progress import Reporter, bars
 from handful.shapes import Int
 from handful_fewshot.benchmark.journal import Journal, remaining, rows_of_cells

@@ -27,7 +27,6 @@ from handful.machine.extras import import_pyarrow
 from handful.machine.lock import only_writer, remove_unfinished
 from handful.machine.outputs import refuse_overwriting, written_whole
 from handful.machine.untrusted import read_bytes, read_json
-from handful.runs.parts import checksum
 from handful.shapes import Int
 from handful_fewshot.benchmark.plan import Cell, Plan
 from handful_fewshot.benchmark.run import Row, versions_text
@@ -234,7 +233,7 @@ def _noted(shard: Path) -> tuple[int, str]:
 
 def _checksum(number: int, content: bytes) -> str:
     """First 16 hex digits of the SHA-256 of a shard's number and bytes."""
-    return checksum(content, str(number))[:16]
+    return hashlib.sha256(f"{number}\n".encode() + content).hexdigest()[:16]
 
 
 def _read_shard(shard: Path) -> Any:

@@ -26,7 +26,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeAlias
 
-from handful.banks import FeatureBank
+from handful import FeatureBank
 from handful.errors import OptionError
 from handful.machine.untrusted import read_bytes, read_text
 from handful_fewshot.errors import PlanError

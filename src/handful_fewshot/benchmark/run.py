@@ -25,11 +25,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 
-from handful.banks import FeatureBank
-from handful.executors.executor import Shared
+from handful import FeatureBank, __version__
+from handful.executors import Shared
 from handful.machine.threads import one_thread
 from handful.shapes import Float, Int
-from handful.version import __version__
 from handful_fewshot.benchmark.plan import Banks, Cell, named_bank, refuse_another_file
 from handful_fewshot.benchmark.score import TaskScores, score
 from handful_fewshot.dispatch import solve

@@ -15,7 +15,7 @@ from handful.cli.options import refuse
 from handful.errors import BankError, OptionError
 
 if TYPE_CHECKING:
-    from handful.banks import FeatureBank
+    from handful import FeatureBank
 
 
 class Spread(StrEnum):

@@ -14,7 +14,7 @@ from handful_fewshot.cli.task_options import BANK, TaskOptions, named_place, ope
 if TYPE_CHECKING:
     import numpy as np
 
-    from handful.banks import FeatureBank
+    from handful import FeatureBank
     from handful_fewshot.tasks import Draw
 
 # Tasks drawn and printed at once.

@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from handful.banks import FeatureBank
+from handful import FeatureBank
 from handful.machine.outputs import refuse_overwriting, written_whole
 from handful_fewshot.benchmark.journal import Journal, banks_at
 from handful_fewshot.benchmark.paper import source_of_numbers

@@ -23,7 +23,7 @@ from torch.utils.data import Dataset, Sampler
 from handful.extraction.decode import decode_image
 from handful.extraction.items import Items
 from handful.progress import Progress, Reporter
-from handful.reading.contents import Content, Unreadable, ZipFiles
+from handful.reading.contents import Unreadable, ZipFiles
 from handful.shapes import Float, Int
 from handful_fewshot.errors import TrainingError
 from handful_fewshot.training.recipe import Recipe
@@ -91,7 +91,7 @@ class Pictures:
         """Leave out the open archive: each process opens its own."""
         return {**self.__dict__, "_archive": None}
 
-    def _content(self, row: int) -> Content:
+    def _content(self, row: int) -> bytes | str | Unreadable:
         source = self.items.source
         if not isinstance(source, ZipFiles):
             return next(iter(source[row : row + 1]))
@@ -102,7 +102,7 @@ class Pictures:
         return self._archive[1].read(source.names[row])
 
 
-def _decoded(content: Content) -> Any:
+def _decoded(content: bytes | str | Unreadable) -> Any:
     return decode_image(content) if isinstance(content, bytes) else content
 
 

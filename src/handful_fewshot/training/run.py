@@ -2,7 +2,7 @@
 
 The folder of a run:
 
-    run.json              recipe and hashes of the data, see `handful.runs.run_file`
+    run.json              recipe and hashes of the data, see `handful_fewshot.training.begun`
     checkpoint.json, weights-<epoch>.safetensors      the best network so far, see `handful_fewshot.networks.checkpoint`
     resume.pt             where a killed training resumes
     finished              there if the training is; `resume.pt` is then removed
@@ -23,13 +23,12 @@ from typing import Any
 
 import numpy as np
 
-from handful.banks import FeatureBank
+from handful import FeatureBank
 from handful.errors import OptionError
 from handful.extraction.items import Items
 from handful.machine.extras import import_extra
-from handful.machine.folders import LocalFolder
+from handful.machine.outputs import written_whole
 from handful.progress import Progress, Reporter, bars
-from handful.runs.run_file import ABOUT_FILE, begin, refuse_another
 from handful.shapes import Float, Int
 from handful_fewshot.dispatch import solve
 from handful_fewshot.errors import TrainingError
@@ -37,6 +36,7 @@ from handful_fewshot.gathering import gather
 from handful_fewshot.networks.checkpoint import Checkpoint
 from handful_fewshot.tasks import Balanced, ShotsPerClass, TaskSpec, UniformOverPool, draw
 from handful_fewshot.training.batches import Pictures
+from handful_fewshot.training.begun import ABOUT_FILE, begin, refuse_another
 from handful_fewshot.training.recipe import Recipe
 from handful_fewshot.training.splits import BaseSplit, check_disjoint
 from handful_fewshot.transforms import transform
@@ -125,21 +125,21 @@ def train(
     there = [name for name in os.listdir(out) if not name.startswith(".")] if out.exists() else []
     if set(there) - {"items.csv"} and ABOUT_FILE not in there:
         raise TrainingError(f"{out} is neither empty nor a run of `handful train`; choose another folder")
-    folder = LocalFolder(out)
     about = _about(split, recipe)
-    refuse_another(folder, about, ())
+    refuse_another(out, about)
     if (out / FINISHED).exists():
         return Checkpoint.load(out)
     on_lightning = import_extra("handful_fewshot.training.on_lightning", "train")
     with bars("train", on_progress) as listener:
         base = Pictures(split.base, on_progress=listener)
         validation = None if split.validation is None else Pictures(split.validation)
-        begin(folder, about, ())
+        begin(out, about)
         machine = {"accelerator": accelerator, "devices": devices, "precision": precision, "workers": workers}
         first = on_lightning.fit(base, validation, recipe, out, reporter=Reporter(listener), **machine)
     if not first:
         return None
-    folder.create(FINISHED, b"")
+    with written_whole(out / FINISHED) as place:
+        place.touch()
     (out / STATE).unlink(missing_ok=True)
     return Checkpoint.load(out)
 

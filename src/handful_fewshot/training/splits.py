@@ -16,7 +16,7 @@ import hashlib
 import io
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from types import MappingProxyType
@@ -27,7 +27,7 @@ import numpy as np
 from handful.extraction.items import Items, list_items
 from handful.machine.outputs import refuse_overwriting, written_whole
 from handful.machine.untrusted import read_text
-from handful.reading.contents import IMAGE_SUFFIXES, pick
+from handful.reading.contents import IMAGE_SUFFIXES
 from handful_fewshot.errors import TrainingError
 
 BASE = "base"
@@ -99,14 +99,11 @@ def only_classes(items: Items, classes: Sequence[int]) -> Items:
     """Items of some classes, renumbered in this order."""
     number = {old: new for new, old in enumerate(classes)}
     rows = [row for row, label in enumerate(items.labels.tolist()) if label in number]
-    digest = hashlib.sha256(repr((items.data_hash, list(classes))).encode()).hexdigest()
-    return Items(
-        items.kind,
-        tuple(items.names[row] for row in rows),
-        np.array([number[int(items.labels[row])] for row in rows], dtype=np.int64),
-        tuple(items.class_names[old] for old in classes),
-        pick(items.source, rows),
-        digest,
+    return replace(
+        items.take(rows),
+        labels=np.array([number[int(items.labels[row])] for row in rows], dtype=np.int64),
+        class_names=tuple(items.class_names[old] for old in classes),
+        data_hash=hashlib.sha256(repr((items.data_hash, list(classes))).encode()).hexdigest(),
     )
 
 

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("typer")
 from handful.cli.main import main
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 # Folders of runs that such a command makes; later commands may read them.
 FROM_THE_PACKAGE = ("--bank clinc150", " runs/one", " runs/small")
 

@@ -5,7 +5,7 @@ import pytest
 pytest.importorskip("typer")
 from handful.cli.main import main
 from tests.banks_at_hand import random_bank
-from tests.runs.test_progress import watch
+from tests.test_progress import watch
 
 
 def test_whoever_watches_sees_the_time_left(tmp_path, monkeypatch):

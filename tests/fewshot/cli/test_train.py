@@ -1,8 +1,8 @@
 import pytest
 
 from handful.banks.bank import FeatureBank
-from handful.cli import train
 from handful.cli.main import main
+from handful_fewshot.cli import train
 from handful_fewshot.networks import NETWORKS
 from handful_fewshot.networks.checkpoint import Checkpoint
 from handful_fewshot.training import splits
