@@ -11,6 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
     *ROOT.glob("*.md"),
+    ROOT / "src" / "handful_fewshot" / "README.md",
     *(ROOT / ".github").rglob("*.md"),
     # Pages that the build of the site writes itself are left out.
     *(p for p in (ROOT / "docs").rglob("*.md") if not {"_build", "auto_gallery", "api"} & set(p.parts)),
