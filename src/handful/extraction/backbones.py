@@ -13,9 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from handful import extensions
 from handful.arguments import did_you_mean
 from handful.errors import OptionError, UnknownNameError
-from handful.extensions import ENCODERS, what_to_install
 from handful.extraction.backbone import Backbone, SentenceEmbedding, identified, without_addresses
 from handful.machine.extras import import_extra
 from handful.machine.registry import Registry
@@ -72,10 +72,11 @@ def load_backbone(name: str, *, device: str = "cpu") -> Backbone:
         return BACKBONES[family + colon](rest, where)
     if not colon and name in BACKBONES:
         return BACKBONES[name](where)
+    plain = [known for known in BACKBONES if not known.endswith(":")]
     there = [f"{known}NAME" if known.endswith(":") else known for known in BACKBONES]
     raise UnknownNameError(
-        f"no backbone is called {name!r}{did_you_mean(name, BACKBONES)}; choose from {', '.join(there)}"
-        f"{what_to_install()}"
+        f"no backbone is called {name!r}{did_you_mean(name, plain)}; choose from {', '.join(there)}"
+        f"{extensions.what_to_install()}"
     )
 
 
@@ -287,7 +288,7 @@ def _no_bars() -> Iterator[None]:
 
 
 BACKBONES: Registry[Callable[..., Backbone]] = Registry(
-    ENCODERS,
+    extensions.ENCODERS,
     {
         **{f"efficientnet-lite{number}": partial(_efficientnet_lite, number, crop) for number, crop in CROPS.items()},
         "minilm": _minilm,

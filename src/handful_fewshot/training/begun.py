@@ -12,7 +12,7 @@ from typing import Any
 
 from handful.errors import FileFormatError, OptionError
 from handful.machine.outputs import written_whole
-from handful.machine.untrusted import read_json
+from handful.machine.untrusted import read_text
 
 ABOUT_FILE = "run.json"
 
@@ -32,11 +32,11 @@ def refuse_another(folder: Path, about: Mapping[str, Any]) -> None:
     place = folder / ABOUT_FILE
     if not place.exists():
         return
-    there = read_json(place, FileFormatError, "what a training was started with")
     now = json.loads(json.dumps(dict(about)))
     try:
+        there = json.loads(read_text(place, FileFormatError))
         contents = {role: given["content"] for role, given in there.pop("inputs").items()}
-    except (KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise FileFormatError(
             f"{place} is damaged ({error}), so it is not known what was trained; choose another folder, or delete "
             "this one to start again"

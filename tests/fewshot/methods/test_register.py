@@ -63,7 +63,7 @@ def test_a_registered_method_is_one_of_the_benchmarks(monkeypatch):
 
 
 def test_what_is_no_method_or_takes_a_name_of_ours_is_refused():
-    with pytest.raises(OptionError, match=r"a method must be a handful\.fewshot\.Method, got function"):
+    with pytest.raises(OptionError, match=r"a method must be a handful_fewshot\.Method, got function"):
         fewshot.register(lambda task: task)
     with pytest.raises(OptionError, match="'paddle' is already taken by handful"):
         fewshot.register(fewshot.METHODS["paddle"])
