@@ -44,7 +44,7 @@ class MissingExtraError(HandfulError, ImportError):
 
 
 class ExtractionError(HandfulError, RuntimeError):
-    """Features cannot be extracted: the backbone does not fit the items, or no item is left."""
+    """Features cannot be extracted: the encoder does not fit the items, or no item is left."""
 
 
 class FileFormatError(HandfulError, ValueError):

@@ -4,7 +4,7 @@
 |---|---|
 | `handful.commands` | a command of `handful`: a `typer.Typer` of several, or the function of one |
 | `handful.methods` | a method for `classify(method=…)`: an object with `classifier()`; or a mapping of several |
-| `handful.encoders` | an encoder, see `handful.extraction.backbones.register_backbone` |
+| `handful.encoders` | an encoder, see `handful.extraction.encoders.register_encoder` |
 
 This is the only file of the product that knows the name of the paper's package, to say what to install for it.
 """

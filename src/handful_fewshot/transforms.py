@@ -77,7 +77,7 @@ def cl2n(task: TaskBatch, *, base_mean: Array | Sequence[float]) -> TaskBatch:
     Parameters
     ----------
     base_mean : Float[Tensor, "dim"]
-        Mean over the classes the backbone was trained on, without any class of the task.
+        Mean over the classes the encoder was trained on, without any class of the task.
     """
     origin = torch.as_tensor(base_mean).to(task.device, task.dtype)
     if origin.shape != (task.dim,):

@@ -284,7 +284,7 @@ UNCLEAR = (
     "what is shown second",
     "with a chance of 90%",
     "this batch cannot tell",
-    "do not say which backbone",
+    "do not say which encoder",
     "looked at yet",
     "take an item to belong",
     "say nothing change nothing",

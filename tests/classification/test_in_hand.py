@@ -18,8 +18,8 @@ from handful.classification import write_page, write_predictions, write_tasks
 from handful.classification.labelled import class_names, how_labelled, predictions
 from handful.errors import BankError, HandfulError, OptionError
 from handful.estimators import BatchClassifier
-from handful.extraction.backbone import Backbone
-from tests.items_at_hand import small_backbone
+from handful.extraction.encoder import Encoder
+from tests.items_at_hand import small_encoder
 
 pytestmark = pytest.mark.filterwarnings("ignore::handful.errors.HandfulWarning")
 
@@ -40,10 +40,10 @@ def vowels(sentences):
 
 
 @pytest.fixture
-def _backbones(monkeypatch):
-    text = Backbone.of_sentences(torch.nn.Identity(), vowels, name="vowels", preprocessing="vowels counted")
-    made = {"minilm": text, "efficientnet-lite0": small_backbone()}
-    monkeypatch.setattr("handful.extraction.backbones.load_backbone", lambda name, device: made[name])
+def _encoders(monkeypatch):
+    text = Encoder.of_sentences(torch.nn.Identity(), vowels, name="vowels", preprocessing="vowels counted")
+    made = {"minilm": text, "efficientnet-lite0": small_encoder()}
+    monkeypatch.setattr("handful.extraction.encoders.load_encoder", lambda name, device: made[name])
 
 
 def pictures(folder, names):
@@ -131,7 +131,7 @@ THINGS = {
 }
 
 
-@pytest.mark.usefixtures("_backbones")
+@pytest.mark.usefixtures("_encoders")
 @pytest.mark.parametrize("thing", THINGS)
 def test_things_in_hand(tmp_path, thing):
     catalogue, batch, fits = THINGS[thing](tmp_path)

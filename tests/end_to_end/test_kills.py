@@ -37,7 +37,7 @@ from handful_fewshot.benchmark.journal import Journal
 from handful_fewshot.errors import PlanError
 from handful_fewshot.networks.checkpoint import Checkpoint
 from handful_fewshot.training import BaseSplit, hold_out, train
-from tests.items_at_hand import image_folder, small_backbone
+from tests.items_at_hand import image_folder, small_encoder
 from tests.kills_at_hand import PATIENCE, PROCESSES, start_server
 from tests.large_at_hand import large_problem
 from tests.many_at_hand import SMALL, contents, world, written
@@ -93,7 +93,7 @@ def run_many(inputs: Path, out: Path) -> None:
 
 
 def run_extraction(inputs: Path, out: Path) -> None:
-    extract(list_items(inputs / "images"), small_backbone(), out, shard_size=4)
+    extract(list_items(inputs / "images"), small_encoder(), out, shard_size=4)
 
 
 def outcome_of_extraction(out: Path) -> Any:

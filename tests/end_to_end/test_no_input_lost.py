@@ -72,7 +72,7 @@ SCORES = "rescore s.json --sites sites.json"
 INPUTS = {
     CLASSIFY: (
         *("c.csv", "b.csv", "--names {}", "--candidates {}", "--prior {}", "--given {}"),
-        *("--coarse {}", "--backbone checkpoint:{}"),
+        *("--coarse {}", "--encoder checkpoint:{}"),
     ),
     SCORES: ("s.json", "--sites {}", "--candidates {}", "--prior {}", "--given {}", "--coarse {}"),
 }
@@ -99,9 +99,9 @@ OTHERS = (
     ("p.html", "catalogue check p.html --report p.html"),
     ("p", "features import p p"),
     ("p", "features export p p"),
-    ("p", "features extract --items p --backbone minilm --out p"),
-    (".p.shards", "features extract --items .p.shards --backbone minilm --out p"),
-    ("p", "features extract --items images --backbone checkpoint:p --out p"),
+    ("p", "features extract --items p --encoder minilm --out p"),
+    (".p.shards", "features extract --items .p.shards --encoder minilm --out p"),
+    ("p", "features extract --items images --encoder checkpoint:p --out p"),
     ("p", "bench run p --out p"),
     ("p", "bench run --bank p --method paddle --out p"),
     ("p", "bench run --bank x=p --method paddle --resume --out p"),

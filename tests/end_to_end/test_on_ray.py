@@ -18,7 +18,7 @@ from handful.large import solve
 from handful.many import label_groups, portions
 from handful_fewshot.errors import PlanError
 from tests.groups_at_hand import lines_for_ray_data, table_of_sites
-from tests.items_at_hand import image_folder, small_backbone
+from tests.items_at_hand import image_folder, small_encoder
 from tests.kills_at_hand import differences
 from tests.large_at_hand import large_problem
 from tests.many_at_hand import SMALL, contents, world, written
@@ -102,12 +102,12 @@ def test_features_have_the_same_bytes(tmp_path):
     folder = image_folder(tmp_path / "images", n_classes=4, each=4)
     (folder / "class2" / "02.png").write_bytes(b"")
     items, sizes = list_items(folder), {"shard_size": 2, "batch_size": 2}
-    here = extract(items, small_backbone(), tmp_path / "here", **sizes)
-    there = extract(items, small_backbone(), tmp_path / "there", **sizes, executor=on_ray())
+    here = extract(items, small_encoder(), tmp_path / "here", **sizes)
+    there = extract(items, small_encoder(), tmp_path / "there", **sizes, executor=on_ray())
     assert there.content_hash == here.content_hash
     assert skipped_items(there) == skipped_items(here) != []
-    with pytest.raises(ExtractionError, match=r"\Abackbone small must give 31 numbers"):
-        extract(items, replace(small_backbone(), dim=31), tmp_path / "wrong", executor=on_ray())
+    with pytest.raises(ExtractionError, match=r"\Aencoder small must give 31 numbers"):
+        extract(items, replace(small_encoder(), dim=31), tmp_path / "wrong", executor=on_ray())
 
 
 @pytest.mark.slow  # Ray Data takes long to begin; tests/many/test_ray_data.py has a stand-in

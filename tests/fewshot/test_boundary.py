@@ -155,23 +155,39 @@ assert "handful_fewshot" not in sys.modules
     assert ran.returncode == 0, ran.stderr
 
 
-def test_a_review_and_an_encoder_do_without_the_package(tmp_path):
+def test_a_review_answers_without_the_package(tmp_path):
     pytest.importorskip("starlette")
     program = """
-import numpy as np
-import handful.review, handful.review.server, handful.review.batch_review
-from handful import Session
+from pathlib import Path
+from starlette.testclient import TestClient
+from handful.review.guard import new_token
+from handful.review.server import Finished, Page, Routes, make_app
+from tests.review.reviews import problem, under_review
+
+HOST = "http://127.0.0.1:8080"
+token = new_token()
+with under_review(Path(sys.argv[1]) / "review", problem(contents=lambda item: f"text of {item}")[0]) as review:
+    routes = Routes(Page(review, "today", out="labels.csv"), lambda *_: Finished(["labels.csv"], ""), [].append)
+    app = make_app(routes, frozenset({HOST.removeprefix("http://")}), token)
+    client = TestClient(app, base_url=f"{HOST}{app.path}", headers={"origin": HOST})
+    assert client.get(f"{HOST}/?token={token}").status_code == 200
+assert "handful_fewshot" not in sys.modules
+"""
+    ran = run(program, tmp_path)
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_an_encoder_that_the_package_adds_says_what_to_install():
+    program = """
 from handful.errors import UnknownNameError
-from handful.extraction.backbones import load_backbone
-rng = np.random.default_rng(0)
-session = Session.from_nothing(rng.normal(size=(30, 8))) if hasattr(Session, "from_nothing") else None
+from handful.extraction.encoders import load_encoder
+
 try:
-    load_backbone("checkpoint:runs/mine")
+    load_encoder("checkpoint:runs/mine")
 except UnknownNameError as error:
     assert "come with handful_fewshot, which is not installed: run pip install" in str(error), error
 else:
     raise AssertionError
-assert "handful_fewshot" not in sys.modules
 """
     ran = run(program)
     assert ran.returncode == 0, ran.stderr

@@ -15,8 +15,8 @@ from handful.classification.label import embed
 from handful.classification.task import check, read_inputs
 from handful.cli.main import make_app
 from handful.errors import OptionError
-from handful.extraction.backbones import load_backbone
 from handful.extraction.decode import decode_image
+from handful.extraction.encoders import load_encoder
 from handful.large import solve
 from handful.many import label_groups
 from handful.review.files import FileLabeller
@@ -118,7 +118,7 @@ def test_the_same_tasks_are_drawn(folder):
 def test_a_network_embeds_images(folder):
     kept = Checkpoint.load(folder / "network")
     assert (kept.classes, kept.epoch) == (("discs", "lines"), 1)
-    vectors = load_backbone(f"checkpoint:{folder / 'network'}").embed([decode_image(image_bytes(0))])
+    vectors = load_encoder(f"checkpoint:{folder / 'network'}").embed([decode_image(image_bytes(0))])
     assert np.isfinite(vectors).all()
 
 

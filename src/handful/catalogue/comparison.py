@@ -306,7 +306,7 @@ class ComparedEncoder:
     Attributes
     ----------
     name : str
-        The backbone, or the column of vectors.
+        The encoder, or the column of vectors.
     dim : int
         Length of a vector.
     alone, jointly : Interval

@@ -14,7 +14,7 @@ last call: vectors of images and sentences are there.
 
 A catalogue that is already fitted, a `Catalogue` or the path of one that was saved, is neither embedded nor fitted.
 
-Images and sentences are embedded with one backbone for both sides. A bank records which backbone made it, so a batch of
+Images and sentences are embedded with one encoder for both sides. A bank records which encoder made it, so a batch of
 photographs can be labelled with a bank of photographs without naming it.
 
 A batch whose dense arrays would be large (`dense_bytes`) is streamed by `handful.large`; any other is solved in memory.
@@ -47,7 +47,7 @@ from handful.classification.task import (
     check,
     class_names_of,
     read_inputs,
-    recorded_backbones,
+    recorded_encoders,
 )
 from handful.estimators.answer import Answer
 from handful.estimators.batches import Batches
@@ -125,12 +125,12 @@ class Fitted:
         return self.batch.points
 
     @property
-    def backbone(self) -> str:
+    def encoder(self) -> str:
         """What made the vectors, where that is known."""
         task = self.task
         if task.network is not None:
             return str(task.network.name)
-        return next(filter(None, recorded_backbones(task.inputs, task.examples, task.batch)), "")
+        return next(filter(None, recorded_encoders(task.inputs, task.examples, task.batch)), "")
 
 
 @takes(ClassifyOptions, before="unknown")
@@ -173,7 +173,7 @@ def classify(
         Column of the batch, or several, that say which group an item belongs to. Every group is then labelled as a
         separate batch. For items known by their paths, `folder` is the folder of an item, and `folder:1` the first
         folder of its path (`folder:2` the first two).
-    features, labels, text, id_column, backbone, device, missing, header_row, skip_bad : object
+    features, labels, text, id_column, encoder, device, missing, header_row, skip_bad : object
         How both are read and embedded, see `handful.classification.Reading`.
     prior, candidates, given, new_classes, sequence, pool, order, coarse, expect_unknown : object
         What is known about the batch, see `Known`; as files and columns, see `handful.classification.known`.
@@ -356,7 +356,7 @@ def _with_about(fitted: Fitted, task: Task, answer: Answer, **about: Any) -> Ans
     labelled = About(
         fitted.batch,
         fitted.n_examples + sum(k is not None for k in about.get("given", {}).values()),
-        fitted.backbone,
+        fitted.encoder,
         group_by=() if groups is None else groups.columns,
         unknown_label=task.unknown_label,
         shown=_shown(fitted, answer if groups is None else None),

@@ -125,7 +125,7 @@ def no_command(
 
 # How both sides are read and embedded, and what is known about the batch: arguments of the same name.
 READING = (
-    *("features", "labels", "text", "id_column", "backbone", "device", "missing", "header_row"),
+    *("features", "labels", "text", "id_column", "encoder", "device", "missing", "header_row"),
     "skip_bad",
 )
 KNOWN = ("candidates", "prior", "given", "sequence", "pool", "order", "coarse")
@@ -323,7 +323,7 @@ class JobOptions:
             "several columns."
         ),
     ] = None
-    backbone: Annotated[
+    encoder: Annotated[
         str | None,
         typer.Option(
             help="What turns items into vectors, see `handful features extract --help`. By default the one that made "
@@ -346,7 +346,7 @@ class JobOptions:
         typer.Option(help="Corrections saved on the page of this batch, or an export of Label Studio: .json."),
     ] = None
     skip_bad: SkipBad = False
-    device: Annotated[str, typer.Option(help="Device of the backbone, as in torch: cpu, cuda.")] = "cpu"
+    device: Annotated[str, typer.Option(help="Device of the encoder, as in torch: cpu, cuda.")] = "cpu"
     on: On = HERE
 
 

@@ -17,7 +17,7 @@ LAST_PORT = 65_535
 # Options of `classify` that a review has too.
 FROM_CLASSIFY = (
     *("names", "sequence", "pool", "order", "coarse", "candidates", "prior", "unknown"),
-    *("expect_unknown", "group_by", "backbone", "features", "labels", "text", "id_column", "missing"),
+    *("expect_unknown", "group_by", "encoder", "features", "labels", "text", "id_column", "missing"),
     "header_row",
     *("given", "skip_bad", "device"),
 )

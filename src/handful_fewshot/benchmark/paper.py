@@ -234,15 +234,15 @@ def why_unpublished(cell: Cell) -> str:
     """Return why the number that the paper printed for a cell of this name is not that of its bank; empty if it is."""
     if _printed(cell) is None:
         return ""
-    dataset, backbone = PAPER_BANKS[cell.bank]
+    dataset, encoder = PAPER_BANKS[cell.bank]
     classes = TEST_CLASSES[dataset]
-    dimensions = DIMENSIONS[backbone]
+    dimensions = DIMENSIONS[encoder]
     if cell.split in ("", "test") and cell.bank_shape == (classes, dimensions):
         return ""
     split = f" in its split {cell.split!r}" if cell.split else ""
     return (
         f"has {cell.bank_shape[0]} classes{split} and {cell.bank_shape[1]} dimensions, but the test split of {dataset} "
-        f"has {classes}, with {dimensions} from {backbone}"
+        f"has {classes}, with {dimensions} from {encoder}"
     )
 
 
@@ -259,6 +259,6 @@ def _printed(cell: Cell) -> float | None:
 
 def printed_accuracy(bank: str, shots: int | None, method: str) -> float | None:
     """Return what the paper's tables have for a bank, shots (None: the one support of iNat) and method, in percent."""
-    dataset, backbone = PAPER_BANKS[bank]
-    key = [backbone, dataset, shots, PAPER_METHODS[method]]
+    dataset, encoder = PAPER_BANKS[bank]
+    key = [encoder, dataset, shots, PAPER_METHODS[method]]
     return next((accuracy for *row, accuracy in _content()["rows"] if row == key), None)

@@ -43,7 +43,7 @@ class BDCSPNOptions(Options):
     """
 
     # ε, how strongly points similar to their prototype outweigh the others: 10 in LaplacianShot's code for this step;
-    # PADDLE's configurations use 50, and 30 for one backbone.
+    # PADDLE's configurations use 50, and 30 for one encoder.
     sharpness: float = at_least(0, 10.0)
     public_code: bool = False  # weigh points and label the query as PADDLE's public code does
 

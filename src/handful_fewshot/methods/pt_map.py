@@ -39,7 +39,7 @@ class PTMAPOptions(Options):
     in unequal numbers can need more than 1,000 sweeps. **Cost.** 20 times 4|Q|Kd and a few hundred sweeps of 4|Q|K.
     """
 
-    # α, how far prototypes move at each iteration. PADDLE's configurations use 0.02, and 0.01 for one backbone.
+    # α, how far prototypes move at each iteration. PADDLE's configurations use 0.02, and 0.01 for one encoder.
     step_size: float = limited(lambda size: 0 <= size <= 1, "in 0 … 1", 0.2)
     cost_weight: float = above(
         0, 10.0

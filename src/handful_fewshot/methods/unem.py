@@ -12,7 +12,7 @@ with û_k the share of class k in the query. These are steps of block descent on
 PADDLE's objective at λ = γ|Q| with a barrier of weight τ > 1: labels are softer than those of EM while the partition
 counts more. V is constant at first, so the first layer ignores γ.
 
-The authors learn s, γ and τ from validation tasks, one set for each data set, backbone and number of shots. The
+The authors learn s, γ and τ from validation tasks, one set for each data set, encoder and number of shots. The
 defaults of γ and τ are those they stored for mini-ImageNet and ResNet-18 at 5 shots, in the version that shares them
 between layers. Their s belongs to the features of that network. Here features come at the scale that fits γ = 1, and
 `s² = γ` keeps the balance of distances and shares.

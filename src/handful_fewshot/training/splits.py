@@ -231,7 +231,7 @@ BENCHMARKS: Mapping[str, Benchmark] = MappingProxyType(
             IMAGENET_LISTS,
             {BASE: 64, VALIDATION: 16, TEST: 20},
             (600, 600),
-            "images and lists (split/mini) are those of github.com/mboudiaf/TIM, see *Train a backbone* in the "
+            "images and lists (split/mini) are those of github.com/mboudiaf/TIM, see *Train an encoder* in the "
             "documentation",
         ),
         "tiered-imagenet": Benchmark(
@@ -239,7 +239,7 @@ BENCHMARKS: Mapping[str, Benchmark] = MappingProxyType(
             {BASE: 351, VALIDATION: 97, TEST: 160},
             (0, 779_165),
             "images and lists are made by scripts/make_splits of github.com/mboudiaf/TIM, or the lists are those of "
-            "classes in github.com/renmengye/few-shot-ssl-public, see *Train a backbone* in the documentation",
+            "classes in github.com/renmengye/few-shot-ssl-public, see *Train an encoder* in the documentation",
             images=779_165,
             numbered=True,
         ),
@@ -248,7 +248,7 @@ BENCHMARKS: Mapping[str, Benchmark] = MappingProxyType(
             {BASE: 908, SUPPORT: 227, QUERY: 227},
             (50, 1000),
             "images are made by github.com/daviswer/fewshotlocal and lists by src/inatural_split.py of "
-            "github.com/mileyan/simple_shot, see *Train a backbone* in the documentation",
+            "github.com/mileyan/simple_shot, see *Train an encoder* in the documentation",
         ),
     }
 )

@@ -1,4 +1,4 @@
-"""Methods and backbones of other packages: found by name, whichever package is imported first."""
+"""Methods and encoders of other packages: found by name, whichever package is imported first."""
 
 import os
 import subprocess
@@ -15,21 +15,21 @@ from tests.tasks_at_hand import random_task
 PACKAGE = """
 import dataclasses
 import torch
-from handful.extraction.backbone import Backbone
+from handful.extraction.encoder import Encoder
 from handful_fewshot import METHODS, Method, solve
 
 theirs = dataclasses.replace(METHODS["nearest_prototype"], name="theirs")
 misnamed = theirs
 
 def load(device):
-    return Backbone.of_sentences(torch.nn.Identity(), lambda texts: torch.ones(len(texts), 3), name="ones")
+    return Encoder.of_sentences(torch.nn.Identity(), lambda texts: torch.ones(len(texts), 3), name="ones")
 """
 PROGRAM = """
 {first}
 import handful_fewshot as fewshot
-from handful.extraction.backbones import load_backbone
+from handful.extraction.encoders import load_encoder
 task = fewshot.TaskBatch.single([[0.0], [9.0]], [0, 1], [[1.0]], n_classes=2)
-print(fewshot.solve("theirs", task).predictions.tolist(), load_backbone("ones").dim, "misnamed_here" in fewshot.METHODS)
+print(fewshot.solve("theirs", task).predictions.tolist(), load_encoder("ones").dim, "misnamed_here" in fewshot.METHODS)
 """
 
 

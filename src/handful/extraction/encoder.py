@@ -1,6 +1,6 @@
-"""Backbone: turns an image or a sentence into a vector, and has a hash that identifies it exactly.
+"""Encoder: turns an image or a sentence into a vector, and has a hash that identifies it exactly.
 
-Any `torch.nn.Module` with a transform can become one; `backbones.py` has those with names.
+Any `torch.nn.Module` with a transform can become one; `encoders.py` has those with names.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ PROBE_SENTENCES = ("a handful of words", "Numbers, 1 2 3, and an accent: é!")
 
 
 @dataclass(frozen=True, eq=False)
-class Backbone:
+class Encoder:
     """A function from items to vectors, and what identifies it.
 
     Attributes
     ----------
     name : str
-        As given to `load_backbone`, or by the caller.
+        As given to `load_encoder`, or by the caller.
     reads : "image" or "text"
         What `embed` takes a list of: RGB images of Pillow, or sentences.
     dim : int
@@ -57,10 +57,10 @@ class Backbone:
 
     >>> def letters(sentences):
     ...     return torch.tensor([[float(sentence.count(letter)) for letter in "aeiou"] for sentence in sentences])
-    >>> backbone = Backbone.of_sentences(torch.nn.Identity(), letters, name="vowels", preprocessing="vowels counted")
-    >>> backbone.reads, backbone.dim
+    >>> encoder = Encoder.of_sentences(torch.nn.Identity(), letters, name="vowels", preprocessing="vowels counted")
+    >>> encoder.reads, encoder.dim
     ('text', 5)
-    >>> backbone.embed(["a handful of words"]).tolist()
+    >>> encoder.embed(["a handful of words"]).tolist()
     [[2.0, 0.0, 0.0, 2.0, 1.0]]
     """
 
@@ -88,7 +88,7 @@ class Backbone:
         name: str,
         preprocessing: str | None = None,
         packages: Sequence[str] = (),
-    ) -> Backbone:
+    ) -> Encoder:
         """Wrap a network [item, channel, height, width] -> [item, dim] and the transform of one RGB image of Pillow.
 
         The network runs where its parameters are. `preprocessing` says in words what the transform does; by default
@@ -98,7 +98,7 @@ class Backbone:
         --------
         >>> import numpy as np, torch
         >>> pixels = lambda image: torch.from_numpy(np.array(image.resize((8, 8)), dtype=np.float32))
-        >>> Backbone.of_images(torch.nn.Flatten(), pixels, name="pixels", preprocessing="resized to 8 × 8").dim
+        >>> Encoder.of_images(torch.nn.Flatten(), pixels, name="pixels", preprocessing="resized to 8 × 8").dim
         192
         """
         embed = ImageEmbedding(module.eval(), transform)
@@ -114,7 +114,7 @@ class Backbone:
         name: str,
         preprocessing: str | None = None,
         packages: Sequence[str] = (),
-    ) -> Backbone:
+    ) -> Encoder:
         """Wrap a network whose input, for a list of sentences, is what `transform` returns: a tensor or a mapping."""
         embed = SentenceEmbedding(module.eval(), transform)
         described = without_addresses(repr(transform)) if preprocessing is None else preprocessing
@@ -160,20 +160,20 @@ def identified(
     module: nn.Module,
     preprocessing: str,
     packages: Sequence[str],
-) -> Backbone:
+) -> Encoder:
     """Hash the weights, embed the probes, and put both into the fingerprint."""
     with one_thread():
         vectors = embed(_probe_images() if reads == "image" else PROBE_SENTENCES)
     if vectors.ndim != 2 or len(vectors) != len(PROBE_SENTENCES):
         raise ExtractionError(
-            f"backbone {name} must give one vector per item, axes (item, dim), got shape {vectors.shape} for "
+            f"encoder {name} must give one vector per item, axes (item, dim), got shape {vectors.shape} for "
             f"{len(PROBE_SENTENCES)} items; flatten or average the other axes"
         )
     weights_hash = _weights_hash(module)
     versions = {package: _version(package) for package in packages}
     digest = hashlib.sha256(repr((name, reads, weights_hash, preprocessing, sorted(versions.items()))).encode())
     digest.update(vectors.tobytes())
-    return Backbone(name, reads, vectors.shape[1], weights_hash, preprocessing, versions, digest.hexdigest(), embed)
+    return Encoder(name, reads, vectors.shape[1], weights_hash, preprocessing, versions, digest.hexdigest(), embed)
 
 
 def _version(package: str) -> str:

