@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from handful.datasets import load_clinc150
-from handful.fewshot import ShotsPerClass, TaskSpec, UniformOverPool
-from handful.fewshot.benchmark import Cell, Journal, complete, run
-from handful.fewshot.benchmark.plan import bound_plan
-from handful.fewshot.reports.summary import results
+from handful_fewshot import ShotsPerClass, TaskSpec, UniformOverPool
+from handful_fewshot.benchmark import Cell, Journal, complete, run
+from handful_fewshot.benchmark.plan import bound_plan
+from handful_fewshot.reports.summary import results
 
 STAGES = ("draw", "gather", "transform", "solve", "score")
 

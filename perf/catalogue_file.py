@@ -4,7 +4,7 @@
 
 DATA is a folder that holds `text/clinc.jsonl.gz`, `images/caltech24.zip` and `massbank-two-labs`. Every figure is CPU
 seconds of a whole command, `handful classify` or `handful catalogue build`, in a process of its own on one thread;
-*start* is what Python takes to import handful and, for items, to load the backbone, which is part of every command.
+*start* is what Python takes to import handful and, for items, to load the encoder, which is part of every command.
 
 - *sentences*: 150 intents with five sentences each, and a batch of nine;
 - *photographs*: 24 categories with five photographs each, and a batch of 280;
@@ -82,7 +82,7 @@ def compounds(data: Path, folder: Path) -> tuple[Path, Path]:
     return folder / "catalogue.npz", folder / "batch.npy"
 
 
-# What is compared, with the backbone of its items.
+# What is compared, with the encoder of its items.
 USES = {sentences: "minilm", photographs: "efficientnet-lite0", compounds: ""}
 
 
@@ -101,12 +101,12 @@ def labels_of(path: Path) -> list[str]:
         return [row["label"] for row in csv.DictReader(stream)]
 
 
-def compared(examples: Path, batch: Path, folder: Path, backbone: str) -> dict[str, Any]:
+def compared(examples: Path, batch: Path, folder: Path, encoder: str) -> dict[str, Any]:
     """Label a batch with examples and with the catalogue built of them."""
     file, outs = folder / "c.handful", [folder / "by_examples.csv", folder / "by_file.csv"]
     start = "import handful.classification.label"
-    if backbone:
-        start += f", handful.extraction.backbones as b; b.load_backbone({backbone!r})"
+    if encoder:
+        start += f", handful.extraction.encoders as b; b.load_encoder({encoder!r})"
     row: dict[str, Any] = {"start": cpu_seconds("-c", start)}
     row["build"] = cpu_seconds("-m", "handful", "catalogue", "build", examples, "--out", file)
     for name, catalogue, out in zip(("examples", "file"), (examples, file), outs, strict=True):
@@ -163,10 +163,10 @@ def main() -> None:
     found: dict[str, Any] = json.loads(out.read_text()) if options.only and out is not None and out.exists() else {}
     if options.only in (None, "add"):
         found["add"] = added()
-    for make, backbone in USES.items():
+    for make, encoder in USES.items():
         if options.only in (None, make.__name__):
             with tempfile.TemporaryDirectory() as place:
-                found[make.__name__] = compared(*make(options.data, Path(place)), Path(place), backbone)
+                found[make.__name__] = compared(*make(options.data, Path(place)), Path(place), encoder)
     print(json.dumps(found, indent=1))
     if out is not None:
         out.write_text(json.dumps(found, indent=1) + "\n")

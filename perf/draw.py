@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 import handful
-from handful import fewshot
+import handful_fewshot as fewshot
 
 N_CLASSES, ROWS_A_CLASS, DIM, N_TASKS, N_SOLVED = 227, 112, 512, 10_000, 64
 Answer = TypeVar("Answer")

@@ -7,7 +7,7 @@ import time
 import numpy as np
 from PIL import Image
 
-from handful.extraction.backbones import load_backbone
+from handful.extraction.encoders import load_encoder
 from handful.machine.threads import one_thread
 
 N_IMAGES = 32
@@ -17,7 +17,7 @@ def main() -> None:
     """Print one line per batch size, the best of three."""
     noise = np.random.default_rng(0)
     images = [Image.fromarray(noise.integers(0, 256, (240, 320, 3), dtype=np.uint8)) for _ in range(N_IMAGES)]
-    backbone = load_backbone("efficientnet-lite0")
+    encoder = load_encoder("efficientnet-lite0")
     print("batch size  ms an image")
     with one_thread():
         for size in (1, 4, 8, 16, 32):
@@ -25,7 +25,7 @@ def main() -> None:
             for _ in range(3):
                 start = time.process_time()
                 for first in range(0, N_IMAGES, size):
-                    backbone.embed(images[first : first + size])
+                    encoder.embed(images[first : first + size])
                 spent.append(time.process_time() - start)
             print(f"{size:10d}  {1000 * min(spent) / N_IMAGES:11.1f}")
 

@@ -15,8 +15,8 @@ import time
 import torch
 from sklearn.linear_model import enet_path
 
-from handful import fewshot
-from handful.fewshot.methods.ici import N_LEVELS, SMALLEST_LEVEL, outlier_path, principal_coordinates
+import handful_fewshot as fewshot
+from handful_fewshot.methods.ici import N_LEVELS, SMALLEST_LEVEL, outlier_path, principal_coordinates
 
 N_QUERY, DIM, SHOTS = 75, 512, 5
 

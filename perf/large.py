@@ -34,7 +34,7 @@ from handful.banks import FeatureBank, store
 from handful.catalogue import Catalogue
 from handful.large import LargeSolution, solve
 from handful.large.inputs import read_rows
-from handful.runs import Progress
+from handful.progress import Progress
 from handful.shapes import Float
 from measured_by import measured_by
 

@@ -40,8 +40,9 @@ import pyarrow.parquet as pq
 import torch
 
 from handful.catalogue import Catalogue, load_catalogue, save_catalogue
+from handful.executors import in_process, on_ray
 from handful.many import label_groups
-from handful.runs import Progress, in_process, on_ray
+from handful.progress import Progress
 from measured_by import measured_by
 
 N_CLASSES, DIM, SHOTS, PRESENT = 1_000, 128, 5, 5

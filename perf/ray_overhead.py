@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from handful.runs.executors import connected, on_ray
+from handful.executors.executor import connected, on_ray
 from measured_by import measured_by
 
 N_EMPTY = 300

@@ -81,7 +81,7 @@ def made_up(contents: Any) -> Answer:
     )
     names = tuple(f"item {i}" for i in range(N_ITEMS))
     batch = Batch(range(N_ITEMS), names, contents, (), content=str)
-    return replace(answer, about=About(batch, n_examples=5 * N_CLASSES, backbone=""))
+    return replace(answer, about=About(batch, n_examples=5 * N_CLASSES, encoder=""))
 
 
 def contents_of(kind: str, folder: Path) -> Any:

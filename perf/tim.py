@@ -17,7 +17,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from handful import fewshot
+import handful_fewshot as fewshot
 
 N_QUERY, DIM, SHOTS, REPEATS = 75, 512, 5, 5
 SHAPES = [(20, 1, 100), (20, 32, 20), (160, 1, 10), (160, 8, 5)]  # classes, tasks in memory, iterations timed

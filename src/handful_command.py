@@ -60,7 +60,7 @@ def _begins(frame: FrameType | None) -> bool:
         if _module(frame).startswith(IMPORTING):
             asked_by = frame.f_back
         frame = frame.f_back
-    if asked_by is None or not _module(asked_by).startswith("handful.cli."):
+    if asked_by is None or _module(asked_by).startswith("typer"):
         return False
     return _module(asked_by.f_back).startswith("typer")
 

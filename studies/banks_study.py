@@ -37,13 +37,13 @@ import numpy as np
 import torch
 
 import handful
-from handful import fewshot
-from handful.fewshot.benchmark.completion import CellProgress, complete
-from handful.fewshot.benchmark.journal import Journal
-from handful.fewshot.benchmark.paper import N_QUERIES, WEIGHT_K_EFFS, WEIGHT_SHOTS, WEIGHTS
-from handful.fewshot.benchmark.plan import Banks, Cell, Plan, bound_plan
-from handful.fewshot.reports.summary import MeanEstimate, Result, columns_of, paired_difference, results
-from handful.fewshot.transforms import parameters_of
+import handful_fewshot as fewshot
+from handful_fewshot.benchmark.completion import CellProgress, complete
+from handful_fewshot.benchmark.journal import Journal
+from handful_fewshot.benchmark.paper import N_QUERIES, WEIGHT_K_EFFS, WEIGHT_SHOTS, WEIGHTS
+from handful_fewshot.benchmark.plan import Banks, Cell, Plan, bound_plan
+from handful_fewshot.reports.summary import MeanEstimate, Result, columns_of, paired_difference, results
+from handful_fewshot.transforms import parameters_of
 
 ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / "studies" / "results" / "study"

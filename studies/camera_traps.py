@@ -38,11 +38,11 @@ from sklearn.linear_model import LogisticRegression
 
 import handful
 from handful.cli.main import main as command
-from handful.extraction.backbones import load_backbone
+from handful.extraction.encoders import load_encoder
 from handful.extraction.extract import extract
 from handful.extraction.items import list_items
-from handful.fewshot.reports.summary import MeanEstimate
-from handful.fewshot.reports.tables import markdown_table
+from handful_fewshot.reports.summary import MeanEstimate
+from handful_fewshot.reports.tables import markdown_table
 from pages import Page, dots
 
 RESULTS = Path(__file__).parent / "results" / "camera_traps.json"
@@ -239,7 +239,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as place:
             folder = options.bank or Path(place) / "bank"
             if not folder.exists():
-                extract(list_items(options.photographs), load_backbone("efficientnet-lite0"), folder)
+                extract(list_items(options.photographs), load_encoder("efficientnet-lite0"), folder)
             bank = handful.FeatureBank.load(folder)
             kept = {
                 str(shots): [accuracies(bank, shots, seed) for seed in range(FIRST_WORLD, FIRST_WORLD + options.worlds)]

@@ -32,7 +32,7 @@ from sklearn.linear_model import LogisticRegression
 
 from bank_data import Floats, Ints, rng_of
 from handful import Session
-from handful.fewshot.reports.tables import markdown_table
+from handful_fewshot.reports.tables import markdown_table
 from pages import NOT_YET, Cells, Page, dots, kept, mean, measure_groups, verdict
 from pages import requirements as _required
 from sessions import CALTECH, CLIPS, GROCERIES, TINY, Person, read, short

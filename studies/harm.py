@@ -38,8 +38,8 @@ import numpy as np
 
 from bank_data import Bools, Floats, Ints, bank, chosen, orders, rng_of, shuffled, unit, whole_numbers
 from handful.estimators import BatchClassifier
-from handful.fewshot.reports.summary import MeanEstimate
-from handful.fewshot.reports.tables import markdown_table
+from handful_fewshot.reports.summary import MeanEstimate
+from handful_fewshot.reports.tables import markdown_table
 from pages import NOT_YET, Cells, Page, dots, kept, mean, measure_groups
 
 RESULTS = Path(__file__).parent / "results" / "harm"

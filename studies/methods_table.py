@@ -26,10 +26,10 @@ import torch
 from scipy.special import stdtrit
 
 import handful
-from handful import fewshot
-from handful.fewshot.reports.summary import FEW_MARK, FEW_TASKS, TaskMean, footnotes
-from handful.fewshot.reports.tables import markdown_table
-from handful.fewshot.transforms import method_at, parameters_of, scale_name
+import handful_fewshot as fewshot
+from handful_fewshot.reports.summary import FEW_MARK, FEW_TASKS, TaskMean, footnotes
+from handful_fewshot.reports.tables import markdown_table
+from handful_fewshot.transforms import method_at, parameters_of, scale_name
 from pages import Page, dots
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -35,12 +35,12 @@ from typing import Any
 import numpy as np
 import torch
 
+import handful_fewshot as fewshot
 from bank_data import Floats, Ints, bank
-from handful import fewshot
 from handful.estimators import BatchClassifier
-from handful.extraction.backbones import load_backbone
-from handful.fewshot.reports.summary import MeanEstimate
-from handful.fewshot.reports.tables import markdown_table
+from handful.extraction.encoders import load_encoder
+from handful_fewshot.reports.summary import MeanEstimate
+from handful_fewshot.reports.tables import markdown_table
 from pages import Cells, Page, dots, kept, mean, measure_groups, verdict
 from pages import requirements as _required
 
@@ -68,7 +68,7 @@ def read(folder: Path) -> tuple[Floats, Ints, Floats]:
     classes = json.loads((folder / "classes.json").read_text(encoding="utf-8"))
     kept = [k for k, name in enumerate(classes) if name != NO_CLASS]
     rows = np.isin(labels, kept)
-    vectors = load_backbone("minilm").embed([classes[k].replace("_", " ").lower() for k in kept])
+    vectors = load_encoder("minilm").embed([classes[k].replace("_", " ").lower() for k in kept])
     names = np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), dtype=np.float32)
     return features[rows], np.searchsorted(kept, labels[rows]), names
 

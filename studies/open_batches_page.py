@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from handful.fewshot.reports.summary import MeanEstimate
-from handful.fewshot.reports.tables import markdown_table
+from handful_fewshot.reports.summary import MeanEstimate
+from handful_fewshot.reports.tables import markdown_table
 from open_batches_data import GROUPS
 from pages import NOT_YET, Page, dots, kept, requirements, verdict
 

@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from matplotlib.figure import Figure
 
-from handful.fewshot.reports.plots import COLOURS, MARKS, as_svg
+from handful_fewshot.reports.plots import COLOURS, MARKS, as_svg
 
 MEASURED = Path(__file__).resolve().parents[1] / "docs" / "measured"
 VERSIONS = Path(__file__).resolve().parent / "results" / "measured.json"

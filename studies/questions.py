@@ -32,8 +32,8 @@ import numpy as np
 
 from bank_data import Ints, bank, orders, rng_of
 from handful.estimators import BatchClassifier
-from handful.fewshot.reports.summary import MeanEstimate
-from handful.fewshot.reports.tables import markdown_table
+from handful_fewshot.reports.summary import MeanEstimate
+from handful_fewshot.reports.tables import markdown_table
 from pages import NOT_YET, Cells, Page, dots, kept, mean, measure_groups, verdict
 from pages import requirements as _required
 

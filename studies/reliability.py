@@ -25,8 +25,8 @@ from matplotlib.figure import Figure
 
 from bank_data import Floats, Ints, bank
 from handful.estimators import BatchClassifier
-from handful.fewshot.reports.plots import COLOURS, MARKS
-from handful.fewshot.reports.tables import markdown_table
+from handful_fewshot.reports.plots import COLOURS, MARKS
+from handful_fewshot.reports.tables import markdown_table
 from pages import Page, file_of, keep, kept, measure_or_render
 
 RESULTS = Path(__file__).parent / "results" / "reliability"

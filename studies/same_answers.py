@@ -35,8 +35,8 @@ import numpy as np
 import numpy.typing as npt
 
 import handful
+import handful_fewshot as fewshot
 from bank_data import Floats, Ints, bank, rng_of
-from handful import fewshot
 from handful.catalogue import Catalogue
 from handful.catalogue.files import load_catalogue, save_catalogue
 from handful.estimators import BatchClassifier

@@ -26,10 +26,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import handful
-from handful import fewshot
-from handful.fewshot.reports.summary import FEW_MARK, FEW_TASKS, MeanEstimate, footnotes
-from handful.fewshot.reports.tables import markdown_table
-from handful.fewshot.transforms import method_at, scale_name
+import handful_fewshot as fewshot
+from handful_fewshot.reports.summary import FEW_MARK, FEW_TASKS, MeanEstimate, footnotes
+from handful_fewshot.reports.tables import markdown_table
+from handful_fewshot.transforms import method_at, scale_name
 from pages import Page, dots, file_of, keep, kept, mean, measure_or_render, requirements
 
 RESULTS = Path(__file__).parent / "results" / "scale"

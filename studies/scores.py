@@ -36,11 +36,11 @@ import torch
 from sklearn.linear_model import LogisticRegression
 
 import handful
+import handful_fewshot as fewshot
 from bank_data import bank
-from handful import fewshot
-from handful.extraction.backbones import load_backbone
-from handful.fewshot.reports.summary import MeanEstimate
-from handful.fewshot.reports.tables import markdown_table
+from handful.extraction.encoders import load_encoder
+from handful_fewshot.reports.summary import MeanEstimate
+from handful_fewshot.reports.tables import markdown_table
 from pages import Page, dots, keep, kept, mean, verdict
 from pages import requirements as _required
 
@@ -141,10 +141,10 @@ def mixtures(file: Path) -> Row:
     sentences, rng = [one["text"] for one in said], np.random.default_rng(SEED)
     order = [rng.permutation(np.flatnonzero(labels == k)) for k in range(len(names))]
     examples = np.concatenate([o[:SHOTS] for o in order])
-    backbone = load_backbone("minilm")
+    encoder = load_encoder("minilm")
 
     def vectors(texts: list[str]) -> Floats:
-        found = np.concatenate([backbone.embed(texts[i : i + 128]) for i in range(0, len(texts), 128)])
+        found = np.concatenate([encoder.embed(texts[i : i + 128]) for i in range(0, len(texts), 128)])
         units: Floats = found / np.linalg.norm(found, axis=1, keepdims=True)
         return units
 

@@ -36,9 +36,9 @@ import numpy as np
 
 from bank_data import Floats, Ints, bank, rng_of, unit, whole_numbers
 from handful import BatchClassifier, Session
-from handful.fewshot.reports.tables import markdown_table
 from handful.session import Calibration, Request
 from handful.session.stopping import MOST_WRONG
+from handful_fewshot.reports.tables import markdown_table
 from pages import NOT_YET, Cells, Page, dots, kept, mean, measure_groups, verdict
 from pages import requirements as _required
 

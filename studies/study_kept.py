@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+import handful_fewshot as fewshot
 from banks_study import KEPT, QUICK, SCALED, SLOW
-from handful import fewshot
-from handful.fewshot.benchmark.plan import Cell
-from handful.fewshot.reports.summary import Column, Result, TaskMean, columns_of
-from handful.fewshot.transforms import method_at, scale_name
+from handful_fewshot.benchmark.plan import Cell
+from handful_fewshot.reports.summary import Column, Result, TaskMean, columns_of
+from handful_fewshot.transforms import method_at, scale_name
 
 PADDLE_LABEL = method_at("paddle", scale_name("range_scale_public_code"))
 SCALED_LABEL = method_at("paddle", scale_name(SCALED["transform"], SCALED["parameters"]))

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from banks_study import K_EFFS, QUICK
-from handful.fewshot import METHODS
-from handful.fewshot.benchmark.paper import PAPER_METHODS, SHOTS, TRANSFORMS, printed_accuracy
-from handful.fewshot.reports import plots
-from handful.fewshot.reports.summary import FEW_MARK, FEW_TASKS, footnotes
-from handful.fewshot.reports.tables import markdown_table
-from handful.fewshot.transforms import method_at, scale_name
+from handful_fewshot import METHODS
+from handful_fewshot.benchmark.paper import PAPER_METHODS, SHOTS, TRANSFORMS, printed_accuracy
+from handful_fewshot.reports import plots
+from handful_fewshot.reports.summary import FEW_MARK, FEW_TASKS, footnotes
+from handful_fewshot.reports.tables import markdown_table
+from handful_fewshot.transforms import method_at, scale_name
 from pages import Page, mean
 from study_kept import PADDLE_LABEL, SCALED_LABEL, Kept, Study, load, value_of
 

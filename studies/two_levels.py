@@ -32,8 +32,8 @@ import numpy as np
 
 from bank_data import Floats, Ints, bank, unit, whole_numbers
 from handful.estimators import BatchClassifier
-from handful.fewshot.reports.summary import MeanEstimate
-from handful.fewshot.reports.tables import markdown_table
+from handful_fewshot.reports.summary import MeanEstimate
+from handful_fewshot.reports.tables import markdown_table
 from pages import Page, dots, file_of, keep, kept, mean, measure_or_render
 
 RESULTS = Path(__file__).parent / "results" / "two_levels"

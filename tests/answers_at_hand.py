@@ -56,6 +56,6 @@ def classified(
     known = About(
         batch=Batch(range(len(called)), called, contents, tuple(skipped), content=str),
         group_by=() if sites is None else ("site",),
-        **{"n_examples": 20, "backbone": "minilm, weights 12ab"} | changes,
+        **{"n_examples": 20, "encoder": "minilm, weights 12ab"} | changes,
     )
     return replace(answer, about=known)

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from handful import FeatureBank
-from handful.fewshot.benchmark import completion
-from handful.fewshot.benchmark.completion import complete
-from handful.fewshot.benchmark.journal import Journal
-from handful.runs.executors import on_ray
+from handful.executors.executor import on_ray
+from handful_fewshot.benchmark import completion
+from handful_fewshot.benchmark.completion import complete
+from handful_fewshot.benchmark.journal import Journal
 
 TIMINGS = ("seconds", "cpu_seconds")
 # Longest wait for rows to come, in seconds.

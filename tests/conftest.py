@@ -20,10 +20,10 @@ if os.environ.get("HANDFUL_CHECK_SHAPES"):
     from jaxtyping import install_import_hook
 
     with install_import_hook("handful", "beartype.beartype"):
-        import handful.fewshot.dispatch  # noqa: F401
-        import handful.fewshot.gathering  # noqa: F401
-        import handful.fewshot.methods  # noqa: F401
-        import handful.fewshot.transforms  # noqa: F401
+        import handful_fewshot.dispatch  # noqa: F401
+        import handful_fewshot.gathering  # noqa: F401
+        import handful_fewshot.methods  # noqa: F401
+        import handful_fewshot.transforms  # noqa: F401
 
 import pytest
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from handful import Session, classify, large
 from handful.estimators import Answer, BatchClassifier
-from handful.runs.executors import in_process
+from handful.executors.executor import in_process
 
 GROUP = "wood"
 

@@ -1,4 +1,4 @@
-"""Small images and a small backbone, made the same in every process."""
+"""Small images and a small encoder, made the same in every process."""
 
 import io
 import time
@@ -12,7 +12,7 @@ import pytest
 import torch
 from PIL import Image
 
-from handful.extraction.backbone import Backbone
+from handful.extraction.encoder import Encoder
 from tests.conftest import SHARED
 
 
@@ -64,8 +64,8 @@ def small_network(seed: int = 0) -> torch.nn.Module:
         )
 
 
-def small_backbone(seed: int = 0, side: int = 12) -> Backbone:
-    return Backbone.of_images(small_network(seed), Resized(side), name="small")
+def small_encoder(seed: int = 0, side: int = 12) -> Encoder:
+    return Encoder.of_images(small_network(seed), Resized(side), name="small")
 
 
 @dataclass(frozen=True)
@@ -86,8 +86,8 @@ class Slowly:
         return self.embed(items)
 
 
-def slowly(backbone: Backbone, book: Path, seconds: float) -> Backbone:
-    return replace(backbone, embed=Slowly(backbone.embed, book, seconds))
+def slowly(encoder: Encoder, book: Path, seconds: float) -> Encoder:
+    return replace(encoder, embed=Slowly(encoder.embed, book, seconds))
 
 
 def cosines(a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -109,7 +109,7 @@ def test_what_needs_torch_says_so(files: Path, monkeypatch: pytest.MonkeyPatch, 
     assert main(["bench", "paper", "--list"]) in (0, 1, 2)
     assert main(["doctor"]) == 0
     with pytest.raises(MissingExtraError, match=r"\[fewshot\]"):
-        _ = handful.fewshot.METHODS
+        _ = handful_fewshot.METHODS
     assert "torch" not in sys.modules
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from handful import FeatureBank
-from handful.fewshot import Balanced, ShotsPerClass, TaskSpec
-from handful.fewshot.benchmark.plan import Cell, Plan, bound_plan
+from handful_fewshot import Balanced, ShotsPerClass, TaskSpec
+from handful_fewshot.benchmark.plan import Cell, Plan, bound_plan
 from tests.banks_at_hand import random_bank
 
 SPEC = TaskSpec(ShotsPerClass(2), Balanced(2), n_query=6)

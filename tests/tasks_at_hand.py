@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from handful.fewshot import TaskBatch
+from handful_fewshot import TaskBatch
 
 
 def random_task(

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 from handful.extraction.items import list_items
-from handful.fewshot.training import BaseSplit, Recipe, hold_out
+from handful_fewshot.training import BaseSplit, Recipe, hold_out
 from tests.items_at_hand import image_folder
 
 RECIPE = Recipe(network="conv4", side=12, epochs=3, batch_size=8, learning_rate=0.02, smallest_area=0.5)

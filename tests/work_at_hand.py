@@ -4,7 +4,8 @@ import os
 import time
 from pathlib import Path
 
-from handful.errors import PlanError, TaskError
+from handful.errors import TaskError
+from handful_fewshot.errors import PlanError
 
 
 def double(number):

@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from handful.fewshot import METHODS
+from handful_fewshot import METHODS
 
 UNDERSTAND = Path(__file__).resolve().parents[1] / "docs" / "understand"
 PAGES = UNDERSTAND / "methods"

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import numpy as np
 
-from handful import fewshot
-from handful.fewshot.reports.summary import FEW_MARK
-from handful.fewshot.transforms import method_at, scale_name
+import handful_fewshot as fewshot
 from handful.reading import read_bank
+from handful_fewshot.reports.summary import FEW_MARK
+from handful_fewshot.transforms import method_at, scale_name
 
 ROOT = Path(__file__).resolve().parents[1]
 PLACE, RESULTS = ROOT / "docs" / "images" / "paddle.svg", ROOT / "studies" / "results" / "paddle.json"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from handful import fewshot
+import handful_fewshot as fewshot
 from handful.datasets import load_clinc150
 
 PLACE = Path(__file__).resolve().parents[1] / "docs" / "images" / "problem.svg"

@@ -41,7 +41,7 @@ FOR = {
     "anndata": "`.h5ad` files",
     "ray": "a cluster",
     "s3": "folders at `s3://`",
-    "train": "training a backbone",
+    "train": "training an encoder",
     "sentence-transformers": "other sentence models, downloaded",
     "timm": "other image models, downloaded",
     "open-clip": "CLIP models, downloaded",

@@ -30,8 +30,8 @@ def _package(name: str, layers: list[list[str]]) -> str:
 
 def file_of(module: str) -> str:
     """Return the folder or file of a module, as seen from the package."""
-    inside = module.removeprefix("handful.").replace(".", "/")
-    return f"{inside}/" if (ROOT / "src" / "handful" / inside).is_dir() else f"{inside}.py"
+    package, _, inside = module.replace(".", "/").partition("/")
+    return f"{inside}/" if (ROOT / "src" / package / inside).is_dir() else f"{inside}.py"
 
 
 def with_layers(text: str, name: str) -> str:

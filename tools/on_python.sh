@@ -34,6 +34,6 @@ chroot "$root" bash -euc '
   tests="tests/engine tests/estimators tests/session tests/plots tests/review tests/runs"
   HANDFUL_CORE=1 PYTHONPATH=. $run -W ignore::pytest.PytestUnknownMarkWarning -m "not slow and not beyond" $tests
   $run --noconftest --doctest-modules -k "not hugging_face" \
-    --pyargs handful.engine handful.estimators handful.catalogue handful.reading handful.runs handful.machine
+    --pyargs handful.engine handful.estimators handful.catalogue handful.reading handful.runs handful.executors handful.progress handful.machine
   /venv/bin/python --version
 '

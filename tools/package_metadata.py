@@ -17,6 +17,7 @@ def readme(text: str, site: str | None) -> str:
     """Return the README as it is shown outside the repository."""
     if site is None:
         return text
+    text = text.replace("](src/handful_fewshot/README.md", f"]({site}paper/index.html")
     text = re.sub(r"\]\(docs/images/", f"]({site}_images/", text)
     return re.sub(r"\]\(docs/([\w/]+)\.md", rf"]({site}\1.html", text)
 

@@ -14,7 +14,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from handful.fewshot.reports.tables import markdown_table
+from handful_fewshot.reports.tables import markdown_table
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "measured" / "performance.md"
@@ -66,7 +66,7 @@ def catalogue_file(found: dict[str, dict[str, Any]]) -> str:
     return textwrap.fill(
         "**A catalogue in a file** saves embedding and fitting. Labelling nine sentences with 150 intents takes "
         f"{examples['sentences']} CPU seconds with the table and {file['sentences']} with the "
-        "[file](../do/catalogue.md); most of these load packages and the backbone. "
+        "[file](../do/catalogue.md); most of these load packages and the encoder. "
         f"With {n} photographs and 24 classes of five it is {examples['photographs']} and {file['photographs']}: "
         "embedding the batch takes most of it. With 300 spectra and a library of 1,152 compounds, the table "
         f"takes {examples['compounds']} and the file {file['compounds']}. "

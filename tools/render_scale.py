@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from handful.fewshot.reports.tables import markdown_table
+from handful_fewshot.reports.tables import markdown_table
 from render_performance import RESULTS, ROOT, not_again, with_parts
 
 PAGE = ROOT / "docs" / "do" / "many_and_large.md"

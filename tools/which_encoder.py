@@ -30,7 +30,7 @@ def sentences() -> str:
     texts = [every[row] for row in rows.tolist()]
     frame = pd.DataFrame({"intent": [names[labels[row]] for row in rows.tolist()], "text": texts})
     frame["tfidf"] = list(TfidfVectorizer().fit_transform(texts).toarray())
-    return str(handful.compare_encoders(frame, backbone="minilm", features="tfidf"))
+    return str(handful.compare_encoders(frame, encoder="minilm", features="tfidf"))
 
 
 def fenced(output: str) -> str:

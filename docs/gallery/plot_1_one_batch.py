@@ -9,7 +9,7 @@ jointly, the batch goes to the few intents that explain it.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from handful import fewshot
+import handful_fewshot as fewshot
 from handful.datasets import load_clinc150
 
 bank = load_clinc150()

@@ -8,7 +8,7 @@ the share of present intents that are found.
 
 import matplotlib.pyplot as plt
 
-from handful import fewshot
+import handful_fewshot as fewshot
 from handful.datasets import load_clinc150
 
 bank = load_clinc150()

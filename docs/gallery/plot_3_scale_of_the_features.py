@@ -9,9 +9,9 @@ factor; that of nearest prototype does not. (The default, ``batch_classifier``, 
 import matplotlib.pyplot as plt
 import numpy as np
 
-from handful import fewshot
+import handful_fewshot as fewshot
 from handful.datasets import load_clinc150
-from handful.fewshot.transforms import method_at, scale_name
+from handful_fewshot.transforms import method_at, scale_name
 
 bank = load_clinc150()
 spec = fewshot.TaskSpec(fewshot.ShotsPerClass(5), fewshot.UniformOverPool(k_eff=5), n_query=75)

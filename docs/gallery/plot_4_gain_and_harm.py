@@ -8,9 +8,9 @@ harm.
 
 import matplotlib.pyplot as plt
 
-from handful import fewshot
+import handful_fewshot as fewshot
 from handful.datasets import load_clinc150
-from handful.fewshot.transforms import method_at, scale_name
+from handful_fewshot.transforms import method_at, scale_name
 
 bank = load_clinc150()
 K_EFF = (5, 10, 30, 75, 150)

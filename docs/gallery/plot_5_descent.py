@@ -8,7 +8,7 @@ figure shows it at every iteration of eight tasks, and its two halves at the ans
 
 import matplotlib.pyplot as plt
 
-from handful import fewshot
+import handful_fewshot as fewshot
 from handful.datasets import load_clinc150
 
 bank = load_clinc150()

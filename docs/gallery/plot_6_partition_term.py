@@ -8,9 +8,9 @@ then the length of the labels in nats, and needs no tuning where distances are n
 
 import matplotlib.pyplot as plt
 
-from handful import fewshot
+import handful_fewshot as fewshot
 from handful.datasets import load_clinc150
-from handful.fewshot.transforms import method_at, scale_name
+from handful_fewshot.transforms import method_at, scale_name
 
 bank = load_clinc150()
 spec = fewshot.TaskSpec(fewshot.ShotsPerClass(5), fewshot.UniformOverPool(k_eff=5), n_query=75)

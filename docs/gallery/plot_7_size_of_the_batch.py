@@ -8,7 +8,7 @@ A batch of a few items says little about which classes are present; a batch of a
 
 import matplotlib.pyplot as plt
 
-from handful import fewshot
+import handful_fewshot as fewshot
 from handful.datasets import load_clinc150
 
 bank = load_clinc150()

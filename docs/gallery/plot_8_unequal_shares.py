@@ -9,7 +9,7 @@ random proportions. The figures show what they draw, and how the methods do on i
 import matplotlib.pyplot as plt
 import numpy as np
 
-from handful import fewshot
+import handful_fewshot as fewshot
 from handful.datasets import load_clinc150
 
 bank = load_clinc150()

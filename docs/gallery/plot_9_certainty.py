@@ -9,9 +9,9 @@ the least certain to the most certain; below the dotted line a method is overcon
 import matplotlib.pyplot as plt
 import numpy as np
 
-from handful import fewshot
+import handful_fewshot as fewshot
 from handful.datasets import load_clinc150
-from handful.fewshot.transforms import method_at, scale_name
+from handful_fewshot.transforms import method_at, scale_name
 
 bank = load_clinc150()
 # All batches have the same catalogue, so ``batch_classifier`` fits one head for a whole stack of them.

@@ -10,11 +10,11 @@ import tempfile
 
 import matplotlib.pyplot as plt
 
-from handful import fewshot
+import handful_fewshot as fewshot
 from handful.datasets import load_clinc150
-from handful.fewshot.benchmark import Cell, Journal, complete
-from handful.fewshot.benchmark.plan import bound_plan
-from handful.fewshot.reports.summary import columns_of, paired_difference, results
+from handful_fewshot.benchmark import Cell, Journal, complete
+from handful_fewshot.benchmark.plan import bound_plan
+from handful_fewshot.reports.summary import columns_of, paired_difference, results
 
 banks = {"clinc150": load_clinc150()}
 cells = [

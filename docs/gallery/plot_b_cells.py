@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from handful.classification import classify, write_predictions
-from handful.fewshot import MethodClassifier
+from handful_fewshot import MethodClassifier
 
 rng = np.random.default_rng(4)
 N_TYPES, DIM = 20, 30

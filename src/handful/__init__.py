@@ -37,7 +37,7 @@ _HOMES = {
 }
 _HOME = {name: f"handful.{home}" for home, names in _HOMES.items() for name in names}
 # Modules that are there after `import handful` alone.
-_PARTS = frozenset({*_HOMES, "catalogue", "datasets", "errors", "extraction", "fewshot", "large", "many", "review"})
+_PARTS = frozenset({*_HOMES, "catalogue", "datasets", "errors", "extraction", "large", "many", "review"})
 
 
 def __getattr__(name: str) -> Any:

@@ -17,12 +17,12 @@ class HandfulError(Exception):
 
     Examples
     --------
-    >>> from handful import fewshot
+    >>> from handful.executors import in_process
     >>> try:
-    ...     fewshot.ShotsPerClass(0)
+    ...     in_process(0)
     ... except HandfulError as error:
     ...     print(error)
-    shots must be a whole number of at least 1, got 0
+    workers must be at least 1, got 0
     """
 
     def __init__(self, *said: object) -> None:
@@ -38,20 +38,12 @@ class OptionError(HandfulError, ValueError):
     """An option of a method has an unknown name or a value outside its range."""
 
 
-class TransformError(HandfulError, ValueError):
-    """A transform was called without a parameter it needs, or with one it cannot use."""
-
-
 class UnknownNameError(HandfulError, KeyError):
     """There is no method or transform with the given name."""
 
     def __str__(self) -> str:
         """Return the sentence itself; `KeyError` would return its repr."""
         return str(self.args[0])
-
-
-class UndefinedError(HandfulError, LookupError):
-    """The method does not have the requested quantity."""
 
 
 class BankError(HandfulError, ValueError):
@@ -63,23 +55,11 @@ class MissingExtraError(HandfulError, ImportError):
 
 
 class ExtractionError(HandfulError, RuntimeError):
-    """Features cannot be extracted: the backbone does not fit the items, or no item is left."""
-
-
-class PlanError(HandfulError, ValueError):
-    """A benchmark plan, or a run of it, is invalid."""
+    """Features cannot be extracted: the encoder does not fit the items, or no item is left."""
 
 
 class FileFormatError(HandfulError, ValueError):
     """A file is damaged or not of the expected format, or something cannot be stored in the format."""
-
-
-class CheckpointError(HandfulError, ValueError):
-    """A file does not contain a trained network, or contains a different one."""
-
-
-class TrainingError(HandfulError, RuntimeError):
-    """A network cannot be trained with these images, classes or run folder."""
 
 
 class StorageError(HandfulError, OSError):
@@ -122,14 +102,6 @@ class SimilarNamesWarning(HandfulWarning):
 
 class EqualClassesWarning(HandfulWarning):
     """Two classes have the same examples, so nothing can tell them apart."""
-
-
-class NotConvergedWarning(HandfulWarning):
-    """The answer was still changing when the iterations ran out."""
-
-
-class CollapseWarning(HandfulWarning):
-    """Nearly all items were given the same class, although few of them would get it if labelled on their own."""
 
 
 class UnlikeCatalogueWarning(HandfulWarning):

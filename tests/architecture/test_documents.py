@@ -11,6 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
     *ROOT.glob("*.md"),
+    ROOT / "src" / "handful_fewshot" / "README.md",
     *(ROOT / ".github").rglob("*.md"),
     # Pages that the build of the site writes itself are left out.
     *(p for p in (ROOT / "docs").rglob("*.md") if not {"_build", "auto_gallery", "api"} & set(p.parts)),
@@ -27,10 +28,10 @@ PUBLIC = tuple(
         ".estimators",
         ".large",
         ".many",
-        ".fewshot",
-        ".fewshot.tasks",
-        ".fewshot.benchmark",
-        ".fewshot.training",
+        "_fewshot",
+        "_fewshot.tasks",
+        "_fewshot.benchmark",
+        "_fewshot.training",
     )
 )
 # Values, which cannot carry a docstring: docs/api.rst explains them.
@@ -40,15 +41,30 @@ ALIASES = {"Plan"}
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "studies")]
 
 
-def listed_in_the_reference() -> list[str]:
-    """Full names of what docs/api.rst lists, each under the module that holds there."""
-    names, module = [], ""
+# The heading of docs/api.rst below which are the parts for programmers of other packages.
+BUILDING = "For packages that build on handful"
+
+
+def listed_in_the_reference() -> dict[str, str]:
+    """Full names of what docs/api.rst lists, each under the module that holds there, with the heading above."""
+    names, module, heading, before = {}, "", "", ""
     for line in (ROOT / "docs" / "api.rst").read_text(encoding="utf-8").splitlines():
         if line.startswith(".. currentmodule:: "):
             module = line.split()[-1]
+        elif re.fullmatch(r"-+", line):
+            heading = before
         elif re.fullmatch(r"   [\w.]+", line):
-            names.append(f"{module}.{line.strip()}")
+            names[f"{module}.{line.strip()}"] = heading
+        before = line
     return names
+
+
+def values_in_the_reference() -> list[str]:
+    """Full names of the values that docs/api.rst explains itself: they cannot carry a docstring."""
+    page = (ROOT / "docs" / "api.rst").read_text(encoding="utf-8")
+    return [
+        name for line in re.findall(r"^\.\. py:data:: (handful\..+)$", page, re.MULTILINE) for name in line.split(", ")
+    ]
 
 
 def named(name: str) -> object:
@@ -268,7 +284,7 @@ UNCLEAR = (
     "what is shown second",
     "with a chance of 90%",
     "this batch cannot tell",
-    "do not say which backbone",
+    "do not say which encoder",
     "looked at yet",
     "take an item to belong",
     "say nothing change nothing",

@@ -13,7 +13,7 @@ import pytest
 
 import docstring_pages
 import handful
-from handful import fewshot
+import handful_fewshot as fewshot
 from handful.reading.registry import FIELDS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,7 +24,7 @@ EXTRAS = ["ray", "matplotlib", "pandas", "pyarrow", "transformers", "lightning",
 
 def modules(package: Path) -> list[str]:
     """Packages and modules right below a package."""
-    packages = {path.parent.name for path in package.glob("*/__init__.py")} - {"fewshot"}
+    packages = {path.parent.name for path in package.glob("*/__init__.py")}
     names = packages | {path.stem for path in package.glob("*.py")} - {"__init__", "__main__"}
     return sorted(".".join([*package.relative_to(SOURCE.parent).parts, name]) for name in names)
 
@@ -32,13 +32,13 @@ def modules(package: Path) -> list[str]:
 def test_every_module_stands_in_one_layer():
     product, paper = importlib.import_module("draw_architecture").packages().values()
     assert sorted(module for layer in product for module in layer) == modules(SOURCE)
-    assert sorted(module for layer in paper for module in layer) == modules(SOURCE / "fewshot")
+    assert sorted(module for layer in paper for module in layer) == modules(SOURCE.parent / "handful_fewshot")
 
 
 def test_no_module_of_the_product_needs_the_papers_package():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     contracts = project["tool"]["importlinter"]["contracts"]
-    (forbidden,) = [c for c in contracts if c.get("forbidden_modules") == ["handful.fewshot"]]
+    (forbidden,) = [c for c in contracts if c.get("forbidden_modules") == ["handful_fewshot"]]
     assert sorted(forbidden["source_modules"]) == modules(SOURCE)
 
 
@@ -58,7 +58,7 @@ def test_documents_show_the_layers_as_they_are():
         ("handful", ["torch", "numpy", "sklearn", *EXTRAS]),
         ("handful.banks, handful.catalogue, handful.reading", ["torch", "sklearn", *EXTRAS]),
         # scikit-learn itself loads pandas where it is installed.
-        ("handful.classification, handful.large, handful.many", ["torch", "handful.fewshot.task", "ray", "typer"]),
+        ("handful.classification, handful.large, handful.many", ["torch", "handful_fewshot.task", "ray", "typer"]),
     ],
 )
 def test_imports_are_light(modules, absent):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).resolve().parents[2] / "src" / "handful"
+SOURCE = Path(__file__).resolve().parents[2] / "src"
 
 
 def packed(tree):

@@ -146,3 +146,8 @@ def test_a_mapped_bank_pickles_as_a_reference(tmp_path):
 def test_features_that_single_precision_cannot_hold_are_refused(factor):
     with pytest.raises(BankError, match=r"features reach .*; multiply them all by a number that brings them near one"):
         FeatureBank.from_arrays(np.full((2, 2), factor), [0, 0], ["ant"])
+
+
+def test_what_made_the_features_is_read_under_its_earlier_name_too():
+    assert Provenance.from_mapping({"backbone": "net"}) == Provenance.from_mapping({"encoder": "net"})
+    assert Provenance(encoder="net").to_mapping()["encoder"] == "net"

@@ -16,7 +16,7 @@ from handful.catalogue import (
 )
 from handful.catalogue.changes import relative_to
 from handful.errors import BankError, LabelError, OptionError
-from handful.runs.lock import only_changer
+from handful.machine.lock import only_changer
 
 
 def clouds(n_classes=20, shots=4, dim=16, seed=0, noise=0.6):
@@ -40,7 +40,7 @@ def kept(path, **options):
 
 def test_a_record_comes_back(tmp_path):
     made = kept(tmp_path / "c.handful").record
-    assert made.backbone == "network, weights 12"
+    assert made.encoder == "network, weights 12"
     assert made.kind == "image"
     assert made.sources[3] == Source("3.jpg", "photos", "content 3", date="2026-11-17")
     assert made.previews[4] == b"JPEG 4"
@@ -60,7 +60,7 @@ def test_what_is_added_is_there_with_its_source(tmp_path):
     before = kept(file)
     X, _ = clouds(shots=1, seed=1)
     source = Source("a.jpg", "monday", "new content", "Ada", "2026-11-18", "monday's review")
-    added = add_examples(file, X[:1], ["class 00"], [source], previews={0: b"new"}, backbone="network, weights 12")
+    added = add_examples(file, X[:1], ["class 00"], [source], previews={0: b"new"}, encoder="network, weights 12")
     after = load_catalogue(file)
     assert (added.n_added, added.n_known, added.new_classes) == (1, 0, ())
     assert after.n_examples == before.n_examples + 1
@@ -83,17 +83,17 @@ def test_an_example_is_added_once_and_with_one_label(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("features", "label", "backbone", "said"),
+    ("features", "label", "encoder", "said"),
     [
         (np.ones((1, 3)), "class 00", "", "have 16 numbers, the new ones 3"),
         (np.ones((1, 16)), "class 00", "other, weights 34", "made by network, weights 12, the new examples by other"),
         (np.ones((1, 16)), " ", "", "give it a class"),
     ],
 )
-def test_what_does_not_fit_is_not_added(tmp_path, features, label, backbone, said):
+def test_what_does_not_fit_is_not_added(tmp_path, features, label, encoder, said):
     kept(tmp_path / "c.handful")
     with pytest.raises((BankError, LabelError), match=said):
-        add_examples(tmp_path / "c.handful", features, [label], [Source()], backbone=backbone)
+        add_examples(tmp_path / "c.handful", features, [label], [Source()], encoder=encoder)
 
 
 def test_an_update_says_the_same_as_a_fit(tmp_path):

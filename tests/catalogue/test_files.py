@@ -141,7 +141,7 @@ def of_head(name, value):
         unknown(score=[1.0]),
         unknown(other=[1.0, 1.0]),
         record(kind="film"),
-        record(backbone=7),
+        record(encoder=7),
         record(feature_names=["a"]),
         record(feature_names=7),
         record(feature_names=[1, 2, 3, 4, 5]),

@@ -11,9 +11,9 @@ from handful.catalogue.rows import unit
 from handful.engine.head import fit_head
 from handful.engine.knowledge import Knowledge, Prior
 from handful.errors import LabelError, OptionError
-from handful.fewshot.frame import Frame
-from handful.fewshot.task import TaskBatch
-from handful.fewshot.transforms import transform
+from handful_fewshot.frame import Frame
+from handful_fewshot.task import TaskBatch
+from handful_fewshot.transforms import transform
 
 LABELS = np.array(["cat", "ant", "dog", "ant", "bee", "cat", "bee", "dog", "ant"])
 seeds = st.integers(0, 1000)

@@ -5,8 +5,8 @@ import pytest
 
 from handful.catalogue.rows import ROW_TRANSFORMS, transform_rows, unit
 from handful.errors import TaskError
-from handful.fewshot.task import TaskBatch
-from handful.fewshot.transforms import transform
+from handful_fewshot.task import TaskBatch
+from handful_fewshot.transforms import transform
 
 
 def rows(seed: int = 0) -> np.ndarray:

@@ -39,11 +39,11 @@ def test_whole_and_other_numbers_may_be_mixed():
 
 
 def test_a_bank_and_its_parquet(tmp_path):
-    bank = random_bank(provenance=Provenance(backbone="net, weights 12")).save(tmp_path / "bank")
+    bank = random_bank(provenance=Provenance(encoder="net, weights 12")).save(tmp_path / "bank")
     found = Batch.of(read(tmp_path / "bank"))
     np.testing.assert_array_equal(found.points, bank.features)
     assert found.names[:2] == ("row 0", "row 1")
-    assert found.backbone == "net, weights 12"
+    assert found.encoder == "net, weights 12"
     write_parquet(bank, tmp_path / "bank.parquet")
     np.testing.assert_array_equal(Batch.of(read(tmp_path / "bank.parquet")).points, bank.features)
 

@@ -65,16 +65,16 @@ def test_classes_that_are_numbers_say_the_same(tmp_path):
 
 
 def test_pictures_say_the_same_and_are_shown(pictures, monkeypatch):
-    made = build_catalogue(pictures / "catalogue", pictures / "c.handful", backbone="small")
+    made = build_catalogue(pictures / "catalogue", pictures / "c.handful", encoder="small")
     assert made.record.kind == "image"
-    assert made.record.backbone.startswith("small, weights ")
+    assert made.record.encoder.startswith("small, weights ")
     assert all(picture.startswith(b"\xff\xd8") for picture in made.record.previews.values())
     assert len(made.record.previews) == made.n_examples
     source = made.record.sources[0]
     assert (pictures / source.file / source.item).is_file()
     embedded = []
     monkeypatch.setattr(label, "extracted", lambda items, *rest: embedded.append(items) or extracted(items, *rest))
-    one, two = (classify(pictures / name, pictures / "batch", backbone="small") for name in ("catalogue", "c.handful"))
+    one, two = (classify(pictures / name, pictures / "batch", encoder="small") for name in ("catalogue", "c.handful"))
     assert predictions(one) == predictions(two)
     assert list(map(len, embedded)) == [16, 10, 10]  # of the file, the batch alone
     for found, name in ((one, "one"), (two, "two")):
@@ -146,9 +146,9 @@ def test_a_table_of_labels_and_more_examples_are_added(vectors):
 
 
 def test_only_pictures_that_were_named_are_embedded(pictures):
-    build_catalogue(pictures / "catalogue", pictures / "c.handful", backbone="small")
+    build_catalogue(pictures / "catalogue", pictures / "c.handful", encoder="small")
     names = sorted(path.relative_to(pictures / "batch").as_posix() for path in (pictures / "batch").rglob("*.png"))
-    found = classify(pictures / "c.handful", pictures / "batch", backbone="small")
+    found = classify(pictures / "c.handful", pictures / "batch", encoder="small")
     name = next(name for name in names if name in found.about.batch.names)
     table = labels_table(pictures / "l.csv", [[name, "mauve"]], ["item", "label"])
     seen = []

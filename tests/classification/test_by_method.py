@@ -9,7 +9,7 @@ from handful.classification import classify
 from handful.classification.labelled import class_names, how_labelled, predictions, unknown_summary
 from handful.classification.page import write_page
 from handful.errors import OptionError
-from handful.fewshot import MethodClassifier
+from handful_fewshot import MethodClassifier
 
 NAMES = np.array([f"kind {k}" for k in np.random.default_rng(1).permutation(12)])
 

@@ -11,9 +11,9 @@ import torch
 from handful.banks import FeatureBank
 from handful.classification.comparing import compare_encoders
 from handful.errors import LabelError, MissingExtraError, OptionError, SkippedRowsWarning
-from handful.extraction.backbone import Backbone
-from handful.extraction.backbones import register_backbone
-from tests.items_at_hand import image_bytes, small_backbone
+from handful.extraction.encoder import Encoder
+from handful.extraction.encoders import register_encoder
+from tests.items_at_hand import image_bytes, small_encoder
 
 
 @pytest.fixture(autouse=True)
@@ -161,7 +161,7 @@ def test_rows_without_a_vector_of_one_encoder_are_left_out_for_all():
     [
         ({}, "name the encoders to compare"),
         ({"features": ["a", "a"]}, "'a' is named twice"),
-        ({"backbone": "minilm"}, "a backbone is for images and sentences"),
+        ({"encoder": "minilm"}, "an encoder is for images and sentences"),
         ({"features": "a", "seed": -1}, "seed"),
         ({"features": "a", "colour": "red"}, "there is no argument 'colour'"),
     ],
@@ -184,16 +184,16 @@ def test_an_encoder_that_is_not_installed_names_its_extra_before_any_work(tmp_pa
     photographs(tmp_path)
     monkeypatch.setitem(sys.modules, "timm", None)
     monkeypatch.setattr("handful.classification.comparing.extracted", lambda *_: pytest.fail("embedded too early"))
-    register_backbone("small for this", lambda device: small_backbone())
+    register_encoder("small for this", lambda device: small_encoder())
     with pytest.raises(MissingExtraError, match=r"\[timm\]"):
-        compare_encoders(tmp_path, backbone=["small for this", "timm:resnet18"])
+        compare_encoders(tmp_path, encoder=["small for this", "timm:resnet18"])
 
 
 def test_photographs_are_embedded_timed_and_those_that_cannot_be_read_left_out(tmp_path):
     photographs(tmp_path)
-    register_backbone("small for this", lambda device: small_backbone())
+    register_encoder("small for this", lambda device: small_encoder())
     with pytest.warns(SkippedRowsWarning, match="broken.png"):
-        found = compare_encoders(tmp_path, backbone="small for this")
+        found = compare_encoders(tmp_path, encoder="small for this")
     (only,) = found.encoders
     assert found.n_examples == 12
     assert 0 <= only.seconds.low <= only.seconds.value <= only.seconds.high
@@ -206,14 +206,14 @@ def vowels(sentences):
 
 
 def test_sentences_are_embedded_beside_vectors_of_the_same_table(tmp_path):
-    register_backbone(
-        "vowels for this", lambda device: Backbone.of_sentences(torch.nn.Identity(), vowels, name="vowels for this")
+    register_encoder(
+        "vowels for this", lambda device: Encoder.of_sentences(torch.nn.Identity(), vowels, name="vowels for this")
     )
     frame = frame_of(n_classes=6, noise=(0.3, 4.0)).rename(columns={"b": "noise"}).drop(columns="a")
     frame["question"] = [f"{'aeiou!'[row // 5] * 9} {'aeiou'[row % 5]} {row}" for row in range(30)]
     frame.to_parquet(tmp_path / "questions.parquet")
     found = compare_encoders(
-        tmp_path / "questions.parquet", backbone="vowels for this", features="noise", text="question"
+        tmp_path / "questions.parquet", encoder="vowels for this", features="noise", text="question"
     )
     assert {one.name: one.dim for one in found.encoders} == {"vowels for this": 5, "noise": 12}
     assert found.best.name == "vowels for this"
@@ -227,11 +227,11 @@ def test_only_what_is_drawn_is_embedded(tmp_path, monkeypatch):
     embedded = []
 
     def small(device):
-        backbone = small_backbone()
-        return replace(backbone, embed=lambda images: embedded.append(len(images)) or backbone.embed(images))
+        encoder = small_encoder()
+        return replace(encoder, embed=lambda images: embedded.append(len(images)) or encoder.embed(images))
 
-    register_backbone("small for this", small)
-    found = compare_encoders(tmp_path, backbone="small for this")
+    register_encoder("small for this", small)
+    found = compare_encoders(tmp_path, encoder="small for this")
     assert (found.n_classes, found.n_examples) == (3, 9)
     assert embedded[:2] == [8, 1]  # what follows is timed
 

@@ -25,7 +25,7 @@ from handful.datasets import load_clinc150
 from handful.errors import BankError, LabelError, OptionError, TaskError
 from handful.estimators import BatchClassifier
 from tests.classification.test_label import paint
-from tests.items_at_hand import small_backbone, zipped
+from tests.items_at_hand import small_encoder, zipped
 
 GONE = 2
 # Classes of each site; the last one of "wood" is not in the catalogue.
@@ -177,7 +177,7 @@ def test_types_of_group_columns_are_kept(tmp_path):
 @pytest.fixture
 def pictures(tmp_path, monkeypatch):
     """A catalogue of three colours; two folders of pictures, one of them with a broken file."""
-    monkeypatch.setattr("handful.extraction.backbones.load_backbone", lambda name, device: small_backbone())
+    monkeypatch.setattr("handful.extraction.encoders.load_encoder", lambda name, device: small_encoder())
     for k, colour in enumerate(("red", "green", "blue")):
         for i in range(4):
             paint(tmp_path / "catalogue" / colour / f"{i}.png", colour, 10 * k + i)

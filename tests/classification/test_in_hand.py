@@ -19,8 +19,8 @@ from handful.classification import write_page, write_predictions, write_tasks
 from handful.classification.labelled import class_names, how_labelled, predictions
 from handful.errors import BankError, HandfulError, OptionError, SkippedRowsWarning
 from handful.estimators import BatchClassifier
-from handful.extraction.backbone import Backbone
-from tests.items_at_hand import small_backbone
+from handful.extraction.encoder import Encoder
+from tests.items_at_hand import small_encoder
 
 pytestmark = pytest.mark.filterwarnings("ignore::handful.errors.HandfulWarning")
 
@@ -41,10 +41,10 @@ def vowels(sentences):
 
 
 @pytest.fixture
-def _backbones(monkeypatch):
-    text = Backbone.of_sentences(torch.nn.Identity(), vowels, name="vowels", preprocessing="vowels counted")
-    made = {"minilm": text, "efficientnet-lite0": small_backbone()}
-    monkeypatch.setattr("handful.extraction.backbones.load_backbone", lambda name, device: made[name])
+def _encoders(monkeypatch):
+    text = Encoder.of_sentences(torch.nn.Identity(), vowels, name="vowels", preprocessing="vowels counted")
+    made = {"minilm": text, "efficientnet-lite0": small_encoder()}
+    monkeypatch.setattr("handful.extraction.encoders.load_encoder", lambda name, device: made[name])
 
 
 def pictures(folder, names):
@@ -132,7 +132,7 @@ THINGS = {
 }
 
 
-@pytest.mark.usefixtures("_backbones")
+@pytest.mark.usefixtures("_encoders")
 @pytest.mark.parametrize("thing", THINGS)
 def test_things_in_hand(tmp_path, thing):
     catalogue, batch, fits = THINGS[thing](tmp_path)
@@ -250,7 +250,7 @@ def test_any_frame_can_have_examples_and_the_batch(make):
 
 @pytest.mark.parametrize("make", FRAMES)
 @pytest.mark.parametrize("blank", [None, "", " \u200b"])
-@pytest.mark.usefixtures("_backbones")
+@pytest.mark.usefixtures("_encoders")
 def test_rows_of_a_frame_without_a_text_are_counted_by_a_warning(make, blank):
     texts = [*TEXTS[:3], blank, *TEXTS[3:], blank]
     rows = make({"text": texts, "label": ["ant", "ant", "ant", "ant", *Y[3:], "cat"]})
@@ -262,7 +262,7 @@ def test_rows_of_a_frame_without_a_text_are_counted_by_a_warning(make, blank):
         assert predictions(handful.classify((TEXTS, Y), alone))["label"] == TRUTH
 
 
-@pytest.mark.usefixtures("_backbones")
+@pytest.mark.usefixtures("_encoders")
 @pytest.mark.parametrize("blank", [float("nan"), pd.NA, pd.NaT])
 def test_a_missing_text_in_records_is_blank(blank):
     rows = [{"text": text} for text in [*BATCH_TEXTS, blank]]
@@ -275,7 +275,7 @@ def test_rows_of_a_frame_without_a_vector_are_counted_by_a_warning():
         handful.classify((X, Y), {"vector": [*B.tolist(), None]})
 
 
-@pytest.mark.usefixtures("_backbones")
+@pytest.mark.usefixtures("_encoders")
 def test_one_frame_of_texts_labels_the_rows_without_a_label_and_counts_the_blank_ones():
     texts = [*TEXTS, *BATCH_TEXTS, ""]
     rows = pd.DataFrame({"text": texts, "label": [*Y, *[None] * len(TRUTH), "cat"]})

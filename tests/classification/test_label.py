@@ -35,11 +35,11 @@ from handful.errors import BankError, FileFormatError, LabelError, OptionError, 
 from handful.estimators import BatchClassifier
 from handful.estimators.answer import groups_of_items
 from handful.estimators.batches import Batches
+from handful.executors.executor import in_process
 from handful.extraction.extract import extract
 from handful.extraction.items import list_items
 from handful.reading import GivenLabel, read
-from handful.runs.executors import in_process
-from tests.items_at_hand import small_backbone
+from tests.items_at_hand import small_encoder
 
 COLOURS = {"red": (200, 30, 30), "green": (30, 190, 40), "blue": (20, 40, 210), "grey": (120, 120, 120)}
 
@@ -52,8 +52,8 @@ def paint(path, colour: str, seed: int) -> None:
 
 @pytest.fixture
 def pictures(tmp_path, monkeypatch):
-    """Four folders of painted noise, a batch of two of the colours with a broken file, and a small backbone."""
-    monkeypatch.setattr("handful.extraction.backbones.load_backbone", lambda name, device: small_backbone())
+    """Four folders of painted noise, a batch of two of the colours with a broken file, and a small encoder."""
+    monkeypatch.setattr("handful.extraction.encoders.load_encoder", lambda name, device: small_encoder())
     for k, colour in enumerate(COLOURS):
         for i in range(4):
             paint(tmp_path / "catalogue" / colour / f"{i}.png", colour, 10 * k + i)
@@ -90,7 +90,7 @@ def test_vectors_in_parquet_and_arrays(tmp_path):
         assert (np.array(table["label"]) == truth).mean() > 0.9
         assert table["item"][:2] == ["s0", "s1"]
         assert [class_names(found)[k] for k in present_codes(found)] == expected.present_classes.tolist()
-        assert (found.about.n_examples, found.about.backbone, found.about.batch.contents) == (150, "", None)
+        assert (found.about.n_examples, found.about.encoder, found.about.batch.contents) == (150, "", None)
 
 
 def test_the_runner_up_is_the_second_likeliest(tmp_path):
@@ -198,7 +198,7 @@ def test_pictures_on_both_sides(pictures):
     assert len(found.about.batch.skipped) == 1
     assert (found.about.batch.skipped[0].row, found.about.batch.skipped[0].name) == (3, "3 broken.png")
     assert list(found.about.batch.contents) == [(pictures / "batch" / name).read_bytes() for name in table["item"]]
-    assert found.about.backbone == "small"
+    assert found.about.encoder == "small"
 
 
 @pytest.mark.parametrize("name", ["2.png: x.png", "2\n.png", "2.png"], ids=ascii)
@@ -220,23 +220,23 @@ def test_a_catalogue_with_two_classes_of_one_name_is_refused(tmp_path):
         classify(tmp_path / "bank", tmp_path / "b.npy")
 
 
-def test_a_bank_knows_its_backbone(pictures):
-    extract(list_items(pictures / "catalogue"), small_backbone(), pictures / "bank")
+def test_a_bank_knows_its_encoder(pictures):
+    extract(list_items(pictures / "catalogue"), small_encoder(), pictures / "bank")
     assert predictions(classify(pictures / "bank", pictures / "batch"))["label"] == ["red"] * 6 + ["blue"] * 3
 
 
 def test_weights_other_than_the_banks_are_refused(pictures):
-    extract(list_items(pictures / "catalogue"), small_backbone(seed=1), pictures / "bank")
+    extract(list_items(pictures / "catalogue"), small_encoder(seed=1), pictures / "bank")
     with pytest.raises(BankError, match="the given features were made by small with weights"):
         classify(pictures / "bank", pictures / "batch")
 
 
 def test_a_bank_that_does_not_know_asks(pictures, tmp_path):
-    bank = extract(list_items(pictures / "catalogue"), small_backbone(), pictures / "bank")
+    bank = extract(list_items(pictures / "catalogue"), small_encoder(), pictures / "bank")
     FeatureBank.from_arrays(bank.features, bank.labels, bank.class_names).save(tmp_path / "bare")
-    with pytest.raises(OptionError, match="which backbone made the features is not recorded"):
+    with pytest.raises(OptionError, match="which encoder made the features is not recorded"):
         classify(tmp_path / "bare", pictures / "batch")
-    assert predictions(classify(tmp_path / "bare", pictures / "batch", backbone="small"))["label"][-1] == "blue"
+    assert predictions(classify(tmp_path / "bare", pictures / "batch", encoder="small"))["label"][-1] == "blue"
 
 
 def test_items_of_two_kinds_are_refused(pictures):
@@ -251,9 +251,9 @@ def test_features_that_do_not_belong_together_are_refused(tmp_path):
     with pytest.raises(BankError, match="have 3 numbers, those of the batch 4"):
         classify(tmp_path / "c.npz", tmp_path / "b.npy")
     with pytest.raises(OptionError, match="both sides are features"):
-        classify(tmp_path / "c.npz", tmp_path / "b.npy", backbone="minilm")
+        classify(tmp_path / "c.npz", tmp_path / "b.npy", encoder="minilm")
     for name in ("one", "two"):
-        provenance = Provenance(backbone=f"net {name}")
+        provenance = Provenance(encoder=f"net {name}")
         FeatureBank.from_arrays(np.eye(3), [0, 1, 2], ["a", "b", "c"], provenance=provenance).save(tmp_path / name)
     with pytest.raises(BankError, match="made by net one, the batch by net two"):
         classify(tmp_path / "one", tmp_path / "two")
@@ -301,7 +301,7 @@ def test_items_know_the_nearest_example_of_their_label(pictures):
     for item, example in (("0.png", "red/2.png"), ("7.png", "blue/3.png")):
         shutil.copy(pictures / "catalogue" / example, pictures / "batch" / item)
     with pytest.warns(SkippedRowsWarning, match="3 of 19 items are left out: 3 unreadable: amber/0.png: "):
-        found = classify(pictures / "catalogue", pictures / "batch", backbone="small")
+        found = classify(pictures / "catalogue", pictures / "batch", encoder="small")
     assert [one.name for one in found.about.skipped_examples] == ["amber/0.png", "amber/1.png", "blue/0 torn.png"]
     shown = found.about.shown
     assert len(shown.names) == 16
@@ -312,7 +312,7 @@ def test_items_know_the_nearest_example_of_their_label(pictures):
     of_item = {found.about.batch.names[item]: shown.names[row] for item, row in shown.nearest.items()}
     assert (of_item["0.png"], of_item["7.png"]) == ("red/2.png", "blue/3.png")
     with pytest.warns(SkippedRowsWarning):
-        again = classify(pictures / "catalogue", pictures / "batch", backbone="small")
+        again = classify(pictures / "catalogue", pictures / "batch", encoder="small")
     assert again.about.shown.nearest == shown.nearest
 
 
@@ -467,7 +467,7 @@ def test_what_cannot_be_used_is_refused_before_images_are_embedded(pictures, mon
 
 def test_options_about_items_are_refused_for_vectors(vectors):
     folder, *_ = vectors
-    with pytest.raises(OptionError, match="device 'cuda' is for a backbone, but both sides are features; leave it out"):
+    with pytest.raises(OptionError, match="device 'cuda' is for an encoder, but both sides are features; leave it out"):
         classify(folder / "c.npz", folder / "b.npz", device="cuda")
 
 

@@ -17,7 +17,7 @@ TABLE = np.array([[0.7, 0.2, 0.1], [0.0, 0.4, 0.6], [0.1, 0.8, 0.1]])
 
 def labelled(table=TABLE, names=("ant", "bee", "cat"), **about) -> Answer:
     batch = Batch([0, 2, 3], ("a.png", "c.png", "d.png"), None, ("b.png: no picture",))
-    return replace(answer_of(table, names, **about), about=About(batch, n_examples=9, backbone=""))
+    return replace(answer_of(table, names, **about), about=About(batch, n_examples=9, encoder=""))
 
 
 def test_one_class_has_no_runner_up():

@@ -10,7 +10,7 @@ from handful.classification.label import classify
 from handful.classification.labelled import class_names, predictions
 from handful.classification.names import NamedClasses, read_names, spoken
 from handful.errors import BankError, HandfulError, LabelError, OptionError
-from handful.extraction.backbone import Backbone
+from handful.extraction.encoder import Encoder
 
 
 def written(folder, name, text):
@@ -115,12 +115,12 @@ def test_neither_examples_nor_names_are_refused(tmp_path):
         classify(None, tmp_path / "batch.npy")
 
 
-def test_texts_need_a_backbone_that_reads_them(tmp_path):
+def test_texts_need_an_encoder_that_reads_them(tmp_path):
     vectors_at_hand(tmp_path)
     texts = written(tmp_path, "names.txt", "cat\ndog\n")
-    with pytest.raises(OptionError, match="which backbone made the vectors"):
+    with pytest.raises(OptionError, match="which encoder made the vectors"):
         classify(None, tmp_path / "batch.npy", names=texts)
-    images = Backbone("eyes", "image", 4, "", "", {}, "", lambda images: np.zeros((len(images), 4)))
+    images = Encoder("eyes", "image", 4, "", "", {}, "", lambda images: np.zeros((len(images), 4)))
     with pytest.raises(OptionError, match="eyes reads images and has no text side"):
         NamedClasses(("cat",), (("a cat",),)).embedded(images)
 
@@ -136,12 +136,12 @@ def test_a_network_of_two_sides_labels_images_by_names(tmp_path, monkeypatch):
     def eyes(pixels):
         return torch.from_numpy(np.array(pixels.resize((1, 1)), dtype=np.float32)).flatten()
 
-    two = Backbone.of_images(torch.nn.Flatten(), eyes, name="two sides")
+    two = Encoder.of_images(torch.nn.Flatten(), eyes, name="two sides")
     read = lambda given: np.stack([texts[text] for text in given]).astype(np.float32)  # noqa: E731
-    two = Backbone(**{**vars(two), "text_side": read})
-    monkeypatch.setattr("handful.extraction.backbones.load_backbone", lambda name, device: two)
+    two = Encoder(**{**vars(two), "text_side": read})
+    monkeypatch.setattr("handful.extraction.encoders.load_encoder", lambda name, device: two)
     lines = "\n".join(f"{name}\ta photo of something {name}" for name in colours)
-    found = classify(None, tmp_path / "photos", names=written(tmp_path, "names.txt", lines), backbone="two sides")
+    found = classify(None, tmp_path / "photos", names=written(tmp_path, "names.txt", lines), encoder="two sides")
     assert predictions(found)["label"] == ["red", "red", "blue", "red", "blue", "blue"]
 
 

@@ -14,9 +14,10 @@ import pytest
 from handful.classification import page as page_module
 from handful.classification.labelled import messages
 from handful.classification.page import by_doubt, write_page
-from handful.errors import CollapseWarning, UnlikeCatalogueWarning
+from handful.errors import UnlikeCatalogueWarning
 from handful.estimators import Diagnostic, Proposal
 from handful.extraction.extract import Skipped
+from handful_fewshot.errors import CollapseWarning
 from tests import answers_at_hand
 
 NAMES = ("ant & co", "<b>bee</b>", "cat", "dog")
@@ -82,7 +83,7 @@ def test_warnings_and_skipped_items_stand_on_top(tmp_path):
 
 @pytest.mark.parametrize("table", [TABLE, [[1.0, 0.0, 0.0, 0.0]], [[0.3, 0.3, 0.2, 0.2]] * 3])
 def test_every_batch_has_a_page(tmp_path, table):
-    assert "</html>" in written(tmp_path, classified(table, backbone=""))
+    assert "</html>" in written(tmp_path, classified(table, encoder=""))
 
 
 def test_how_the_batch_was_labelled_is_said(tmp_path):

@@ -12,14 +12,14 @@ def test_inputs_are_absolute_and_only_paths(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "coarse.csv").touch()
     known = {"prior": "prior.csv", "candidates": ["cat"], "given": {0: "cat"}, "coarse": "coarse.csv"}
-    found = paths_read(known, catalogue=Path("c.npz"), names=None, backbone="checkpoint:runs/mini")
+    found = paths_read(known, catalogue=Path("c.npz"), names=None, encoder="checkpoint:runs/mini")
     assert found == {
         "catalogue": tmp_path / "c.npz",
         "prior": tmp_path / "prior.csv",
         "coarse classes": tmp_path / "coarse.csv",
-        "backbone": tmp_path / "runs" / "mini",
+        "encoder": tmp_path / "runs" / "mini",
     }
-    assert paths_read({"coarse": "genus"}, batch="b.csv", backbone="timm:resnet18") == {"batch": tmp_path / "b.csv"}
+    assert paths_read({"coarse": "genus"}, batch="b.csv", encoder="timm:resnet18") == {"batch": tmp_path / "b.csv"}
 
 
 def test_sites_are_all_files_of_a_package(tmp_path):

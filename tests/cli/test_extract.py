@@ -7,16 +7,16 @@ import pytest
 from handful.banks import FeatureBank
 from handful.cli.main import main
 from handful.extraction.items import list_items
-from tests.items_at_hand import image_bytes, image_folder, small_backbone
-from tests.runs.test_progress import watch
+from tests.items_at_hand import image_bytes, image_folder, small_encoder
+from tests.test_progress import watch
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
 def run(monkeypatch, capfd):
-    """Run the command with the small backbone in the place of the named ones: exit code, output, errors."""
-    monkeypatch.setattr("handful.extraction.backbones.load_backbone", lambda name, device: small_backbone())
+    """Run the command with the small encoder in the place of the named ones: exit code, output, errors."""
+    monkeypatch.setattr("handful.extraction.encoders.load_encoder", lambda name, device: small_encoder())
 
     def run(*arguments):
         code = main(["features", "extract", *map(str, arguments)])
@@ -27,7 +27,7 @@ def run(monkeypatch, capfd):
 
 def test_a_bank_is_made_and_its_hash_printed(tmp_path, run):
     folder, out = image_folder(tmp_path / "images"), tmp_path / "bank"
-    found = run("--items", folder, "--backbone", "b", "--out", out, "--licence", "CC0", "--dtype", "float32")
+    found = run("--items", folder, "--encoder", "b", "--out", out, "--licence", "CC0", "--dtype", "float32")
     bank = FeatureBank.load(out)
     told = (
         "24 vectors of 32 numbers, 3 classes with 8 each, features of small\n"
@@ -41,7 +41,7 @@ def test_skipped_items_are_listed_on_standard_error(tmp_path, run):
     folder = image_folder(tmp_path / "images", 1, 25)
     for i in range(22):
         (folder / "class0" / f"{i:02d}.png").write_bytes(image_bytes(i)[:20])
-    code, _, errors = run("--items", folder, "--backbone", "b", "--out", tmp_path / "bank")
+    code, _, errors = run("--items", folder, "--encoder", "b", "--out", tmp_path / "bank")
     told = errors.splitlines()
     assert code == 0
     assert told[0] == "22 of 25 items are left out: 22 unreadable"
@@ -52,7 +52,7 @@ def test_skipped_items_are_listed_on_standard_error(tmp_path, run):
 
 def test_the_same_hash_on_one_worker_and_on_two(tmp_path, run):
     folder = image_folder(tmp_path / "images")
-    shared = ("--items", folder, "--backbone", "b", "--shard-size", 5)
+    shared = ("--items", folder, "--encoder", "b", "--shard-size", 5)
     printed = [run(*shared, "--out", tmp_path / f"bank{n}", "--on", f"here:{n}")[1].split()[-1] for n in (1, 2)]
     assert printed[0] == printed[1]
 
@@ -62,19 +62,19 @@ def test_a_split_of_a_table(tmp_path, run):
     rows = [{"path": f"images/class0/0{i}.png", "label": f"k{i}", "split": ("train", "test")[i]} for i in (0, 1)]
     table = tmp_path / "rows.jsonl"
     table.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    run("--items", table, "--split", "test", "--backbone", "b", "--out", tmp_path / "bank")
+    run("--items", table, "--split", "test", "--encoder", "b", "--out", tmp_path / "bank")
     assert FeatureBank.load(tmp_path / "bank").labels.tolist() == [1]
 
 
 @pytest.mark.parametrize("option", ["--batch-size", "--shard-size"])
 def test_sizes_below_one_are_a_usage_error(tmp_path, run, option):
-    assert run("--items", tmp_path, "--backbone", "b", "--out", tmp_path / "bank", option, 0)[0] == 2
+    assert run("--items", tmp_path, "--encoder", "b", "--out", tmp_path / "bank", option, 0)[0] == 2
 
 
 def test_a_terminal_gets_a_bar_with_the_time_left(tmp_path, run, monkeypatch):
     watch(monkeypatch)
     folder = image_folder(tmp_path / "images")
-    assert run("--items", folder, "--backbone", "b", "--out", tmp_path / "bank", "--shard-size", 2)[0] == 0
+    assert run("--items", folder, "--encoder", "b", "--out", tmp_path / "bank", "--shard-size", 2)[0] == 0
     drawn = sys.stderr.getvalue()
     assert "24 of 24 items" in drawn
     assert "items/s" in drawn
@@ -88,7 +88,7 @@ def test_a_sheet_and_the_line_of_its_names(tmp_path, run, monkeypatch):
     for row in (["remarks", "of", "2025"], ["text", "label"], ["where is my bag", "luggage"], ["wake me", "alarm"]):
         (book["more"] if "more" in book.sheetnames else book.create_sheet("more")).append(row)
     book.save(tmp_path / "book.xlsx")
-    asked = ("--backbone", "b", "--out", tmp_path / "bank", "--items")
+    asked = ("--encoder", "b", "--out", tmp_path / "bank", "--items")
     items = list_items(tmp_path / "book.xlsx" / "more", header_row=2)
     assert items.class_names == ("alarm", "luggage")
     code, _, errors = run(*asked, tmp_path / "book.xlsx" / "none")

@@ -14,7 +14,7 @@ from handful import BatchClassifier, classify
 from handful.classification.building import build_catalogue
 from handful.cli.main import main
 from handful.errors import BankError, LabelError, OptionError
-from handful.extraction.backbones import load_backbone
+from handful.extraction.encoders import load_encoder
 from handful.machine.outputs import refusal
 
 X = np.eye(4).repeat(3, 0) + np.random.default_rng(0).normal(size=(12, 4)) / 10
@@ -78,7 +78,7 @@ def test_a_device_that_is_not_there(here, capsys):
     assert "device 'cuda' cannot be used on this machine" in said
     assert "leave it out to use the cpu" in said
     with pytest.raises(OptionError, match="device 'cuda:1' cannot be used"):
-        load_backbone("minilm", device="cuda:1")
+        load_encoder("minilm", device="cuda:1")
 
 
 @pytest.mark.parametrize("labels", [[0, 0, 0, 1, 1, np.nan, 2, 2, 2, 3, 3, 3], [*"aaabb", np.nan, *"cccddd"]])

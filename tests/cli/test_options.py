@@ -9,7 +9,7 @@ from tests.banks_at_hand import random_bank
 from tests.items_at_hand import image_folder
 
 BATCH = "classify c.npz b.npz --out p.csv"
-EXTRACT = "features extract --backbone minilm --out new --items"
+EXTRACT = "features extract --encoder minilm --out new --items"
 DRAW = "tasks draw --bank toy --n-query 8 --k-eff 2"
 GRID = "bench run --bank toy --method paddle --n-query 8 --k-eff 2 --out run"
 TRAIN = "train --items photos --out run"

@@ -3,14 +3,14 @@ import pytest
 pytest.importorskip("typer")
 from handful.cli.options import executor_at, is_here
 from handful.errors import OptionError
-from handful.runs import executors, processes
+from handful.executors import executor, processes
 
 
 def test_the_place_is_here_a_new_cluster_or_one_with_an_address(monkeypatch):
-    monkeypatch.setattr(executors, "in_process", lambda workers, join: f"in process, {workers} threads")
+    monkeypatch.setattr(executor, "in_process", lambda workers, join: f"in process, {workers} threads")
     monkeypatch.setattr(processes, "in_processes", lambda workers, join: f"{workers} processes")
     assert executor_at("processes:2") == "2 processes"
-    monkeypatch.setattr(executors, "on_ray", lambda address: f"over {address}")
+    monkeypatch.setattr(executor, "on_ray", lambda address: f"over {address}")
     assert executor_at("here") == "in process, 1 threads"
     assert executor_at("here", threads=3) == "in process, 3 threads"
     assert executor_at("here:2", threads=3) == "in process, 2 threads"

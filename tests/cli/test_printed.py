@@ -24,7 +24,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def found(batch=None, n_examples=9, backbone="minilm, weights 12ab", names=NAMES, n_items=4, **changes) -> Answer:
+def found(batch=None, n_examples=9, encoder="minilm, weights 12ab", names=NAMES, n_items=4, **changes) -> Answer:
     table = [[0.9, 0.05, 0.05], [0.4, 0.55, 0.05], [0.01, 0, 0.99], [0.97, 0.01, 0.02]]
     weak = Diagnostic("weak_features", "Features look weak.", 0.0, 1.0, UserWarning)
     about = {
@@ -38,7 +38,7 @@ def found(batch=None, n_examples=9, backbone="minilm, weights 12ab", names=NAMES
     if n_items < 4:
         about |= {"unknown": np.full(n_items, np.nan), "rejected": np.zeros(n_items, bool)}
     items = batch or Batch(range(4), ("a", "b", "c", "d"), None, (Skipped(4, "e.png", "not an image"),))
-    return replace(answer_of(table[:n_items], names, **about | changes), about=About(items, n_examples, backbone))
+    return replace(answer_of(table[:n_items], names, **about | changes), about=About(items, n_examples, encoder))
 
 
 NOT_JUDGED = {"unknown": np.full(4, np.nan), "rejected": np.zeros(4, bool)}

@@ -11,9 +11,9 @@ import pytest
 import handful
 from handful.classification import classify, task, write_page, write_predictions, write_tasks
 from handful.estimators import BatchClassifier
-from handful.fewshot import MethodClassifier
 from handful.fields.voices.rttm import read_rttm
 from handful.many import label_groups
+from handful_fewshot import MethodClassifier
 from tests.answers_at_hand import answer_of
 from tests.worlds import Clouds
 

@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from handful import fewshot, large
+import handful_fewshot as fewshot
+from handful import large
 from handful.classification import classify, rescore
 from handful.classification import task as task_module
 from handful.classification.files import write_predictions

@@ -23,9 +23,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 import handful
-from handful import FeatureBank, fewshot
-from handful.fewshot import METHODS, TaskBatch
-from handful.fewshot.methods import ici
+import handful_fewshot as fewshot
+from handful import FeatureBank
+from handful_fewshot import METHODS, TaskBatch
+from handful_fewshot.methods import ici
 from tests.banks_at_hand import random_bank
 from tests.tasks_at_hand import ragged_tasks, random_task
 
@@ -94,7 +95,7 @@ def defined_parts(solution: fewshot.Solution) -> dict[str, torch.Tensor]:
     """Prototypes and objective, where the method has them."""
     parts = {} if solution.unknown is None else {"unknown": solution.unknown[..., 0]}
     for part in ("prototypes", "objective"):
-        with contextlib.suppress(handful.errors.UndefinedError):
+        with contextlib.suppress(handful_fewshot.errors.UndefinedError):
             parts[part] = getattr(solution, part)
     return parts
 
@@ -188,7 +189,7 @@ def test_a_task_is_answered_alone_as_in_a_batch(name, seed):
     task = random_task(seed, n_tasks=4)
     together = solve(name, task)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(handful.fewshot.dispatch, "CHUNK_NUMBERS", 1)
+        patch.setattr(handful_fewshot.dispatch, "CHUNK_NUMBERS", 1)
         alone = solve(name, task)
     close(together.log_assignments.exp(), alone.log_assignments.exp())
     close_parts(defined_parts(together), defined_parts(alone))
@@ -380,7 +381,7 @@ def bytes_behind(root: object) -> dict[int, int]:
 
 @pytest.mark.beyond
 def test_a_solution_keeps_no_more_than_twice_its_answer_beside_the_task(name, monkeypatch):
-    monkeypatch.setattr(handful.fewshot.dispatch, "CHUNK_NUMBERS", 10_000)  # more than one chunk
+    monkeypatch.setattr(handful_fewshot.dispatch, "CHUNK_NUMBERS", 10_000)  # more than one chunk
     bank = random_bank(n_classes=6, least=40, most=40, dim=64)
     spec = fewshot.TaskSpec(fewshot.ShotsPerClass(3), fewshot.UniformOverPool(k_eff=2), n_query=30)
     task, _ = fewshot.gather(bank, fewshot.draw(bank.labels, spec, seed=0, indices=range(9)))

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 import handful
-from handful import fewshot, read_bank
+import handful_fewshot as fewshot
+from handful import read_bank
 from handful.datasets import load_clinc150, load_clinc150_sentences
-from handful.fewshot import ShotsPerClass, TaskSpec, UniformOverPool
+from handful_fewshot import ShotsPerClass, TaskSpec, UniformOverPool
 from tests.conftest import SHARED
 
 

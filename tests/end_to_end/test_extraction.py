@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from handful.banks import FeatureBank
-from handful.extraction.backbones import load_backbone
+from handful.executors.executor import on_ray
+from handful.extraction.encoders import load_encoder
 from handful.extraction.extract import extract
 from handful.extraction.items import list_items
-from handful.runs.executors import on_ray
 from tests.items_at_hand import cosines, shared_data, slowly
 
 pytestmark = pytest.mark.slow
@@ -22,8 +22,8 @@ ROOT = Path(__file__).resolve().parents[2]
 HANDFUL = "import sys; from handful.cli.main import main; sys.exit(main())"
 
 
-def started(items: Path, backbone: str, out: Path, *more: str) -> subprocess.Popen:
-    arguments = ["--items", str(items), "--backbone", backbone, "--out", str(out), *more]
+def started(items: Path, encoder: str, out: Path, *more: str) -> subprocess.Popen:
+    arguments = ["--items", str(items), "--encoder", encoder, "--out", str(out), *more]
     return subprocess.Popen(
         [sys.executable, "-c", HANDFUL, "features", "extract", *arguments],
         env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
@@ -69,8 +69,8 @@ def test_photographs_over_two_nodes_one_of_which_dies(tmp_path, monkeypatch):
     ray = pytest.importorskip("ray")
     from ray.cluster_utils import Cluster
 
-    items, backbone = list_items(shared_data("images/caltech24.zip")), load_backbone("efficientnet-lite0")
-    here = extract(items, backbone, tmp_path / "here", shard_size=32)
+    items, encoder = list_items(shared_data("images/caltech24.zip")), load_encoder("efficientnet-lite0")
+    here = extract(items, encoder, tmp_path / "here", shard_size=32)
     book = tmp_path / "book"
     book.mkdir()
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
@@ -87,7 +87,7 @@ def test_photographs_over_two_nodes_one_of_which_dies(tmp_path, monkeypatch):
 
         there = extract(
             items,
-            slowly(backbone, book, seconds=0),
+            slowly(encoder, book, seconds=0),
             tmp_path / "there",
             shard_size=32,
             executor=on_ray(),

@@ -2,12 +2,12 @@
 
 import pytest
 
+from handful.executors import in_process, in_processes
 from handful.extraction.extract import extract
 from handful.extraction.items import list_items
 from handful.large import solve
 from handful.many import label_groups, portions
-from handful.runs import in_process, in_processes
-from tests.items_at_hand import image_folder, small_backbone
+from tests.items_at_hand import image_folder, small_encoder
 from tests.kills_at_hand import differences
 from tests.large_at_hand import large_problem
 from tests.many_at_hand import SMALL, contents, world, written
@@ -47,6 +47,6 @@ def test_groups_on_disk_have_the_same_bytes_also_after_an_interruption(tmp_path,
 def test_features_have_the_same_bytes(tmp_path):
     items = list_items(image_folder(tmp_path / "images"))
     for name, executor in (("here", in_process()), ("there", in_processes(2))):
-        extract(items, small_backbone(), tmp_path / name, shard_size=5, executor=executor)
+        extract(items, small_encoder(), tmp_path / name, shard_size=5, executor=executor)
     here, there = ({file.name: file.read_bytes() for file in (tmp_path / name).iterdir()} for name in ("here", "there"))
     assert here == there

@@ -25,19 +25,19 @@ import numpy as np
 import pytest
 
 from handful.banks import FeatureBank
-from handful.errors import PlanError
 from handful.estimators import BatchClassifier
+from handful.executors import in_process
 from handful.extraction.extract import extract
 from handful.extraction.items import list_items
-from handful.fewshot.benchmark import completion
-from handful.fewshot.benchmark.journal import Journal
-from handful.fewshot.networks.checkpoint import Checkpoint
-from handful.fewshot.training import BaseSplit, hold_out, train
 from handful.large import solve
 from handful.machine.threads import one_thread
 from handful.many import label_groups, portions
-from handful.runs import in_process
-from tests.items_at_hand import image_folder, small_backbone
+from handful_fewshot.benchmark import completion
+from handful_fewshot.benchmark.journal import Journal
+from handful_fewshot.errors import PlanError
+from handful_fewshot.networks.checkpoint import Checkpoint
+from handful_fewshot.training import BaseSplit, hold_out, train
+from tests.items_at_hand import image_folder, small_encoder
 from tests.kills_at_hand import PATIENCE, PROCESSES, start_server
 from tests.large_at_hand import large_problem
 from tests.many_at_hand import SMALL, contents, world, written
@@ -93,7 +93,7 @@ def run_many(inputs: Path, out: Path) -> None:
 
 
 def run_extraction(inputs: Path, out: Path) -> None:
-    extract(list_items(inputs / "images"), small_backbone(), out, shard_size=4)
+    extract(list_items(inputs / "images"), small_encoder(), out, shard_size=4)
 
 
 def outcome_of_extraction(out: Path) -> Any:
@@ -249,7 +249,7 @@ def at_random_moments(run: Killed, whole: Any) -> tuple[int, bool]:
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
     """Inputs of a kind, and what a run ends with that is not killed."""
-    start_server(__name__, "handful.fewshot.training.on_lightning")
+    start_server(__name__, "handful_fewshot.training.on_lightning")
     made = {}
 
     def of(name: str) -> tuple[Path, Any]:

@@ -15,7 +15,7 @@ PROGRAM = textwrap.dedent(
     import json, re, sys
     import torch
     import handful
-    from handful import fewshot
+    import handful_fewshot as fewshot
     torch.set_num_threads(1)
     bank = handful.FeatureBank.load(sys.argv[1])
     spec = fewshot.TaskSpec(fewshot.ShotsPerClass(5), fewshot.UniformOverPool(5), 75)

@@ -7,9 +7,9 @@ import tempfile
 import numpy as np
 import pytest
 
+from handful.executors.executor import on_ray
 from handful.large import solve
 from handful.machine.folders import folder_at
-from handful.runs.executors import on_ray
 from tests.clusters_at_hand import small_cluster
 from tests.kills_at_hand import PATIENCE, PROCESSES, differences
 from tests.large_at_hand import large_problem

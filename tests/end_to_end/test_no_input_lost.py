@@ -72,7 +72,7 @@ SCORES = "rescore s.json --sites sites.json"
 INPUTS = {
     CLASSIFY: (
         *("c.csv", "b.csv", "--names {}", "--candidates {}", "--prior {}", "--given {}"),
-        *("--coarse {}", "--backbone checkpoint:{}"),
+        *("--coarse {}", "--encoder checkpoint:{}"),
     ),
     SCORES: ("s.json", "--sites {}", "--candidates {}", "--prior {}", "--given {}", "--coarse {}"),
 }
@@ -99,9 +99,9 @@ OTHERS = (
     ("p.html", "catalogue check p.html --report p.html"),
     ("p", "features import p p"),
     ("p", "features export p p"),
-    ("p", "features extract --items p --backbone minilm --out p"),
-    (".p.shards", "features extract --items .p.shards --backbone minilm --out p"),
-    ("p", "features extract --items images --backbone checkpoint:p --out p"),
+    ("p", "features extract --items p --encoder minilm --out p"),
+    (".p.shards", "features extract --items .p.shards --encoder minilm --out p"),
+    ("p", "features extract --items images --encoder checkpoint:p --out p"),
     ("p", "bench run p --out p"),
     ("p", "bench run --bank p --method paddle --out p"),
     ("p", "bench run --bank x=p --method paddle --resume --out p"),
@@ -266,8 +266,8 @@ def test_no_output_of_another_command_is_an_input(here, capsys, path, command):
 
 
 def test_a_report_is_not_written_into_its_run(tmp_path, capsys):
-    from handful.fewshot import ShotsPerClass, TaskSpec, UniformOverPool
-    from handful.fewshot.benchmark import Cell, Journal
+    from handful_fewshot import ShotsPerClass, TaskSpec, UniformOverPool
+    from handful_fewshot.benchmark import Cell, Journal
 
     Journal.create(tmp_path / "run", (Cell("x", TaskSpec(ShotsPerClass(1), UniformOverPool(2)), "paddle", 3),))
     for out in ("run", "run/report", "."):

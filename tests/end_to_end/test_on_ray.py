@@ -9,15 +9,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from handful.errors import ClusterError, ExtractionError, PlanError, TaskError
+from handful.errors import ClusterError, ExtractionError, TaskError
+from handful.executors import executor
+from handful.executors.executor import TASKS_PER_CORE, Shared, in_process, on_ray
 from handful.extraction.extract import extract, skipped_items
 from handful.extraction.items import list_items
 from handful.large import solve
 from handful.many import label_groups, portions
-from handful.runs import executors
-from handful.runs.executors import TASKS_PER_CORE, Shared, in_process, on_ray
+from handful_fewshot.errors import PlanError
 from tests.groups_at_hand import lines_for_ray_data, table_of_sites
-from tests.items_at_hand import image_folder, small_backbone
+from tests.items_at_hand import image_folder, small_encoder
 from tests.kills_at_hand import differences
 from tests.large_at_hand import large_problem
 from tests.many_at_hand import SMALL, contents, world, written
@@ -59,7 +60,7 @@ def test_results_come_back_and_errors_as_the_sentences_they_were(ray, monkeypatc
         list(on_ray()(double, [(13,)]))
     with pytest.raises(ValueError, match="not one of our sentences"):
         list(on_ray()(double, [(14,)]))
-    monkeypatch.setattr(executors, "RETRIES", 0)
+    monkeypatch.setattr(executor, "RETRIES", 0)
     assert list(on_ray()(double, [(15,)], lambda task, error: (task, type(error)))) == [
         ((15,), ray.exceptions.WorkerCrashedError)
     ]
@@ -77,8 +78,8 @@ def test_groups_on_disk_have_the_same_bytes(tmp_path, monkeypatch):
     monkeypatch.setattr(portions, "HELD_NUMBERS", SMALL)
     given = world()
     source = written([given.table()], tmp_path / "in")
-    for name, executor in (("here", in_process()), ("there", on_ray())):
-        label_groups(given.classifier, source, tmp_path / name, group_by="site", executor=executor)
+    for name, where in (("here", in_process()), ("there", on_ray())):
+        label_groups(given.classifier, source, tmp_path / name, group_by="site", executor=where)
     assert contents(tmp_path / "there") == contents(tmp_path / "here") != {}
 
 
@@ -89,7 +90,7 @@ def test_a_worker_that_dies_is_replaced_and_in_the_end_given_up(tmp_path, monkey
 
     assert sorted(labelled(Mortal(tmp_path, 2))) == list(range(6))
     assert len(list(tmp_path.iterdir())) == 2
-    monkeypatch.setattr(executors, "RETRIES", 1)
+    monkeypatch.setattr(executor, "RETRIES", 1)
     with pytest.raises(ClusterError, match=r"call again to continue the run. The last loss: .*died"):
         labelled(Mortal(tmp_path, 100))
     with pytest.raises(TaskError, match=r"\Aa sentence for the user\Z"):
@@ -101,12 +102,12 @@ def test_features_have_the_same_bytes(tmp_path):
     folder = image_folder(tmp_path / "images", n_classes=4, each=4)
     (folder / "class2" / "02.png").write_bytes(b"")
     items, sizes = list_items(folder), {"shard_size": 2, "batch_size": 2}
-    here = extract(items, small_backbone(), tmp_path / "here", **sizes)
-    there = extract(items, small_backbone(), tmp_path / "there", **sizes, executor=on_ray())
+    here = extract(items, small_encoder(), tmp_path / "here", **sizes)
+    there = extract(items, small_encoder(), tmp_path / "there", **sizes, executor=on_ray())
     assert there.content_hash == here.content_hash
     assert skipped_items(there) == skipped_items(here) != []
-    with pytest.raises(ExtractionError, match=r"\Abackbone small must give 31 numbers"):
-        extract(items, replace(small_backbone(), dim=31), tmp_path / "wrong", executor=on_ray())
+    with pytest.raises(ExtractionError, match=r"\Aencoder small must give 31 numbers"):
+        extract(items, replace(small_encoder(), dim=31), tmp_path / "wrong", executor=on_ray())
 
 
 @pytest.mark.slow  # Ray Data takes long to begin; tests/many/test_ray_data.py has a stand-in

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from handful import fewshot, large
+import handful_fewshot as fewshot
+from handful import large
 from handful.catalogue import Catalogue
 from handful.datasets import load_clinc150
 from handful.estimators import BatchClassifier

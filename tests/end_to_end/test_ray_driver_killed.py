@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
+from handful.executors.executor import connected, on_ray
 from handful.large import solve
-from handful.runs.executors import connected, on_ray
 from tests.clusters_at_hand import small_cluster
 from tests.kills_at_hand import PATIENCE, PROCESSES, differences
 from tests.large_at_hand import large_problem

@@ -96,7 +96,7 @@ def test_sixty_photographs_from_nothing_to_a_catalogue_and_the_next_batch_with_i
     archive = SHARED / "data" / "images" / "caltech24.zip"
     if not archive.is_file():
         pytest.skip("the photographs are not here: expected shared/data/images/caltech24.zip beside the repository")
-    pytest.importorskip("efficientnet_lite_pytorch", reason="the backbone of photographs is not installed")
+    pytest.importorskip("efficientnet_lite_pytorch", reason="the encoder of photographs is not installed")
     truth, truth_of_next = lay_out_unlabelled(archive, tmp_path)
     server = start_review(tmp_path, "photos", "--out", "labels.csv")
     person = Person(browser, server.address, truth, [])
@@ -120,7 +120,7 @@ def test_a_hundred_photographs_with_a_class_missing_are_seen_within_25_decisions
     archive = SHARED / "data" / "images" / "caltech24.zip"
     if not archive.is_file():
         pytest.skip("the photographs are not here: expected shared/data/images/caltech24.zip beside the repository")
-    pytest.importorskip("efficientnet_lite_pytorch", reason="the backbone of photographs is not installed")
+    pytest.importorskip("efficientnet_lite_pytorch", reason="the encoder of photographs is not installed")
     truth, known = lay_out(archive, tmp_path)
     assert MISSING in truth.values()
     server = start_review(tmp_path, "photos", "batch", "--out", "labels.csv")

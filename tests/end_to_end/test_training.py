@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from handful.cli.main import main
-from handful.fewshot.networks.checkpoint import Checkpoint
+from handful_fewshot.networks.checkpoint import Checkpoint
 from tests.items_at_hand import image_folder, shared_data
 from tests.trainings_at_hand import OPTIONS, command
 
@@ -49,9 +49,9 @@ def test_two_processes_share_each_batch_and_validate_together(photos, tmp_path):
 
 @pytest.mark.slow
 def test_omniglot_from_drawings_to_accuracy(tmp_path, capsys, monkeypatch):
-    """The commands of docs/do/train_a_backbone.md, whose figures they printed."""
+    """The commands of docs/do/train_an_encoder.md, whose figures they printed."""
     archive = shared_data("images/omniglot.zip")
-    page = (Path(__file__).resolve().parents[2] / "docs" / "do" / "train_a_backbone.md").read_text()
+    page = (Path(__file__).resolve().parents[2] / "docs" / "do" / "train_an_encoder.md").read_text()
     block = re.search(r"```\n(handful train --items omniglot.zip.*?)```", page, re.DOTALL).group(1)
     commands = block.replace("\\\n", " ").strip().splitlines()
     monkeypatch.chdir(tmp_path)

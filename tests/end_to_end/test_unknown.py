@@ -6,7 +6,7 @@ import pytest
 from handful.datasets import load_clinc150
 from handful.errors import LabelError
 from handful.estimators import BatchClassifier
-from handful.fewshot import MethodClassifier
+from handful_fewshot import MethodClassifier
 from tests.worlds import Clouds
 
 

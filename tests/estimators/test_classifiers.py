@@ -18,7 +18,7 @@ from tests.optional import given, optional, st
 from tests.worlds import Clouds
 
 torch = optional("torch")
-fewshot = optional("handful.fewshot", needs="torch")
+fewshot = optional("handful_fewshot", needs="torch")
 
 JOINT = "every predict is one joint problem: the label of an item depends on the other items in the call"
 

@@ -26,7 +26,7 @@ from handful.estimators.diagnostics import (
 from handful.estimators.items import CatalogueItems
 from tests.optional import optional
 
-fewshot = optional("handful.fewshot", needs="torch")
+fewshot = optional("handful_fewshot", needs="torch")
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from handful.estimators import BatchClassifier, FewClassSplit
 from tests.optional import optional
 
 pd = optional("pandas")
-fewshot = optional("handful.fewshot", needs="torch")
+fewshot = optional("handful_fewshot", needs="torch")
 
 Y = np.array([f"class {k:02}" for k in range(12)]).repeat(20)
 

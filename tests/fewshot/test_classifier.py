@@ -6,12 +6,12 @@ import torch
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from handful import fewshot
+import handful_fewshot as fewshot
 from handful.datasets import load_clinc150
-from handful.errors import CollapseWarning, LabelError, NotConvergedWarning, OptionError, TaskError
-from handful.estimators.diagnostics import FEWEST_ITEMS
-from handful.fewshot import MethodClassifier
-from handful.fewshot.classifier import LEAST_AGREEMENT, collapsed, not_converged
+from handful.errors import LabelError, OptionError, TaskError
+from handful_fewshot import MethodClassifier
+from handful_fewshot.classifier import FEWEST_ITEMS, LEAST_AGREEMENT, collapsed, not_converged
+from handful_fewshot.errors import CollapseWarning, NotConvergedWarning
 
 JOINT = "every predict is one joint problem: the label of an item depends on the other items in the call"
 # Published PADDLE converges slowly where it collapses.

@@ -5,10 +5,9 @@ import dataclasses
 import pytest
 import torch
 
-import handful
-from handful import fewshot
+import handful_fewshot as fewshot
 from handful.errors import TaskError, UnknownNameError
-from handful.fewshot.dispatch import CHUNK_NUMBERS, tasks_per_chunk
+from handful_fewshot.dispatch import CHUNK_NUMBERS, tasks_per_chunk
 from tests.tasks_at_hand import random_task
 
 
@@ -33,8 +32,8 @@ def test_chunks_are_equally_large(monkeypatch):
     counted = dataclasses.replace(
         paddle, solve=lambda task, options: sizes.append(task.n_tasks) or paddle.solve(task, options)
     )
-    monkeypatch.setattr(handful.fewshot.dispatch, "METHODS", {"paddle": counted})
-    monkeypatch.setattr(handful.fewshot.dispatch, "CHUNK_NUMBERS", 4 * (15**2 + 8 * 15 * 6 + (15 + 6) * 8))
+    monkeypatch.setattr(handful_fewshot.dispatch, "METHODS", {"paddle": counted})
+    monkeypatch.setattr(handful_fewshot.dispatch, "CHUNK_NUMBERS", 4 * (15**2 + 8 * 15 * 6 + (15 + 6) * 8))
     fewshot.solve("paddle", random_task(0, n_tasks=6))
     assert sizes == [3, 3]
 

@@ -2,8 +2,8 @@
 
 import torch
 
-from handful import fewshot
-from handful.fewshot import TaskBatch
+import handful_fewshot as fewshot
+from handful_fewshot import TaskBatch
 from tests.tasks_at_hand import random_task
 
 

@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 import torch
 
-from handful import fewshot
+import handful_fewshot as fewshot
 from handful.errors import TaskError
-from handful.fewshot import FixedSupport, ShotsPerClass, TaskSpec, UniformOverPool, draw
-from handful.fewshot.gathering import gather
+from handful_fewshot import FixedSupport, ShotsPerClass, TaskSpec, UniformOverPool, draw
+from handful_fewshot.gathering import gather
 from tests.banks_at_hand import random_bank
 
 

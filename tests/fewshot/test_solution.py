@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from handful import fewshot
-from handful.errors import UndefinedError
-from handful.fewshot import Solution
+import handful_fewshot as fewshot
+from handful_fewshot import Solution
+from handful_fewshot.errors import UndefinedError
 from tests.tasks_at_hand import random_task
 
 
@@ -21,5 +21,5 @@ def test_what_a_method_lacks_is_said_when_asked_for():
 def test_a_batch_that_is_recorded_is_not_cut(monkeypatch):
     task = random_task(4, n_tasks=3)
     whole = fewshot.solve("paddle", task, record=True).trace
-    monkeypatch.setattr("handful.fewshot.dispatch.CHUNK_NUMBERS", 1)
+    monkeypatch.setattr("handful_fewshot.dispatch.CHUNK_NUMBERS", 1)
     assert torch.equal(fewshot.solve("paddle", task, record=True).trace.observed, whole.observed)

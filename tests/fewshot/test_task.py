@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from handful.errors import TaskError
-from handful.fewshot import TaskBatch
+from handful_fewshot import TaskBatch
 from tests.tasks_at_hand import ragged_tasks, random_task
 
 

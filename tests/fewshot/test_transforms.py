@@ -6,10 +6,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handful import FeatureBank, fewshot
+import handful_fewshot as fewshot
+from handful import FeatureBank
 from handful.datasets import load_clinc150
-from handful.errors import TaskError, TransformError
-from handful.fewshot import TaskBatch
+from handful.errors import TaskError
+from handful_fewshot import TaskBatch
+from handful_fewshot.errors import TransformError
 from tests.tasks_at_hand import ragged_tasks, random_task
 
 # What the transforms that need more than a task are given here.

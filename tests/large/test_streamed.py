@@ -11,8 +11,8 @@ from handful.catalogue import Catalogue
 from handful.engine import stream
 from handful.engine.labelling import label_batch
 from handful.engine.settings import DEFAULT
+from handful.executors.executor import in_process
 from handful.large import shard, solve
-from handful.runs.executors import in_process
 from tests.kills_at_hand import differences
 from tests.large_at_hand import large_problem
 from tests.worlds import Clouds

@@ -96,7 +96,7 @@ def test_a_second_thread_waits_until_all_are_loaded(monkeypatch):
     begun, go_on = threading.Event(), threading.Event()
 
     class Slow:
-        name, value = "two", "elsewhere"
+        name, value, module = "two", "os:elsewhere", "os"
 
         def load(self):
             begun.set()

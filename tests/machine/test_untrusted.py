@@ -8,10 +8,6 @@ from handful.classification.corrections import read_corrections
 from handful.classification.names import read_names
 from handful.errors import BankError, HandfulError
 from handful.extraction.items import list_items
-from handful.fewshot.benchmark.journal import Journal
-from handful.fewshot.benchmark.plan import read_plan
-from handful.fewshot.networks.checkpoint import Checkpoint
-from handful.fewshot.training.splits import BENCHMARKS, benchmark_rows
 from handful.machine.untrusted import (
     Budget,
     finite,
@@ -25,6 +21,10 @@ from handful.reading import read_bank
 from handful.reading.class_lists import read_candidates, read_weights
 from handful.reading.scores import read_scores
 from handful.reading.sites import read_sites
+from handful_fewshot.benchmark.journal import Journal
+from handful_fewshot.benchmark.plan import read_plan
+from handful_fewshot.networks.checkpoint import Checkpoint
+from handful_fewshot.training.splits import BENCHMARKS, benchmark_rows
 
 
 def test_pipes_devices_and_folders_are_refused_and_files_are_not(tmp_path):

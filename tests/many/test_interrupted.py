@@ -16,9 +16,9 @@ import pytest
 
 from handful.errors import StorageError
 from handful.estimators import BatchClassifier
+from handful.executors import in_process
 from handful.machine import outputs
 from handful.many import label_groups, portions, run, write
-from handful.runs import in_process
 from tests.kills_at_hand import PATIENCE, PROCESSES, start_server
 from tests.many_at_hand import SMALL, contents, world, written
 

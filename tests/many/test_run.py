@@ -14,10 +14,10 @@ import pytest
 
 from handful.errors import OptionError, TaskError
 from handful.estimators.answer import sizes_of
-from handful.fewshot import MethodClassifier
+from handful.executors import in_process
+from handful.machine.lock import only_writer
 from handful.many import label_groups, portions
-from handful.runs import in_process
-from handful.runs.lock import only_writer
+from handful_fewshot import MethodClassifier
 from tests.many_at_hand import DIM, SMALL, contents, lists, read, world, written
 
 
@@ -383,7 +383,7 @@ PROGRAM = """
 import resource, sys
 from handful.estimators import BatchClassifier
 from handful.many import label_groups, portions
-from handful.runs import in_process
+from handful.executors import in_process
 portions.HELD_NUMBERS = 2**17
 classifier = BatchClassifier.load(sys.argv[1])
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -14,14 +14,15 @@ from handful.catalogue import load_catalogue
 from handful.classification.label import embed
 from handful.classification.task import check, read_inputs
 from handful.cli.main import make_app
-from handful.errors import OptionError, PlanError
-from handful.extraction.backbones import load_backbone
+from handful.errors import OptionError
 from handful.extraction.decode import decode_image
-from handful.fewshot.networks.checkpoint import Checkpoint
+from handful.extraction.encoders import load_encoder
 from handful.large import solve
 from handful.many import label_groups
 from handful.review.files import FileLabeller
 from handful.review.journal import opened
+from handful_fewshot.errors import PlanError
+from handful_fewshot.networks.checkpoint import Checkpoint
 from tests.items_at_hand import image_bytes
 from tests.review.reviews import BatchReview
 
@@ -117,7 +118,7 @@ def test_the_same_tasks_are_drawn(folder):
 def test_a_network_embeds_images(folder):
     kept = Checkpoint.load(folder / "network")
     assert (kept.classes, kept.epoch) == (("discs", "lines"), 1)
-    vectors = load_backbone(f"checkpoint:{folder / 'network'}").embed([decode_image(image_bytes(0))])
+    vectors = load_encoder(f"checkpoint:{folder / 'network'}").embed([decode_image(image_bytes(0))])
     assert np.isfinite(vectors).all()
 
 

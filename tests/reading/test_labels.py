@@ -29,7 +29,7 @@ def test_the_seven_banks_are_read_and_imported(name, tmp_path):
     assert (bank.n_rows, bank.dim, bank.n_classes) == SIZES[name]
     assert isinstance(bank.stored, np.memmap)
     assert bank.provenance.dataset
-    assert bank.provenance.backbone
+    assert bank.provenance.encoder
     assert bank.provenance.preprocessing
     saved = bank.save(tmp_path / "bank")
     assert saved.verify() == bank.content_hash

@@ -32,7 +32,7 @@ def test_the_readme_of_a_folder_is_its_provenance(folder):
     lines = ["# a title", "- Data: a set: of things", "- Backbone: a net", "- Split: all", "prose: not a line"]
     (folder / "README.md").write_text("\n".join(lines))
     found = read_bank(folder).provenance
-    assert (found.dataset, found.backbone, found.notes) == ("a set: of things", "a net", "Split: all")
+    assert (found.dataset, found.encoder, found.notes) == ("a set: of things", "a net", "Split: all")
 
 
 @pytest.mark.parametrize("keys", [("features", "labels"), ("X", "y"), ("embeddings", "target")])

@@ -9,10 +9,10 @@ import pytest
 from handful import BatchClassifier, FeatureBank, classify
 from handful.catalogue import load_catalogue
 from handful.errors import BankError, HandfulError, OptionError, StorageError
+from handful.machine.lock import only_changer
 from handful.many import label_groups
 from handful.reading import read, read_bank
 from handful.reading.read import kind_of
-from handful.runs.lock import only_changer
 from tests.banks_at_hand import random_bank
 from tests.items_at_hand import image_bytes, image_folder, zipped
 

@@ -337,8 +337,8 @@ def test_a_batch_of_one_item_of_equal_items_and_of_two(rows, tmp_path):
 
 def test_what_cannot_be_compared_is_refused_with_a_sentence(batch, tmp_path):
     place, _ = batch
-    with pytest.raises(OptionError, match="a backbone is for images and sentences"):
-        read_unlabelled(place / "animals.npz", tmp_path, backbone="minilm")
+    with pytest.raises(OptionError, match="an encoder is for images and sentences"):
+        read_unlabelled(place / "animals.npz", tmp_path, encoder="minilm")
     with pytest.raises(OptionError, match="leave skip_bad out"):
         read_unlabelled(place / "animals.npz", tmp_path, skip_bad=True)
     (tmp_path / "labels.csv").write_text("name,colour\nfox,red\n")

@@ -29,7 +29,7 @@ class Provenance:
 
     Attributes
     ----------
-    dataset, licence, backbone, preprocessing : str
+    dataset, licence, encoder, preprocessing : str
         In words: enough to make the bank again, and to know how it may be used.
     versions : Mapping[str, str]
         Packages that took part, and their versions.
@@ -44,7 +44,7 @@ class Provenance:
 
     dataset: str = ""
     licence: str = ""
-    backbone: str = ""
+    encoder: str = ""
     preprocessing: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)
     notes: str = ""
@@ -53,6 +53,8 @@ class Provenance:
     def from_mapping(cls, entries: Mapping[str, Any]) -> Provenance:
         """Make one from a mapping, as in manifests; entries that are not fields are added to the notes."""
         known = {f.name for f in fields(cls)}
+        # Until version 0.5 the encoder was called backbone; lists of other people still call it so.
+        entries = {"encoder" if name == "backbone" else name: value for name, value in entries.items()}
         texts = {name: str(value) for name, value in entries.items() if name in known - {"versions"}}
         versions = entries.get("versions") or {}
         extra = "\n".join(f"{name}: {value}" for name, value in entries.items() if name not in known)

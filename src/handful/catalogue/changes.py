@@ -20,9 +20,9 @@ from handful.catalogue.fitted import Catalogue
 from handful.catalogue.labels import objects, with_label
 from handful.catalogue.record import PreviewKind, Record, Source, shown_rows
 from handful.errors import BankError, LabelError, OptionError
+from handful.machine.lock import only_changer
 from handful.machine.outputs import linked_file
 from handful.reading.class_names import is_missing, new_name, plain_label
-from handful.runs.lock import only_changer
 from handful.shapes import Float
 
 PathLike = str | os.PathLike[str]
@@ -74,7 +74,7 @@ def add_examples(
     *,
     previews: Mapping[int, str | bytes] | None = None,
     columns: Mapping[str, Sequence[Any]] | None = None,
-    backbone: str = "",
+    encoder: str = "",
     kind: PreviewKind = "",
 ) -> Added:
     """Add examples to a catalogue in a file, with where they came from.
@@ -93,8 +93,8 @@ def add_examples(
         Texts, or small pictures as JPEG, of some rows; those of the first few examples of a class are kept.
     columns : mapping of str to sequence, optional
         Other columns of the rows.
-    backbone, kind : str
-        What made the vectors, and of what: as in `Record`. Vectors of another backbone are refused.
+    encoder, kind : str
+        What made the vectors, and of what: as in `Record`. Vectors of another encoder are refused.
 
     Returns
     -------
@@ -116,14 +116,14 @@ def add_examples(
     found: list[Added] = []
 
     def edit(before: Catalogue) -> Catalogue:
-        _check_fits(before, np.shape(features)[1], backbone)
+        _check_fits(before, np.shape(features)[1], encoder)
         given = _labels_like(before, labels)
         rows = _new_rows(before, given, sources)
         if not rows:
             found.append(Added(before, 0, len(labels), ()))
             return before
         more = Record(
-            backbone,
+            encoder,
             kind,
             sources={at: sources[row] for at, row in enumerate(rows)},
             previews={at: previews[row] for at, row in enumerate(rows) if previews and row in previews},
@@ -262,17 +262,17 @@ def _with_few_previews(catalogue: Catalogue) -> Catalogue:
 def other_length(catalogue: Catalogue, dim: int, whose: str) -> BankError:
     """Return the error for vectors that are not as long as those of the catalogue."""
     return BankError(
-        f"vectors of the catalogue have {catalogue.dim} numbers, {whose} {dim}; both must come from the same backbone"
+        f"vectors of the catalogue have {catalogue.dim} numbers, {whose} {dim}; both must come from the same encoder"
     )
 
 
-def _check_fits(catalogue: Catalogue, dim: int, backbone: str) -> None:
+def _check_fits(catalogue: Catalogue, dim: int, encoder: str) -> None:
     if dim != catalogue.dim:
         raise other_length(catalogue, dim, "the new ones")
-    made_by = catalogue.record.backbone
-    if made_by and backbone and made_by != backbone:
+    made_by = catalogue.record.encoder
+    if made_by and encoder and made_by != encoder:
         raise BankError(
-            f"the catalogue was made by {made_by}, the new examples by {backbone}; make both with the same backbone"
+            f"the catalogue was made by {made_by}, the new examples by {encoder}; make both with the same encoder"
         )
 
 

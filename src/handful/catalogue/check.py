@@ -45,7 +45,7 @@ def check_catalogue(catalogue: Catalogue, folder: Path, *, fewest: int = 2, mode
     fewest : int
         Classes with fewer examples than this are listed.
     model : str
-        The backbone of that name on this machine, as `Record` has it; empty if that is not known.
+        The encoder of that name on this machine, as `Record` has it; empty if that is not known.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def check_catalogue(catalogue: Catalogue, folder: Path, *, fewest: int = 2, mode
 
 
 def _model(catalogue: Catalogue, model: str) -> Iterator[Finding]:
-    made_by = catalogue.record.backbone
+    made_by = catalogue.record.encoder
     if made_by and model and model != made_by:
         yield Finding(
             "model",

@@ -28,7 +28,7 @@ from handful.catalogue.left_out_batches import LeftOutBatches, Part
 from handful.engine.answer import JointAnswer
 from handful.engine.knowledge import Knowledge
 from handful.engine.labelling import label_batches
-from handful.runs.progress import Reporter, silent
+from handful.progress import Reporter, silent
 from handful.shapes import Float, Int
 
 # Chance that an interval holds.
@@ -306,7 +306,7 @@ class ComparedEncoder:
     Attributes
     ----------
     name : str
-        The backbone, or the column of vectors.
+        The encoder, or the column of vectors.
     dim : int
         Length of a vector.
     alone, jointly : Interval

@@ -47,8 +47,8 @@ from handful.engine.settings import DEFAULT, Settings
 from handful.engine.unknown import UnknownModel, fit_unknown_model, unknown_reason
 from handful.errors import LabelError, OptionError, TaskError
 from handful.plots import html
+from handful.progress import Reporter, bars
 from handful.reading.class_names import SimilarNames, similar_names
-from handful.runs.progress import Reporter, bars
 from handful.shapes import Float, Int
 
 # Numbers that the kept examples may have.

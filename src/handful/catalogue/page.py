@@ -91,7 +91,7 @@ def about(catalogue: Catalogue) -> str:
     """
     record = catalogue.record
     n_examples = int(catalogue.shots.sum())
-    made_by = f", made by {record.backbone.partition(', weights ')[0]}" if record.backbone else ""
+    made_by = f", made by {record.encoder.partition(', weights ')[0]}" if record.encoder else ""
     return (
         f"{counted(catalogue.n_classes, 'class')}, {counted(n_examples, 'example')} of {catalogue.dim:,} features each"
         f"{made_by}."

@@ -57,7 +57,7 @@ class Record:
 
     Attributes
     ----------
-    backbone : str
+    encoder : str
         What made the vectors, with the hash of its weights; empty if that is not known.
     kind : "image", "text" or ""
         What the examples were; empty if only vectors were given.
@@ -79,7 +79,7 @@ class Record:
     ('2026-11-17', '2026-11-19')
     """
 
-    backbone: str = ""
+    encoder: str = ""
     kind: PreviewKind = ""
     feature_names: tuple[str, ...] | None = None
     sources: Mapping[int, Source] = field(default_factory=dict)
@@ -102,7 +102,7 @@ class Record:
         names = dict.fromkeys((*self.columns, *other.columns))
         return replace(
             self,
-            backbone=self.backbone or other.backbone,
+            encoder=self.encoder or other.encoder,
             kind=self.kind or other.kind,
             sources={**self.sources, **_moved(other.sources, first)},
             previews={**self.previews, **_moved(other.previews, first)},
@@ -156,7 +156,7 @@ def record_parts(record: Record, positions: Sequence[int]) -> tuple[dict[str, np
     columns = {name: [getattr(kept.sources.get(at), name, "") for at in positions] for name in Source._fields}
     others = {name: [values.get(at) for at in positions] for name, values in kept.columns.items()}
     tensors = dict[str, npt.NDArray[Any]]()
-    about = {"backbone": record.backbone, "kind": record.kind}
+    about = {"encoder": record.encoder, "kind": record.kind}
     names = None if record.feature_names is None else list(record.feature_names)
     coded: dict[str, dict[str, list[Any]]] = {"sources": {}, "columns": {}}
     for group, table in (("sources", columns), ("columns", others)):
@@ -179,11 +179,11 @@ def record_of(
     tensors: Mapping[str, npt.NDArray[Any]], about: Mapping[str, Any], positions: Sequence[int], dim: int
 ) -> Record:
     """Undo `record_parts`; a ValueError says what does not fit together."""
-    backbone = about["backbone"]
+    encoder = about["encoder"] if "encoder" in about else about["backbone"]  # its name until version 0.5
     kind = about["kind"]
     names = about["feature_names"]
-    if not isinstance(backbone, str) or kind not in get_args(PreviewKind):
-        raise ValueError(f"examples of kind {kind!r}, made by {backbone!r}")
+    if not isinstance(encoder, str) or kind not in get_args(PreviewKind):
+        raise ValueError(f"examples of kind {kind!r}, made by {encoder!r}")
     if names is not None and (len(names) != dim or not all(isinstance(name, str) for name in names)):
         raise ValueError(f"it has no name for each of the {dim} features")
     columns = {
@@ -207,7 +207,7 @@ def record_of(
     previews = _previews(tensors, kind, set(positions))
     # Files of version 0.4.0 have none.
     calibration = tuple(_calibration_row(row) for row in about.get("calibration", []))
-    return Record(backbone, kind, None if names is None else tuple(names), sources, previews, others, calibration)
+    return Record(encoder, kind, None if names is None else tuple(names), sources, previews, others, calibration)
 
 
 def _calibration_row(row: Any) -> tuple[float, float, float]:

@@ -15,16 +15,17 @@ import numpy.typing as npt
 from handful.arguments import did_you_mean, option
 from handful.banks.bank import FeatureBank
 from handful.errors import BankError, OptionError, TaskError
+from handful.executors import in_process
 from handful.extraction.extract import extract, skipped_items
 from handful.extraction.items import ItemKind, Items, list_items
 from handful.machine.extras import import_extra
 from handful.machine.threads import available_cores
+from handful.progress import Progress
 from handful.reading.contents import Contents, pick
 from handful.reading.header import TEXT_NAMES, Asked, find_column
 from handful.reading.images import FOLDER, is_folder, with_folders
 from handful.reading.registry import is_copied
 from handful.reading.table import Columns, Skipped, Table
-from handful.runs import Progress, in_process
 from handful.shapes import Float, Int
 
 # Items that the fingerprint of a batch is made from, and digits of the hash of an item's content.
@@ -34,8 +35,8 @@ HASH_DIGITS = 16
 
 # What missing numbers can be filled with.
 MEAN = "mean"
-# Default backbones, if neither the caller nor a bank names one: both come inside packages and download nothing.
-USUAL_BACKBONES: dict[ItemKind, str] = {"image": "efficientnet-lite0", "text": "minilm"}
+# Default encoders, if neither the caller nor a bank names one: both come inside packages and download nothing.
+USUAL_ENCODERS: dict[ItemKind, str] = {"image": "efficientnet-lite0", "text": "minilm"}
 EXTRAS: dict[ItemKind, str] = {"image": "images", "text": "text"}
 
 
@@ -51,11 +52,11 @@ class Reading(TypedDict, total=False):
         Column of the sentences, by default `text`. With `features`, it is what a page shows.
     id_column : str
         Column that identifies an item; by default one with a usual name, such as `id`.
-    backbone : str
-        A name as in `load_backbone`. By default the one that made the features of the other side; if neither side has
+    encoder : str
+        A name as in `load_encoder`. By default the one that made the features of the other side; if neither side has
         features, `efficientnet-lite0` for images and `minilm` for sentences.
     device : str
-        Where the backbone runs, by default `cpu`.
+        Where the encoder runs, by default `cpu`.
     missing : {"mean"}
         Fill missing numbers of vectors with the mean of the examples' column. By default they are refused, or their
         rows are left out and listed.
@@ -69,7 +70,7 @@ class Reading(TypedDict, total=False):
     labels: str | None
     text: str | None
     id_column: str | None
-    backbone: str | None
+    encoder: str | None
     device: str
     missing: str | None
     header_row: int | None
@@ -92,9 +93,9 @@ def asked_of(reading: Reading) -> Asked:
 
 
 def load_network(kind: ItemKind, name: str | None, device: str) -> Any:
-    """Load the backbone of this name, or the usual one for this kind of items."""
-    backbones = import_extra("handful.extraction.backbones", EXTRAS[kind])  # with torch, which vectors do not need
-    return backbones.load_backbone(name or USUAL_BACKBONES[kind], device=device)
+    """Load the encoder of this name, or the usual one for this kind of items."""
+    encoders = import_extra("handful.extraction.encoders", EXTRAS[kind])  # with torch, which vectors do not need
+    return encoders.load_encoder(name or USUAL_ENCODERS[kind], device=device)
 
 
 class Groups(NamedTuple):
@@ -155,7 +156,7 @@ class Batch:
         One vector per item; None for images and sentences that are not embedded yet, and for items with scores.
     items : Items or None
         What has to be embedded to make `points`; None if vectors were given.
-    backbone : str
+    encoder : str
         What made the vectors, where that is known.
     groups : Groups or None
         The groups of the items; None if all are one batch.
@@ -174,7 +175,7 @@ class Batch:
     content: Callable[[int], str] = lambda _: ""
     points: Float[np.ndarray, "item dim"] | None = None
     items: Items | None = None
-    backbone: str = ""
+    encoder: str = ""
     groups: Groups | None = None
     features: tuple[str, ...] = ()
     not_measured: Mapping[str, str] = field(default_factory=dict)
@@ -236,7 +237,7 @@ class Batch:
             source=path if is_copied(path) else None,
             content=content,
             points=vectors,
-            backbone=table.provenance.backbone,
+            encoder=table.provenance.encoder,
             groups=groups,
             features=table.features,
             not_measured={name: one.kind for name, one in table.not_measured.items()},
@@ -271,7 +272,7 @@ class Batch:
             content=lambda i: self.content(items[i]),
             points=None if self.points is None else self.points[np.asarray(items, np.int64)],
             items=None if self.items is None else self.items.take(items),
-            backbone=self.backbone,
+            encoder=self.encoder,
             features=self.features,
             not_measured=self.not_measured,
         )
@@ -286,7 +287,7 @@ class Batch:
                 f"{bank.n_rows} vectors for {len(kept)} of {len(self.rows)} items; extract their features again"
             )
         skipped = (*self.skipped, *(replace(item, row=self.rows[item.row]) for item in unread))
-        about: dict[str, Any] = {"points": bank.features, "items": None, "backbone": bank.provenance.backbone}
+        about: dict[str, Any] = {"points": bank.features, "items": None, "encoder": bank.provenance.encoder}
         return replace(self.take(kept), skipped=skipped, **about), kept
 
 

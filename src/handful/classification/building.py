@@ -39,16 +39,15 @@ from handful.classification.page_data import SMALL, pictures
 from handful.errors import BankError, LabelError, OptionError
 from handful.extraction.extract import skipped_items
 from handful.extraction.items import list_items
+from handful.machine.lock import only_changer
 from handful.machine.outputs import refuse_overwriting
 from handful.machine.untrusted import finite
+from handful.progress import Progress, bars
 from handful.reading.class_names import NO_CLASS, is_missing, plain_label
 from handful.reading.header import find_column
 from handful.reading.labels import label_column, labelled, missing_labels
 from handful.reading.read import read, read_input, refuse_useless
 from handful.reading.table import Columns, Skipped, Table, warn_of_skipped
-from handful.runs import Progress
-from handful.runs.lock import only_changer
-from handful.runs.progress import bars
 from handful.shapes import Float
 
 PathLike = str | os.PathLike[str]
@@ -71,7 +70,7 @@ class EmbeddedExamples:
     bank: FeatureBank
     batch: Batch
     kind: PreviewKind
-    backbone: str
+    encoder: str
 
     @property
     def labels(self) -> list[str]:
@@ -113,7 +112,7 @@ def build_catalogue(
     out : path
         The file, usually `.handful`; an older one is replaced.
     on_progress : callable, optional
-        Called with a `handful.runs.Progress` while images or sentences are embedded.
+        Called with a `handful.progress.Progress` while images or sentences are embedded.
     **reading : object
         How the examples are read and embedded, see `Reading`.
 
@@ -165,7 +164,7 @@ def fitted_catalogue(found: EmbeddedExamples, source: Path, out: Path, **said: s
     """
     sources = found.sources(out, source, date=records.today(), **said)
     record = Record(
-        found.backbone,
+        found.encoder,
         found.kind,
         sources=dict(enumerate(sources)),
         previews=found.previews(),
@@ -194,9 +193,9 @@ def embedded_examples(
             beside = table.row_columns().of_items([row_at[position] for position in items.rows])
         bank, batch = _embed(replace(Batch.of_items(items), columns=beside), path, reading, on_progress)
         used = {label_column(table, labels), table.text}
-        return EmbeddedExamples(bank.without_empty_classes(), _without(batch, used), items.kind, batch.backbone)
-    if reading.get("backbone") is not None:
-        raise OptionError(f"a backbone is for images and sentences, but {path} has features; leave it out")
+        return EmbeddedExamples(bank.without_empty_classes(), _without(batch, used), items.kind, batch.encoder)
+    if reading.get("encoder") is not None:
+        raise OptionError(f"an encoder is for images and sentences, but {path} has features; leave it out")
     return labelled_vectors(table, reading)
 
 
@@ -213,7 +212,7 @@ def labelled_vectors(table: Table, reading: Reading) -> EmbeddedExamples:
     whole = Batch.of(table, id_column=reading.get("id_column"))
     batch = _without(whole, {column, table.text})
     kind: PreviewKind = "text" if batch.contents else ""
-    return EmbeddedExamples(bank.without_empty_classes(), batch, kind, bank.provenance.backbone)
+    return EmbeddedExamples(bank.without_empty_classes(), batch, kind, bank.provenance.encoder)
 
 
 def add_to_catalogue(
@@ -245,7 +244,7 @@ def add_to_catalogue(
     on_progress : callable, optional
         As in `build_catalogue`.
     **reading : object
-        How the batch or the examples are read, see `Reading`. The backbone is that of the catalogue.
+        How the batch or the examples are read, see `Reading`. The encoder is that of the catalogue.
 
     Returns
     -------
@@ -254,10 +253,10 @@ def add_to_catalogue(
     """
     there = load_catalogue(catalogue)
     file = Path(said)
-    backbone = there.record.backbone.partition(", weights ")[0]
+    encoder = there.record.encoder.partition(", weights ")[0]
     about = Path(file if batch is None else batch)
-    if backbone and read_examples(about, reading).vectors is None:
-        reading = {"backbone": backbone, **reading}
+    if encoder and read_examples(about, reading).vectors is None:
+        reading = {"encoder": encoder, **reading}
     if batch is None:
         if by_model is not None or file.suffix.lower() == ".json":
             raise OptionError(f"{file} is about items of a batch; name the batch as well")
@@ -274,7 +273,7 @@ def add_to_catalogue(
         found.sources(catalogue, about, date=records.today(), **who),
         previews=found.previews(),
         columns={name: values for name, values in found.columns().items() if name in there.record.columns},
-        backbone=found.backbone,
+        encoder=found.encoder,
         kind=found.kind,
     )
 
@@ -358,13 +357,11 @@ def _labelled_of(path: Path, said: SaidAbout, on_progress: Listener | None, read
     if some.items is None:
         assert some.points is not None
         kind: PreviewKind = "text" if some.contents else ""
-        return EmbeddedExamples(
-            bank_of(some.points, [labels[row] for row in sorted(labels)]), some, kind, some.backbone
-        )
+        return EmbeddedExamples(bank_of(some.points, [labels[row] for row in sorted(labels)]), some, kind, some.encoder)
     position = {row: item for item, row in enumerate(whole.rows)}
     embedded, batch = _embed(some, path, reading, on_progress)
     bank = bank_of(embedded.features, [labels[position[row]] for row in batch.rows])
-    return EmbeddedExamples(bank, batch, some.items.kind, batch.backbone)
+    return EmbeddedExamples(bank, batch, some.items.kind, batch.encoder)
 
 
 def read_examples(path: Any, reading: Reading) -> Table:
@@ -384,7 +381,7 @@ def _embed(whole: Batch, path: Path, reading: Reading, on_progress: Listener | N
     """Return vectors, in memory, and the items that have one."""
     items = whole.items
     assert items is not None
-    network = load_network(items.kind, reading.get("backbone"), reading.get("device", "cpu"))
+    network = load_network(items.kind, reading.get("encoder"), reading.get("device", "cpu"))
     with tempfile.TemporaryDirectory(prefix="handful-") as work:
         bank = extracted(items, network, Path(work) / "examples", on_progress)
         batch, _ = whole.embedded(bank)

@@ -1,4 +1,4 @@
-"""Which encoder? Labelled examples, embedded by several backbones or with several columns of vectors, to a comparison.
+"""Which encoder? Labelled examples, embedded by several encoders or with several columns of vectors, to a comparison.
 
 The same rows count for all encoders: one that an encoder cannot read is left out for all. So are examples that have two
 labels. Examples of equal content, or nearly equal vectors, and those of one sequence, are left out together.
@@ -27,10 +27,9 @@ from handful.engine.links import find_copies
 from handful.errors import LabelError, OptionError
 from handful.extraction.extract import Shard, shard_features, skipped_items
 from handful.extraction.items import Items, list_items
+from handful.progress import Progress, Reporter, bars
 from handful.reading.read import kind_of
 from handful.reading.table import Skipped, Table, warn_of_skipped
-from handful.runs import Progress
-from handful.runs.progress import Reporter, bars
 from handful.shapes import Float, Int
 
 Listener = Callable[[Progress], None]
@@ -68,7 +67,7 @@ class _Examples:
 def compare_encoders(
     examples: Any,
     *,
-    backbone: str | Sequence[str] = (),
+    encoder: str | Sequence[str] = (),
     features: str | Sequence[str] = (),
     sequence: str | Sequence[str] = (),
     seed: int = 0,
@@ -84,8 +83,8 @@ def compare_encoders(
     ----------
     examples : path, frame or (X, y)
         Labelled examples: anything that `handful.read` reads, with labels.
-    backbone : str or sequence of str
-        Backbones for images or sentences, as in `load_backbone`.
+    encoder : str or sequence of str
+        Encoders for images or sentences, as in `load_encoder`.
     features : str or sequence of str
         Columns of vectors, or prefixes of their columns.
     sequence : str or sequence of str
@@ -93,7 +92,7 @@ def compare_encoders(
     seed : int
         What is left out together, and with which other classes, is drawn by it.
     on_progress : callable, optional
-        Called with a `handful.runs.Progress`.
+        Called with a `handful.progress.Progress`.
     **reading : object
         How the examples are read, see `Reading`.
 
@@ -115,14 +114,14 @@ def compare_encoders(
     >>> {one.name: one.verdict for one in found.encoders}
     {'sharp': 'best', 'blurred': 'worse'}
     """
-    backbones = column_names("backbone", backbone)
+    encoders = column_names("encoder", encoder)
     columns = column_names("features", features)
     sequences = column_names("sequence", sequence)
     seed = whole("seed", seed, least=0, error=OptionError)
-    names = [*backbones, *columns]
+    names = [*encoders, *columns]
     if not names:
         raise OptionError(
-            "name the encoders to compare: backbones (--backbone efficientnet-lite0 --backbone efficientnet-lite1) or "
+            "name the encoders to compare: encoders (--encoder efficientnet-lite0 --encoder efficientnet-lite1) or "
             "columns of vectors (--features a --features b)"
         )
     if twice := [name for name in names if names.count(name) > 1]:
@@ -131,8 +130,8 @@ def compare_encoders(
     with bars("compare", on_progress) as listener:
         rng = np.random.default_rng(seed)
         found = [_of_columns(examples, name, about) for name in columns]
-        encoded = _Encoded.of(examples, backbones, about) if backbones else None
-        sequence_of = _sequences(examples, sequences, backbones, columns, about)
+        encoded = _Encoded.of(examples, encoders, about) if encoders else None
+        sequence_of = _sequences(examples, sequences, encoders, columns, about)
         rows, notes = _drawn(found, encoded, rng)
         if encoded is not None:
             found.append(encoded.embedded(rows, listener))
@@ -155,7 +154,7 @@ def _of_columns(examples: Any, name: str, reading: Reading) -> _Examples:
 
 @dataclass(frozen=True, eq=False)
 class _Encoded:
-    """Images or sentences, and the backbones that embed them; all are loaded before the first is used."""
+    """Images or sentences, and the encoders that embed them; all are loaded before the first is used."""
 
     where: str
     items: Items
@@ -164,11 +163,11 @@ class _Encoded:
 
     @classmethod
     def of(cls, examples: Any, names: Sequence[str], reading: Reading) -> _Encoded:
-        """Read the items and load the backbones."""
+        """Read the items and load the encoders."""
         table = read_examples(examples, reading)
         if table.vectors is not None:
             raise OptionError(
-                f"a backbone is for images and sentences, but {table.where} has vectors; name the column of texts with "
+                f"an encoder is for images and sentences, but {table.where} has vectors; name the column of texts with "
                 "`text` (--text), or columns of vectors with `features` (--features)"
             )
         items = list_items(table, labels=reading.get("labels"), id_column=reading.get("id_column"))
@@ -256,12 +255,12 @@ def seconds_per_item(items: Items, network: Any, device: str) -> Interval:
 
 
 def _sequences(
-    examples: Any, sequences: Sequence[str], backbones: Sequence[str], columns: Sequence[str], reading: Reading
+    examples: Any, sequences: Sequence[str], encoders: Sequence[str], columns: Sequence[str], reading: Reading
 ) -> Mapping[int, tuple[Any, ...]]:
     """Return the sequence of each row of what was read; empty if none is named."""
     if not sequences:
         return {}
-    first = reading if backbones else cast(Reading, {**reading, "features": columns[0]})
+    first = reading if encoders else cast(Reading, {**reading, "features": columns[0]})
     table: Table = read_examples(examples, first)
     batch = Batch.of(table, columns=sequences, id_column=reading.get("id_column"))
     values = batch.columns.values()
@@ -348,5 +347,5 @@ def _about_classes(classes: Any, codes: Int[np.ndarray, "row"], group_of: Int[np
 
 
 def _embedding(name: str, listener: Listener) -> Listener:
-    """Return what names the backbone in the reports of an extraction."""
+    """Return what names the encoder in the reports of an extraction."""
     return lambda progress: listener(replace(progress, stage=f"embed with {name}"))

@@ -54,7 +54,7 @@ from handful.reading.sites import site_files
 from handful.reading.table import Columns
 
 
-def paths_read(known: Known, *, sites: Any = None, backbone: str | None = None, **named: Any) -> dict[str, Path]:
+def paths_read(known: Known, *, sites: Any = None, encoder: str | None = None, **named: Any) -> dict[str, Path]:
     """Return the absolute paths of all inputs by name; whatever is not a path is left out.
 
     Examples
@@ -70,7 +70,7 @@ def paths_read(known: Known, *, sites: Any = None, backbone: str | None = None, 
     files["earlier predictions"] = known.get("expect_unknown")
     found = {
         **named,
-        "backbone": None if backbone is None else checkpoint_of(backbone),
+        "encoder": None if encoder is None else checkpoint_of(encoder),
         **files,
         **({} if sites is None else site_files(Path(sites))),
     }

@@ -14,7 +14,7 @@ last call: vectors of images and sentences are there.
 
 A catalogue that is already fitted, a `Catalogue` or the path of one that was saved, is neither embedded nor fitted.
 
-Images and sentences are embedded with one backbone for both sides. A bank records which backbone made it, so a batch of
+Images and sentences are embedded with one encoder for both sides. A bank records which encoder made it, so a batch of
 photographs can be labelled with a bank of photographs without naming it.
 
 A batch whose dense arrays would be large (`dense_bytes`) is streamed by `handful.large`; any other is solved in memory.
@@ -47,7 +47,7 @@ from handful.classification.task import (
     check,
     class_names_of,
     read_inputs,
-    recorded_backbones,
+    recorded_encoders,
 )
 from handful.estimators.answer import Answer
 from handful.estimators.batches import Batches
@@ -55,16 +55,16 @@ from handful.estimators.context import Known
 from handful.estimators.given import with_given
 from handful.estimators.items import CatalogueItems
 from handful.estimators.unknown_share import UnknownShare
+from handful.executors import Executor
 from handful.extraction.extract import skipped_items
 from handful.extraction.items import Items
 from handful.machine.outputs import refuse_overwriting
+from handful.progress import Progress, bars
 from handful.reading.class_names import similar_names
 from handful.reading.contents import Contents, KeptPictures
 from handful.reading.read import in_hand
 from handful.reading.registry import writer_of
 from handful.reading.table import Skipped, Table, warn_of_skipped
-from handful.runs import Executor, Progress
-from handful.runs.progress import bars
 from handful.shapes import Float
 
 # Items beside which the page shows the nearest example.
@@ -93,7 +93,7 @@ class Fitted:
     task : Task
         What is to be done.
     catalogue : Catalogue or None
-        What the batch is compared with; its classes are positions in `classes`. None for a method of `handful.fewshot`.
+        What the batch is compared with; its classes are positions in `classes`. None for a method of `handful_fewshot`.
     classes : tuple of str
         Names of the classes.
     examples : FeatureBank or None
@@ -126,12 +126,12 @@ class Fitted:
         return self.batch.points
 
     @property
-    def backbone(self) -> str:
+    def encoder(self) -> str:
         """What made the vectors, where that is known."""
         task = self.task
         if task.network is not None:
             return str(task.network.name)
-        return next(filter(None, recorded_backbones(task.inputs, task.examples, task.batch)), "")
+        return next(filter(None, recorded_encoders(task.inputs, task.examples, task.batch)), "")
 
 
 @takes(ClassifyOptions, before="unknown")
@@ -175,7 +175,7 @@ def classify(
         Column of the batch, or several, that say which group an item belongs to. Every group is then labelled as a
         separate batch. For items known by their paths, `folder` is the folder of an item, and `folder:1` the first
         folder of its path (`folder:2` the first two).
-    features, labels, text, id_column, backbone, device, missing, header_row, skip_bad : object
+    features, labels, text, id_column, encoder, device, missing, header_row, skip_bad : object
         How both are read and embedded, see `handful.classification.Reading`.
     prior, candidates, given, new_classes, sequence, pool, order, coarse, expect_unknown : object
         What is known about the batch, see `Known`; as files and columns, see `handful.classification.known`.
@@ -183,7 +183,7 @@ def classify(
         The label of items that look like none of the classes, as in `BatchClassifier.predict`. By default they get the
         closest class.
     method : str, optional
-        A method of `handful.fewshot` that labels the batch instead of the default, such as `paddle`. It has examples
+        A method of `handful_fewshot` that labels the batch instead of the default, such as `paddle`. It has examples
         and no groups, is labelled in memory, and tells neither the chance that a class is present nor unknown items.
     folder : path, optional
         Where a streamed batch keeps its answers. Called again with the same folder, an interrupted run
@@ -192,8 +192,8 @@ def classify(
         What runs the streaming, see `handful.large.solve`. A batch with an executor is streamed, whatever its size. By
         default this process streams batches that are large.
     on_progress : callable, optional
-        Called with a `handful.runs.Progress` after every part of a pass, and while images or sentences are embedded.
-        By default there is a bar for each, on a terminal and in a notebook, if they take long.
+        Called with a `handful.progress.Progress` after every part of a pass, and while images or sentences are
+        embedded. By default there is a bar for each, on a terminal and in a notebook, if they take long.
 
     Returns
     -------
@@ -243,7 +243,7 @@ def embed(task: Task, work: PathLike, *, on_progress: Listener | None = None) ->
     work : path
         Folder for the vectors of images and sentences, which stay there.
     on_progress : callable, optional
-        Called with a `handful.runs.Progress`.
+        Called with a `handful.progress.Progress`.
 
     Returns
     -------
@@ -361,7 +361,7 @@ def _with_about(fitted: Fitted, task: Task, answer: Answer, **about: Any) -> Ans
     labelled = About(
         fitted.batch,
         fitted.n_examples + sum(k is not None for k in about.get("given", {}).values()),
-        fitted.backbone,
+        fitted.encoder,
         group_by=() if groups is None else groups.columns,
         unknown_label=task.unknown_label,
         shown=_shown(fitted, answer if groups is None else None),
@@ -385,7 +385,7 @@ def _fitted(examples: GivenExamples, task: Task) -> tuple[Catalogue, tuple[str, 
 
 
 def _by_method(classifier: Any, examples: FeatureBank, points: Any) -> Answer:
-    """Label the batch by a method of `handful.fewshot`."""
+    """Label the batch by a method of `handful_fewshot`."""
     names = np.array(examples.class_names, dtype=object)
     answer: Answer = classifier.fit(np.asarray(examples.features, np.float32), names[examples.labels]).infer(points)
     # From the order of the labels to that of the catalogue.

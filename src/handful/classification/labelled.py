@@ -41,7 +41,7 @@ NONE = NO_CLASS[0]
 NOT_APPLIED = "could not be applied"
 # Items whose labels a page explains.
 MOST_EXPLAINED = 5_000
-# Backbone of answers that come from scores.
+# Encoder of answers that come from scores.
 BY_SCORES = "scores of another model"
 # Columns of the predictions and of the table of groups, with their types as Arrow names them.
 PREDICTION_TYPES = {
@@ -97,7 +97,7 @@ class About:
         The items, with their names and columns; `batch.skipped` are those that were left out.
     n_examples : int
         Rows of the catalogue.
-    backbone : str
+    encoder : str
         What made the features, where that is known.
     group_by : tuple of str
         Names of the columns that name a group; empty for a single batch.
@@ -120,16 +120,16 @@ class About:
         What a person said about items that are not in the batch, or not as they were then, each with the reason.
     batches : Batches or None
         The items beside the catalogue, for questions and explanations on the page; None if they were streamed, or
-        labelled by scores or by a method of `handful.fewshot`.
+        labelled by scores or by a method of `handful_fewshot`.
     inputs : mapping of str to Path
         The files and folders that were read, by what they are, which no output may overwrite.
     method : str or None
-        The method of `handful.fewshot` that labelled the batch; None for the default.
+        The method of `handful_fewshot` that labelled the batch; None for the default.
     """
 
     batch: Batch
     n_examples: int
-    backbone: str
+    encoder: str
     group_by: tuple[str, ...] = ()
     streamed: bool = False
     unknown_label: str | None = None
@@ -149,7 +149,7 @@ class About:
         return About(
             self.batch.take(items),
             self.n_examples,
-            self.backbone,
+            self.encoder,
             unknown_label=self.unknown_label,
             shown=self.shown,
             inputs=self.inputs,
@@ -199,7 +199,7 @@ def class_names(answer: Answer) -> tuple[str, ...]:
 def common_names(answer: Answer) -> tuple[str, ...]:
     """Return what page and terminal call each class: of species that another model scored, the common name."""
     names = class_names(answer)
-    return names_of_species(names) if about_of(answer).backbone == BY_SCORES else names
+    return names_of_species(names) if about_of(answer).encoder == BY_SCORES else names
 
 
 def rejected_items(answer: Answer) -> Int[np.ndarray, "group"]:
@@ -243,10 +243,10 @@ def how_labelled(answer: Answer) -> str:
     known = about_of(answer)
     n_items = len(known.batch.rows)
     n_classes = counted(len(answer.classes), "class")
-    made_by = f"; features of {known.backbone.partition(', weights ')[0]}" if known.backbone else ""
+    made_by = f"; features of {known.encoder.partition(', weights ')[0]}" if known.encoder else ""
     if unnamed_groups(answer) is not None:
         return f"{counted(n_items, 'item')} without a catalogue, named by a person{made_by}"
-    if known.backbone == BY_SCORES:
+    if known.encoder == BY_SCORES:
         with_what = f" by the scores of {n_classes}"
     elif known.n_examples == 0:
         with_what = f" by the names of {n_classes}{made_by}"

@@ -93,7 +93,7 @@ def scaled(
     mean = own.mean(0)
     spread = own.std(0)
     spread[spread == 0] = 1
-    made_by = Provenance(backbone=f"the columns {some_of(list(numbers))}, each scaled")
+    made_by = Provenance(encoder=f"the columns {some_of(list(numbers))}, each scaled")
     about: dict[str, Any] = {
         "features": tuple(numbers),
         "measured": tuple(numbers),

@@ -28,7 +28,7 @@ from handful.reading.read import read_input
 from handful.shapes import Float, Int
 
 if TYPE_CHECKING:
-    from handful.extraction.backbone import Backbone  # with torch, which only those who embed need
+    from handful.extraction.encoder import Encoder  # with torch, which only those who embed need
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +44,7 @@ class NamedClasses:
     vectors, codes : Float[np.ndarray, "row dim"], Int[ndarray, "row"], or None
         Vectors, and the class of each; None if there are texts.
     made_by : str
-        Backbone that made the vectors, if that is known.
+        Encoder that made the vectors, if that is known.
     """
 
     labels: tuple[str, ...]
@@ -53,7 +53,7 @@ class NamedClasses:
     codes: Int[np.ndarray, "row"] | None = None
     made_by: str = ""
 
-    def embedded(self, network: Backbone | None) -> tuple[Float[np.ndarray, "row dim"], Int[np.ndarray, "row"]]:
+    def embedded(self, network: Encoder | None) -> tuple[Float[np.ndarray, "row dim"], Int[np.ndarray, "row"]]:
         """Return the vectors, and the class of each; texts are embedded."""
         if self.texts is None:
             assert self.vectors is not None
@@ -61,12 +61,12 @@ class NamedClasses:
             return self.vectors, self.codes
         if network is None:
             raise OptionError(
-                "the names are texts, and which backbone made the vectors of the batch is not recorded; name it with "
-                "`backbone`, or give a file with vectors of the names"
+                "the names are texts, and which encoder made the vectors of the batch is not recorded; name it with "
+                "`encoder`, or give a file with vectors of the names"
             )
         if network.embed_texts is None:
             raise OptionError(
-                f"backbone {network.name} reads images and has no text side, so it cannot read names; use one that "
+                f"encoder {network.name} reads images and has no text side, so it cannot read names; use one that "
                 "has, such as open_clip:NAME/PRETRAINED, or give a file with vectors of the names"
             )
         codes = np.arange(len(self.labels)).repeat([len(of_class) for of_class in self.texts])
@@ -106,7 +106,7 @@ def read_names(path: Path, *, beside: bool = False, **reading: Unpack[Reading]) 
         return _of_texts(path, rows, many=True)
     bank = labelled(table, labels)
     vectors = np.asarray(bank.features, np.float32)
-    return NamedClasses(tuple(bank.class_names), None, vectors, bank.labels.astype(np.int64), bank.provenance.backbone)
+    return NamedClasses(tuple(bank.class_names), None, vectors, bank.labels.astype(np.int64), bank.provenance.encoder)
 
 
 def spoken(label: str) -> str:
@@ -127,7 +127,7 @@ def with_names(
     examples: Catalogue | None,
     class_names: Sequence[str],
     named: NamedClasses,
-    network: Backbone | None,
+    network: Encoder | None,
 ) -> tuple[Catalogue, tuple[str, ...]]:
     """Add names to a catalogue whose classes are numbers; return it, and the names of all its classes.
 

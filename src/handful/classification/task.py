@@ -29,8 +29,8 @@ from handful.classification.names import NamedClasses, read_names
 from handful.errors import BankError, OptionError
 from handful.estimators.containers import FrameOf, frame_of, new_frame
 from handful.estimators.context import BatchContexts, Known
+from handful.extensions import classifier_of
 from handful.extraction.items import Items, list_items
-from handful.machine.extras import import_extra
 from handful.reading.labels import labelled, parted, with_labels, without_labels
 from handful.reading.read import in_hand, kind_of, read_input, refuse_useless
 from handful.reading.registry import candidate_rule
@@ -101,10 +101,10 @@ class Task:
         The same in the form of the engine; its classes include new ones of `given`.
     given, not_applied : mapping, tuple of Skipped
         Labels that a person gave, by positions in the batch, and those that could not be applied.
-    network : Backbone or None
+    network : Encoder or None
         What embeds images or sentences; None if both sides are vectors.
     method : classifier or None
-        Of `handful.fewshot`; None for the default.
+        Of `handful_fewshot`; None for the default.
     streams : bool
         Whether the batch is streamed.
     unknown_label : str or None
@@ -196,13 +196,13 @@ def check(
     With `stream`, the batch is streamed, whatever its size.
     """
     id_column = inputs.reading.get("id_column")
-    backbone = inputs.reading.get("backbone")
+    encoder = inputs.reading.get("encoder")
     by = () if group_by is None else asked_columns(group_by)
     classifier = None
     if method is not None:
         others = {"names": inputs.names, "group_by": group_by, "unknown": unknown, "executor": stream or None}
         classifier = _method(method, {**known, **others})
-    paths = {**inputs.paths, **paths_read(known, backbone=backbone)}
+    paths = {**inputs.paths, **paths_read(known, encoder=encoder)}
     beside = {*by, *columns_named(known), inputs.labels, id_column}
     missing = inputs.reading.get("missing")
     features = inputs.reading.get("features")
@@ -216,7 +216,7 @@ def check(
     named = () if inputs.names is None else inputs.names.labels
     classes = tuple(dict.fromkeys((*class_names_of(examples), *named)))
     terms = _engine_terms(known, batch, classes)
-    network = _backbone(inputs, examples, batch)
+    network = _encoder(inputs, examples, batch)
     task = Task(inputs, examples, batch, classes, known, *terms, network, classifier, False, unknown)
     return replace(task, streams=_streams(task, stream))
 
@@ -336,57 +336,57 @@ def _streams(task: Task, asked: bool) -> bool:
 
 def _method(name: str, others: Mapping[str, Any]) -> Any:
     """Return the classifier of a method; refuse what only the default can use."""
-    classifier = import_extra("handful.fewshot", "fewshot").MethodClassifier(name)
+    classifier = classifier_of(name)
     classifier.check()
     if unfit := [option for option, value in others.items() if value is not None]:
         raise OptionError(f"the method {name!r} labels one batch with examples alone; leave out {', '.join(unfit)}")
     return classifier
 
 
-def recorded_backbones(inputs: Inputs, examples: GivenExamples, batch: Batch) -> tuple[str, str]:
-    """Return the backbones that made the vectors of catalogue and batch, as far as the files say."""
+def recorded_encoders(inputs: Inputs, examples: GivenExamples, batch: Batch) -> tuple[str, str]:
+    """Return the encoders that made the vectors of catalogue and batch, as far as the files say."""
     first = "" if inputs.names is None else inputs.names.made_by
     if isinstance(examples, FeatureBank):
-        first = examples.provenance.backbone
+        first = examples.provenance.encoder
     elif isinstance(examples, Catalogue):
-        first = examples.record.backbone
-    return first, batch.backbone
+        first = examples.record.encoder
+    return first, batch.encoder
 
 
-def _backbone(inputs: Inputs, examples: GivenExamples, batch: Batch) -> Any:
-    """Return the backbone for the items, or None if there are none; refuse two sides that do not fit together."""
-    asked = inputs.reading.get("backbone")
+def _encoder(inputs: Inputs, examples: GivenExamples, batch: Batch) -> Any:
+    """Return the encoder for the items, or None if there are none; refuse two sides that do not fit together."""
+    asked = inputs.reading.get("encoder")
     device = inputs.reading.get("device", "cpu")
-    recorded = recorded_backbones(inputs, examples, batch)
+    recorded = recorded_encoders(inputs, examples, batch)
     items = batch.items
     of_texts = inputs.names is not None and inputs.names.texts is not None
     kinds = {one.kind for one in (examples, items) if isinstance(one, Items)}
-    # With neither side a bank, both are embedded with the usual backbone.
+    # With neither side a bank, both are embedded with the usual encoder.
     usual = items is not None and (isinstance(examples, Items) or (of_texts and examples is None))
     if of_texts and not kinds and (asked or any(recorded)):
         kinds = {"text"}  # for the names alone
     if all(recorded) and recorded[0] != recorded[1]:
         raise BankError(
-            f"the catalogue was made by {recorded[0]}, the batch by {recorded[1]}; make both with the same backbone"
+            f"the catalogue was made by {recorded[0]}, the batch by {recorded[1]}; make both with the same encoder"
         )
     if not kinds:
         if asked is not None:
-            raise OptionError("a backbone is for images and sentences, but both sides are features; leave it out")
+            raise OptionError("an encoder is for images and sentences, but both sides are features; leave it out")
         if device != "cpu":
-            raise OptionError(f"device {device!r} is for a backbone, but both sides are features; leave it out")
+            raise OptionError(f"device {device!r} is for an encoder, but both sides are features; leave it out")
         return None
     if len(kinds) > 1:
         raise OptionError("catalogue and batch must both be images or both be sentences")
     made_by, _, weights = next(filter(None, recorded), "").partition(", weights ")
     if asked is None and not made_by and not usual:
         raise OptionError(
-            "which backbone made the features is not recorded; name it with `backbone`: the items need the same one"
+            "which encoder made the features is not recorded; name it with `encoder`: the items need the same one"
         )
     (kind,) = kinds
     network = load_network(kind, asked or made_by, device)
     if weights and weights != network.weights_hash:
         raise BankError(
-            f"backbone {network.name} has weights {network.weights_hash[:12]}…, but the given features were made by "
+            f"encoder {network.name} has weights {network.weights_hash[:12]}…, but the given features were made by "
             f"{made_by} with weights {weights[:12]}…; use that one, or make the features again"
         )
     return network

@@ -23,9 +23,9 @@ from handful.estimators.answer import Answer
 from handful.estimators.containers import FrameOf, frame_of, new_frame
 from handful.extraction.extract import skipped_items
 from handful.machine.outputs import written_whole
+from handful.progress import Listener
 from handful.reading.read import kind_of, read_input, refuse_useless
 from handful.reading.table import Table, warn_of_skipped
-from handful.runs.progress import Listener
 
 # Column of the labels in a table of examples.
 LABEL = "label"
@@ -66,7 +66,7 @@ class Unlabelled:
         about = About(
             self.batch,
             sum(name is not None for name in given.values()),
-            self.batch.backbone,
+            self.batch.encoder,
             unknown_label=self.unknown_label,
             given=codes,
             n_named=len(names),
@@ -88,7 +88,7 @@ class Unlabelled:
         if self.measured:
             return _write_table(some, labels, file)
         assert some.points is not None
-        examples = EmbeddedExamples(bank_of(some.points, labels), some, self.kind, self.batch.backbone)
+        examples = EmbeddedExamples(bank_of(some.points, labels), some, self.kind, self.batch.encoder)
         save_catalogue(fitted_catalogue(examples, self.paths["batch"], out, **said), file)
         return file
 
@@ -120,7 +120,7 @@ def read_unlabelled(
     work
         Folder for the vectors of images and sentences, which stay there.
     on_progress
-        Called with a `handful.runs.Progress`.
+        Called with a `handful.progress.Progress`.
     **reading
         How it is read and embedded, see `Reading`.
     """
@@ -137,13 +137,13 @@ def read_unlabelled(
     kind: PreviewKind = "text" if isinstance(items.contents, tuple) else ""
     if items.items is not None:
         kind = items.items.kind
-        network = load_network(kind, reading.get("backbone"), reading.get("device", "cpu"))
+        network = load_network(kind, reading.get("encoder"), reading.get("device", "cpu"))
         _refuse_large(len(items.rows), network.dim)
         bank = extracted(items.items, network, Path(work) / "batch", on_progress)
         warn_of_skipped(table.where, skipped_items(bank), len(items.rows))
         items, _ = items.embedded(bank)
-    elif reading.get("backbone") is not None:
-        raise OptionError("a backbone is for images and sentences, and the batch has features; leave it out")
+    elif reading.get("encoder") is not None:
+        raise OptionError("an encoder is for images and sentences, and the batch has features; leave it out")
     assert items.points is not None
     _refuse_large(*items.points.shape)
     return Unlabelled(items, kind, measured, unknown, paths, frame_of(batch))

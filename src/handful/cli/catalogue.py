@@ -11,7 +11,7 @@ import typer
 
 from handful.cli.options import READING, SectionGroup, with_options
 from handful.cli.terminal import data
-from handful.runs.progress import bars
+from handful.progress import bars
 
 if TYPE_CHECKING:
     from handful.catalogue import Catalogue
@@ -132,13 +132,13 @@ def check(
 
 
 @app.command("compare")
-@with_options(*(name for name in READING if name not in {"backbone", "features"}))
+@with_options(*(name for name in READING if name not in {"encoder", "features"}))
 def compare(
     examples: Annotated[
         Path,
         typer.Argument(help="Labelled examples, as `handful classify` takes them: a folder of images, a table."),
     ],
-    backbone: Annotated[
+    encoder: Annotated[
         list[str] | None,
         typer.Option(help="An encoder of images or sentences, see `handful features extract --help`. Repeat it."),
     ] = None,
@@ -164,9 +164,9 @@ def compare(
 
     \b
     Examples:
-      handful catalogue compare photos/ --backbone efficientnet-lite0 --backbone efficientnet-lite2
-      handful catalogue compare intents.parquet --backbone minilm --features tfidf --text question
-      handful catalogue compare photos/ --backbone efficientnet-lite0 --backbone timm:vit_small_patch16_224
+      handful catalogue compare photos/ --encoder efficientnet-lite0 --encoder efficientnet-lite2
+      handful catalogue compare intents.parquet --encoder minilm --features tfidf --text question
+      handful catalogue compare photos/ --encoder efficientnet-lite0 --encoder timm:vit_small_patch16_224
     """
     from handful.classification.comparing import compare_encoders
     from handful.machine.untrusted import printable
@@ -174,7 +174,7 @@ def compare(
     with bars(f"comparing encoders of {examples}") as on_progress:
         found = compare_encoders(
             examples,
-            backbone=backbone or (),
+            encoder=encoder or (),
             features=features or (),
             sequence=sequence or (),
             seed=seed,
@@ -186,7 +186,7 @@ def compare(
 
 
 @app.command("add")
-@with_options(*(name for name in READING if name != "backbone"))
+@with_options(*(name for name in READING if name != "encoder"))
 def add(
     catalogue: File,
     said: Annotated[
@@ -306,16 +306,16 @@ def _print_about(catalogue: Catalogue) -> None:
 
 
 def _installed(catalogue: Catalogue) -> str:
-    """Return the backbone of the catalogue as it is installed here; empty if it is not."""
+    """Return the encoder of the catalogue as it is installed here; empty if it is not."""
     from handful.errors import HandfulError
 
     record = catalogue.record
-    if not record.backbone or not record.kind:
+    if not record.encoder or not record.kind:
         return ""
     try:
-        from handful.extraction.backbones import load_backbone
+        from handful.extraction.encoders import load_encoder
 
-        network = load_backbone(record.backbone.partition(", weights ")[0])
+        network = load_encoder(record.encoder.partition(", weights ")[0])
     except (HandfulError, ImportError):
         return ""
     return f"{network.name}, weights {network.weights_hash}"

@@ -22,7 +22,7 @@ IN_GROUPS = "with --group-by every group is labelled here, in memory"
 NOT_IN_GROUPS = ("--on",)
 OPTIONS = (
     *("names", "sequence", "pool", "order", "coarse", "candidates", "prior", "method"),
-    *("unknown", "expect_unknown", "group_by", "backbone", "features", "labels", "text", "id_column"),
+    *("unknown", "expect_unknown", "group_by", "encoder", "features", "labels", "text", "id_column"),
     *("missing", "header_row", "given", "skip_bad", "device", "on"),
 )
 
@@ -49,7 +49,7 @@ def classify_command(
     none of the classes still gets a label, that of the closest class or that of --unknown; the column 'unknown' is the
     chance that no class fits. The predictions keep all other columns of the batch.
 
-    Classes are given by examples, by their names (--names), or both. The backbone of the items embeds
+    Classes are given by examples, by their names (--names), or both. The encoder of the items embeds
     the names, so photographs need one that also reads text: one of open_clip. Underscores and CamelCase become spaces.
 
     A batch too large for memory, or any batch with --on, is streamed, without --sequence or candidates of
@@ -93,8 +93,8 @@ def classify_command(
     from handful.classification.page import write_page
     from handful.cli.printed import print_batch
     from handful.machine.outputs import refuse_overwriting
+    from handful.progress import bars
     from handful.reading.registry import writer_of
-    from handful.runs.progress import bars
 
     catalogue, batch = _inputs(paths, options["names"])
     known = known_of(options)
@@ -105,7 +105,7 @@ def classify_command(
         refuse(context, NOT_IN_GROUPS, IN_GROUPS)
     if outputs.predictions is not None:
         check_ending(outputs.predictions, batch)
-    read = {name: options[name] for name in ("names", "backbone")}
+    read = {name: options[name] for name in ("names", "encoder")}
     refuse_overwriting(
         paths_read(known, catalogue=catalogue, batch=batch, **read),
         paths_written(grouped=group_by is not None, run=run, **outputs._asdict()),

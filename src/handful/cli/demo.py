@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from handful.cli.terminal import data
-from handful.runs.progress import bars
+from handful.progress import bars
 
 if TYPE_CHECKING:
     import numpy as np

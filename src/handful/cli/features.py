@@ -12,7 +12,7 @@ import typer
 from handful.cli.options import HERE, HeaderRow, On, SectionGroup, SkipBad, Trust, executor_at, is_here
 from handful.cli.terminal import data
 from handful.errors import OptionError
-from handful.runs.progress import bars
+from handful.progress import bars
 
 if TYPE_CHECKING:
     from handful.banks import FeatureBank
@@ -26,7 +26,7 @@ def extract_command(
             ".jsonl, .xlsx, .parquet) with a column of labels and a column 'text' or 'path'."
         ),
     ],
-    backbone: Annotated[
+    encoder: Annotated[
         str,
         typer.Option(
             help="efficientnet-lite0, 1 or 2, or minilm (no download), timm:NAME, open_clip:NAME/PRETRAINED, "
@@ -41,8 +41,8 @@ def extract_command(
     header_row: HeaderRow = None,
     skip_bad: SkipBad = False,
     on: On = HERE,
-    device: Annotated[str, typer.Option(help="Device of the backbone, as in torch: cpu, cuda.")] = "cpu",
-    batch_size: Annotated[int, typer.Option(min=1, help="Items the backbone sees at once.")] = 8,
+    device: Annotated[str, typer.Option(help="Device of the encoder, as in torch: cpu, cuda.")] = "cpu",
+    batch_size: Annotated[int, typer.Option(min=1, help="Items the encoder sees at once.")] = 8,
     shard_size: Annotated[int, typer.Option(min=1, help="Items saved at a time.")] = 256,
     dtype: Annotated[str, typer.Option(help="How features are stored: float16 or float32.")] = "float16",
     dataset: Annotated[str, typer.Option(help="Name of the data, stored in the bank.")] = "",
@@ -52,9 +52,9 @@ def extract_command(
 
     \b
     Examples:
-      handful features extract --items photos/ --backbone efficientnet-lite0 --out photos.bank
-      handful features extract --items clinc.jsonl.gz --split train --backbone minilm --out clinc.bank
-      handful features extract --items omniglot.zip/base --backbone timm:resnet18 --out omniglot.bank --on ray
+      handful features extract --items photos/ --encoder efficientnet-lite0 --out photos.bank
+      handful features extract --items clinc.jsonl.gz --split train --encoder minilm --out clinc.bank
+      handful features extract --items omniglot.zip/base --encoder timm:resnet18 --out omniglot.bank --on ray
     """
     from handful.banks.bank import Provenance
     from handful.cli.printed import complain_of_skipped, print_bank
@@ -64,7 +64,7 @@ def extract_command(
     from handful.machine.outputs import refuse_overwriting
     from handful.machine.threads import available_cores
 
-    reads = {"items": items, "backbone": checkpoint_of(backbone)}
+    reads = {"items": items, "encoder": checkpoint_of(encoder)}
     refuse_overwriting(reads, {"bank": out, "unfinished bank": shards_folder(out)})
     if device != "cpu" and not is_here(on):
         raise OptionError("--device is for running here; a Ray cluster uses all its processors: leave it out")
@@ -82,7 +82,7 @@ def extract_command(
     with bars(f"extracting {items}") as on_progress:
         bank = extract(
             listed,
-            import_extra("handful.extraction.backbones", "images,text").load_backbone(backbone, device=device),
+            import_extra("handful.extraction.encoders", "images,text").load_encoder(encoder, device=device),
             out,
             batch_size=batch_size,
             shard_size=shard_size,
@@ -126,7 +126,7 @@ def import_bank(
     skip_bad: SkipBad = False,
     dataset: AboutBank = None,
     licence: AboutBank = None,
-    backbone: AboutBank = None,
+    encoder: AboutBank = None,
     preprocessing: AboutBank = None,
     notes: AboutBank = None,
 ) -> None:
@@ -135,7 +135,7 @@ def import_bank(
     \b
     Examples:
       handful features import embeddings.parquet mybank --labels intent --licence "CC BY 4.0"
-      handful features import downloads/test.plk mini-test --trust-pickle --backbone "ResNet-18"
+      handful features import downloads/test.plk mini-test --trust-pickle --encoder "ResNet-18"
     """
     from handful.machine.outputs import refuse_overwriting
     from handful.reading import read_bank
@@ -152,7 +152,7 @@ def import_bank(
     given: dict[str, Any] = {
         "dataset": dataset,
         "licence": licence,
-        "backbone": backbone,
+        "encoder": encoder,
         "preprocessing": preprocessing,
         "notes": notes,
     }

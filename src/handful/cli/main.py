@@ -23,10 +23,11 @@ INTERRUPTED = 130  # the exit code in shells for a process ended by Ctrl-C
 
 
 def make_app() -> typer.Typer:
-    """Put the commands together, one line each."""
+    """Put the commands together, one line each, and those of other packages."""
     import typer
 
-    from handful.cli import bench, catalogue, classify, demo, doctor, features, options, rescore, review, tasks, train
+    from handful.cli import catalogue, classify, demo, doctor, features, options, rescore, review
+    from handful.extensions import commands
 
     app = typer.Typer(
         cls=options.SectionGroup,
@@ -43,12 +44,14 @@ def make_app() -> typer.Typer:
     app.command("rescore", cls=options.PanelCommand)(rescore.rescore_command)
     app.add_typer(catalogue.app, name="catalogue")
     app.add_typer(features.app, name="features")
-    app.add_typer(tasks.app, name="tasks")
-    app.add_typer(bench.app, name="bench")
-    app.command("report")(bench.report)
-    app.command("train")(train.train_command)
     app.command("demo")(demo.demo)
     app.command("doctor")(doctor.doctor)
+    for name, command, package in commands():
+        heading = f"Commands of {package}"
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=name, rich_help_panel=heading)
+        else:
+            app.command(name, rich_help_panel=heading)(command)
     return app
 
 

@@ -13,10 +13,11 @@ from typer.core import TyperCommand, TyperGroup
 
 from handful.cli.terminal import data
 from handful.errors import OptionError
+from handful.extensions import what_to_install
 from handful.version import __version__
 
 if TYPE_CHECKING:
-    from handful.runs.executors import Executor
+    from handful.executors.executor import Executor
 
 
 Command = TypeVar("Command", bound=Callable[..., None])
@@ -89,8 +90,8 @@ def executor_at(on: str, *, threads: int = 1, join: bool = True) -> Executor:
     join : bool
         Whether an interruption waits for what is at work in this process.
     """
-    from handful.runs.executors import in_process, on_ray
-    from handful.runs.processes import in_processes
+    from handful.executors.executor import in_process, on_ray
+    from handful.executors.processes import in_processes
 
     place, colon, which = on.partition(":")
     number = int(which) if which.isdecimal() else 0
@@ -124,7 +125,7 @@ def no_command(
 
 # How both sides are read and embedded, and what is known about the batch: arguments of the same name.
 READING = (
-    *("features", "labels", "text", "id_column", "backbone", "device", "missing", "header_row"),
+    *("features", "labels", "text", "id_column", "encoder", "device", "missing", "header_row"),
     "skip_bad",
 )
 KNOWN = ("candidates", "prior", "given", "sequence", "pool", "order", "coarse")
@@ -136,8 +137,7 @@ PANELS = {
     "What you know": (*KNOWN, "unknown", "expect_unknown"),
     "Output": ("out", "annotate"),
 }
-# Commands that stand below "Few-shot research", and characters of the sentence about a command: it is never cut.
-RESEARCH = frozenset({"tasks", "bench", "report", "train"})
+# Characters of the sentence about a command: it is never cut.
 MOST_HELP = 1_000
 # What the help calls the value of an option, by what recent versions of typer call it.
 VALUES = {
@@ -162,7 +162,7 @@ WHAT_IS_LABELLED = (
 
 
 class SectionGroup(TyperGroup):
-    """Commands with a sentence each; those of few-shot research stand below a heading of their own."""
+    """Commands with a sentence each; those of another package stand below its name."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return a command whose values are called by common words, not by types of Python."""
@@ -173,14 +173,20 @@ class SectionGroup(TyperGroup):
                 parameter.metavar = VALUES.get(record[0].partition(" ")[2])
         return command
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command; if a package with more of them is absent, say so where there is none."""
+        if ctx.parent is None and args[0] not in self.commands and (said := what_to_install()):
+            ctx.fail(f"No such command {args[0]!r}{said}")
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands with the first sentence of their help."""
-        sections: dict[str, list[tuple[str, str]]] = {"Commands": [], "Few-shot research": []}
+        sections: dict[str, list[tuple[str, str]]] = {"Commands": []}
         for name in self.list_commands(ctx):
             command = self.get_command(ctx, name)
             if command is not None:
-                section = "Few-shot research" if ctx.parent is None and name in RESEARCH else "Commands"
-                sections[section].append((name, command.get_short_help_str(limit=MOST_HELP)))
+                of_section = sections.setdefault(getattr(command, "rich_help_panel", None) or "Commands", [])
+                of_section.append((name, command.get_short_help_str(limit=MOST_HELP)))
         for section, commands in sections.items():
             if commands:
                 with formatter.section(section):
@@ -317,7 +323,7 @@ class JobOptions:
             "several columns."
         ),
     ] = None
-    backbone: Annotated[
+    encoder: Annotated[
         str | None,
         typer.Option(
             help="What turns items into vectors, see `handful features extract --help`. By default the one that made "
@@ -340,7 +346,7 @@ class JobOptions:
         typer.Option(help="Corrections saved on the page of this batch, or an export of Label Studio: .json."),
     ] = None
     skip_bad: SkipBad = False
-    device: Annotated[str, typer.Option(help="Device of the backbone, as in torch: cpu, cuda.")] = "cpu"
+    device: Annotated[str, typer.Option(help="Device of the encoder, as in torch: cpu, cuda.")] = "cpu"
     on: On = HERE
 
 

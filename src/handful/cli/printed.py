@@ -136,11 +136,11 @@ def print_bank(bank: FeatureBank, place: Path) -> None:
     fewest = int(sizes.min())
     most = int(sizes.max())
     each = f"{fewest:,}" if fewest == most else f"{fewest:,} to {most:,}"
-    backbone = bank.provenance.backbone.partition(", weights ")[0]
+    encoder = bank.provenance.encoder.partition(", weights ")[0]
     written = _table()
     written.add_row(_plain(str(place), "bold"), _plain(f"bank, content hash {bank.recorded_hash}", "dim"))
     classes = counted(bank.n_classes, "class")
-    made_by = f", features of {backbone}" if backbone else ""
+    made_by = f", features of {encoder}" if encoder else ""
     show(
         _plain(f"{counted(bank.n_rows, 'vector')} of {bank.dim:,} numbers, {classes} with {each} each{made_by}"),
         _plain("Written:"),

@@ -58,7 +58,7 @@ def rescore_command(
     from handful.cli.printed import print_batch
     from handful.errors import OptionError
     from handful.machine.outputs import refuse_overwriting
-    from handful.runs.progress import bars
+    from handful.progress import bars
 
     known = known_of(options)
     group_by = options["group_by"] or None

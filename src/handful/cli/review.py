@@ -17,7 +17,7 @@ LAST_PORT = 65_535
 # Options of `classify` that a review has too.
 FROM_CLASSIFY = (
     *("names", "sequence", "pool", "order", "coarse", "candidates", "prior", "unknown"),
-    *("expect_unknown", "group_by", "backbone", "features", "labels", "text", "id_column", "missing"),
+    *("expect_unknown", "group_by", "encoder", "features", "labels", "text", "id_column", "missing"),
     "header_row",
     *("given", "skip_bad", "device"),
 )
@@ -147,7 +147,7 @@ def _with_catalogue(
     from handful.classification.task import check, read_inputs
     from handful.machine.extras import import_extra
     from handful.machine.outputs import refuse_overwriting
-    from handful.runs.progress import bars
+    from handful.progress import bars
 
     review_files = import_extra("handful.review.files", "review").review_files
     with tempfile.TemporaryDirectory(prefix="handful-") as work:
@@ -166,7 +166,7 @@ def _without_catalogue(batch: Path, outputs: Any, address: Any, sure: float, opt
     from handful.classification.unlabelled import read_unlabelled
     from handful.machine.extras import import_extra
     from handful.machine.outputs import refuse_overwriting
-    from handful.runs.progress import bars
+    from handful.progress import bars
 
     review_unlabelled = import_extra("handful.review.unlabelled", "review").review_unlabelled
     candidates = options["candidates"]

@@ -1,4 +1,4 @@
-"""What goes to standard output: answers. Progress goes to standard error, see `handful.runs.progress`."""
+"""What goes to standard output: answers. Progress goes to standard error, see `handful.progress`."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ from handful.estimators.items import CatalogueItems, ItemsToLabel
 from handful.estimators.pooling import Pooling
 from handful.estimators.proposals import Proposal
 from handful.estimators.sequences import averaged
-from handful.runs.progress import Reporter, bars
+from handful.progress import Reporter, bars
 from handful.shapes import Bool, Float, Int
 
 

@@ -12,6 +12,7 @@ from sklearn.utils import assert_all_finite, check_consistent_length, column_or_
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from handful.catalogue.labels import distinct
 from handful.errors import HandfulError, LabelError, TaskError
 from handful.estimators.containers import family_of, labels_of, values_of, vectors_of
 from handful.reading.class_names import is_missing, plain_label, plain_labels
@@ -86,6 +87,14 @@ def checked_rows(
     with _sentences(LabelError):
         check_consistent_length(features, labels)
     return features, labels
+
+
+def checked_examples(
+    estimator: Any, X: Any, y: Any
+) -> tuple[Float[np.ndarray, "row dim"], npt.NDArray[Any], npt.NDArray[np.int64]]:
+    """Return a copy of the features, the distinct labels in increasing order, and which of them each row has."""
+    features, labels = checked_rows(estimator, X, checked_labels(estimator, y), reset=True)
+    return features, *distinct(labels)
 
 
 def _refuse_missing(labels: list[Any], mark: Any) -> None:

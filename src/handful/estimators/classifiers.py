@@ -438,7 +438,29 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         object
             The classifier.
         """
-        catalogue = load_catalogue(path)
+        return cls.of(load_catalogue(path))
+
+    @classmethod
+    def of(cls, catalogue: Catalogue) -> Self:
+        """Make a classifier of a catalogue that was fitted elsewhere.
+
+        Parameters
+        ----------
+        catalogue : Catalogue
+            The classes and their examples.
+
+        Returns
+        -------
+        object
+            The classifier.
+
+        Examples
+        --------
+        >>> from handful.catalogue import Catalogue
+        >>> catalogue = Catalogue.of(np.array([[0.0, 1.0], [1.0, 0.0]]), np.array(["up", "right"]))
+        >>> BatchClassifier.of(catalogue).predict([[0.1, 2.0]]).tolist()
+        ['up']
+        """
         classifier = cls()
         classifier.n_features_in_ = catalogue.dim
         if catalogue.record.feature_names is not None:

@@ -53,7 +53,7 @@ class Diagnostic:
     ----------
     name : str
         `unlike_catalogue`, `weak_features`, `zero_vectors`, `unused_share`, `equal_classes` or `overturned_scores`; of
-        a method of `handful.fewshot`, `not_converged` or `collapsed`.
+        a method of `handful_fewshot`, `not_converged` or `collapsed`.
     message : str
         What was seen, what it means and what to do.
     value, threshold : float

@@ -1,1 +1,1 @@
-"""Features from images and sentences: items, backbones, and shards that resume, here or over a Ray cluster."""
+"""Features from images and sentences: items, encoders, and shards that resume, here or over a Ray cluster."""

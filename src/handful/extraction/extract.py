@@ -1,7 +1,7 @@
 """extract: items to a bank, shard by shard; a killed run resumes where it stopped and ends with the same bytes.
 
 Items are cut into shards and shards into batches by position alone, and a shard runs on one thread. So the bytes of a
-shard are a function of (backbone, contents, batch size), whatever computes it: this process, a second attempt, or a
+shard are a function of (encoder, contents, batch size), whatever computes it: this process, a second attempt, or a
 worker of a cluster. Finished shards wait beside the bank in a folder named by the hash of all that, so they are never
 mixed with shards of other weights, another preprocessing or changed data.
 """
@@ -24,22 +24,22 @@ import numpy as np
 from handful.banks import store
 from handful.banks.bank import FeatureBank, Provenance
 from handful.errors import BankError, ExtractionError, OptionError
+from handful.executors import Executor, in_process
+from handful.executors.executor import Shared
 from handful.extraction.decode import decode_image
 from handful.extraction.items import Items
 from handful.machine.folders import LocalFolder
+from handful.machine.lock import only_writer
 from handful.machine.threads import one_thread
 from handful.machine.untrusted import parse_json
+from handful.progress import Progress, Reporter, bars
 from handful.reading.contents import Contents, Unreadable
 from handful.reading.table import Skipped
-from handful.runs import Executor, Progress, in_process
-from handful.runs.executors import Shared
-from handful.runs.lock import only_writer
 from handful.runs.parts import Parts
-from handful.runs.progress import Reporter, bars
 from handful.shapes import Float
 
 if TYPE_CHECKING:
-    from handful.extraction.backbone import Backbone  # with torch, which only those who embed need
+    from handful.extraction.encoder import Encoder  # with torch, which only those who embed need
 
 # Part of every key: a change in how shards are computed or stored makes older ones invisible.
 SHARD_FORMAT = 3
@@ -74,9 +74,9 @@ class ShardFeatures:
     skipped: tuple[tuple[int, str], ...]
 
 
-def shard_features(shard: Shard, backbone: Backbone, batch_size: int, dtype: str) -> ShardFeatures:
+def shard_features(shard: Shard, encoder: Encoder, batch_size: int, dtype: str) -> ShardFeatures:
     """Read, decode and embed a shard, batch by batch; a batch is that many items, without those that cannot be read."""
-    rows = [np.empty((0, backbone.dim), dtype)]
+    rows = [np.empty((0, encoder.dim), dtype)]
     skipped: list[tuple[int, str]] = []
     # One pass over the shard: each pass opens the archive and reads its whole table of contents again.
     contents = iter(shard.source)
@@ -90,21 +90,21 @@ def shard_features(shard: Shard, backbone: Backbone, batch_size: int, dtype: str
                 else:
                     readable.append(item)
             if readable:
-                rows.append(_vectors(backbone, readable, dtype))
+                rows.append(_vectors(encoder, readable, dtype))
     return ShardFeatures(shard.number, np.concatenate(rows), tuple(skipped))
 
 
-def _vectors(backbone: Backbone, batch: Sequence[Any], dtype: str) -> Float[np.ndarray, "item dim"]:
+def _vectors(encoder: Encoder, batch: Sequence[Any], dtype: str) -> Float[np.ndarray, "item dim"]:
     with np.errstate(over="ignore"):  # an overflow is reported below, in a sentence
-        vectors = backbone.embed(batch).astype(dtype)
-    if vectors.shape != (len(batch), backbone.dim):
+        vectors = encoder.embed(batch).astype(dtype)
+    if vectors.shape != (len(batch), encoder.dim):
         raise ExtractionError(
-            f"backbone {backbone.name} must give {backbone.dim} numbers for each of {len(batch)} items, "
+            f"encoder {encoder.name} must give {encoder.dim} numbers for each of {len(batch)} items, "
             f"got shape {vectors.shape}"
         )
     if not np.isfinite(vectors).all():
         raise ExtractionError(
-            f"backbone {backbone.name} gives features that are not finite in {dtype}; "
+            f"encoder {encoder.name} gives features that are not finite in {dtype}; "
             "try float32, and if that is not enough, check its weights"
         )
     return vectors
@@ -112,7 +112,7 @@ def _vectors(backbone: Backbone, batch: Sequence[Any], dtype: str) -> Float[np.n
 
 def extract(
     items: Items,
-    backbone: Backbone,
+    encoder: Encoder,
     out: str | os.PathLike[str],
     *,
     batch_size: int = 8,
@@ -122,24 +122,24 @@ def extract(
     provenance: Provenance | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> FeatureBank:
-    r"""Run the backbone over all items and save the bank; called again after an interruption, it resumes.
+    r"""Run the encoder over all items and save the bank; called again after an interruption, it resumes.
 
     Parameters
     ----------
     items : Items
         From `list_items`.
-    backbone : Backbone
-        From `load_backbone`, or made from your own module.
+    encoder : Encoder
+        From `load_encoder`, or made from your own module.
     out : path
         The new bank. If it already is the result of this extraction, it is returned.
     batch_size : int
-        Items the backbone sees at once. It changes features by rounding, so it is part of the key.
+        Items the encoder sees at once. It changes features by rounding, so it is part of the key.
     shard_size : int
         Items saved at a time, and computed by one worker at a time; also part of the key.
     dtype : "float16" or "float32"
         How features are stored.
     executor : Executor, optional
-        Who computes the shards: `in_process(workers)` of `handful.runs`, the default with one worker, or its
+        Who computes the shards: `in_process(workers)` of `handful.executors`, the default with one worker, or its
         `on_ray(address)`; then every node must see the items under the same path.
     provenance : Provenance, optional
         Data set and licence, for the bank; the rest is filled in.
@@ -153,24 +153,24 @@ def extract(
 
     Examples
     --------
-    Sentences, and a backbone that counts five letters in each; `load_backbone` has real ones.
+    Sentences, and an encoder that counts five letters in each; `load_encoder` has real ones.
 
     >>> import torch
-    >>> from handful.extraction.backbone import Backbone
+    >>> from handful.extraction.encoder import Encoder
     >>> import tempfile
     >>> from handful.extraction.items import list_items
     >>> def letters(sentences):
     ...     return torch.tensor([[float(sentence.count(letter)) for letter in "aeiou"] for sentence in sentences])
-    >>> backbone = Backbone.of_sentences(torch.nn.Identity(), letters, name="vowels", preprocessing="vowels counted")
+    >>> encoder = Encoder.of_sentences(torch.nn.Identity(), letters, name="vowels", preprocessing="vowels counted")
     >>> folder = Path(tempfile.mkdtemp())
     >>> _ = (folder / "sentences.csv").write_text("text,label\nwhere is my bag,luggage\nwake me at six,alarm\n")
-    >>> bank = extract(list_items(folder / "sentences.csv"), backbone, folder / "sentences.bank")
+    >>> bank = extract(list_items(folder / "sentences.csv"), encoder, folder / "sentences.bank")
     >>> bank.class_names, bank.features.tolist()
     (('alarm', 'luggage'), [[1.0, 2.0, 1.0, 0.0, 0.0], [2.0, 2.0, 1.0, 0.0, 0.0]])
     """
-    _check(items, backbone, batch_size, shard_size, dtype)
+    _check(items, encoder, batch_size, shard_size, dtype)
     out = Path(os.path.abspath(out))
-    key = extraction_key(items, backbone, batch_size=batch_size, shard_size=shard_size, dtype=dtype)
+    key = extraction_key(items, encoder, batch_size=batch_size, shard_size=shard_size, dtype=dtype)
     work = shards_folder(out)
     if not out.exists():
         with only_writer(work, ExtractionError):
@@ -179,7 +179,7 @@ def extract(
             parts = Parts(LocalFolder(work / key), "{:08d}", key)
             with bars("embed", on_progress) as listener:
                 reporter = Reporter(listener)
-                skipped = _compute(shards, parts, (backbone, batch_size, dtype), executor or in_process(), reporter)
+                skipped = _compute(shards, parts, (encoder, batch_size, dtype), executor or in_process(), reporter)
             unread = {starts[k] + position: reason for k in sorted(skipped) for position, reason in skipped[k]}
             if len(unread) == len(items):
                 raise ExtractionError(f"none of the {len(items)} items could be read; the first: {unread[0]}")
@@ -187,9 +187,9 @@ def extract(
             listed = (json.dumps(asdict(Skipped(row, items.names[row], reason))) for row, reason in unread.items())
             made = replace(
                 provenance or Provenance(),
-                backbone=f"{backbone.name}, weights {backbone.weights_hash}",
-                preprocessing=backbone.preprocessing,
-                versions=backbone.versions,
+                encoder=f"{encoder.name}, weights {encoder.weights_hash}",
+                preprocessing=encoder.preprocessing,
+                versions=encoder.versions,
                 notes="\n".join([_key_note(key), *(f"{SKIPPED}{line}" for line in listed)]),
             )
             # Shards are added to the bank one by one, so that it may be larger than memory.
@@ -198,7 +198,7 @@ def extract(
                 (_features(parts, shard) for shard in shards),
                 items.labels[[row not in unread for row in range(len(items))]],
                 dtype=dtype,
-                dim=backbone.dim,
+                dim=encoder.dim,
                 class_names=items.class_names,
                 provenance=made.to_mapping(),
                 splits={},
@@ -211,7 +211,7 @@ def extract(
 def _compute(
     shards: Sequence[Shard],
     parts: Parts,
-    settings: tuple[Backbone, int, str],
+    settings: tuple[Encoder, int, str],
     executor: Executor,
     reporter: Reporter,
 ) -> dict[int, Sequence[tuple[int, str]]]:
@@ -241,9 +241,9 @@ def _features(parts: Parts, shard: Shard) -> Float[np.ndarray, "kept dim"]:
     return arrays[0]
 
 
-def checkpoint_of(backbone: str) -> str | None:
-    """Return the path that the name of a backbone has, `checkpoint:PATH`; None for any other name."""
-    family, _, path = backbone.partition(":")
+def checkpoint_of(encoder: str) -> str | None:
+    """Return the path that the name of an encoder has, `checkpoint:PATH`; None for any other name."""
+    family, _, path = encoder.partition(":")
     return path if family == "checkpoint" else None
 
 
@@ -252,9 +252,9 @@ def shards_folder(out: Path) -> Path:
     return out.parent / f".{out.name}.shards"
 
 
-def extraction_key(items: Items, backbone: Backbone, *, batch_size: int, shard_size: int, dtype: str) -> str:
+def extraction_key(items: Items, encoder: Encoder, *, batch_size: int, shard_size: int, dtype: str) -> str:
     """SHA-256 of everything the bytes of the shards depend on: weights, preprocessing, data and how they are cut."""
-    parts = [SHARD_FORMAT, items.data_hash, backbone.fingerprint, batch_size, shard_size, dtype]
+    parts = [SHARD_FORMAT, items.data_hash, encoder.fingerprint, batch_size, shard_size, dtype]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
@@ -271,11 +271,11 @@ def skipped_items(bank: FeatureBank) -> list[Skipped]:
     return found
 
 
-def _check(items: Items, backbone: Backbone, batch_size: int, shard_size: int, dtype: str) -> None:
-    if items.kind != backbone.reads:
+def _check(items: Items, encoder: Encoder, batch_size: int, shard_size: int, dtype: str) -> None:
+    if items.kind != encoder.reads:
         raise ExtractionError(
-            f"backbone {backbone.name} reads items of kind {backbone.reads}, but these are of kind {items.kind}; "
-            "choose another backbone"
+            f"encoder {encoder.name} reads items of kind {encoder.reads}, but these are of kind {items.kind}; "
+            "choose another encoder"
         )
     if batch_size < 1 or shard_size < 1:
         raise OptionError(f"batch_size and shard_size must be at least 1, got {batch_size} and {shard_size}")
@@ -294,7 +294,7 @@ def _finished_before(out: Path, key: str) -> FeatureBank:
         raise ExtractionError(f"{out} is in the way: {error}; move it, or choose another name") from error
     if _key_note(key) not in bank.provenance.notes.split("\n"):
         raise ExtractionError(
-            f"{out} contains a bank made from other items, or with another backbone or other settings; "
+            f"{out} contains a bank made from other items, or with another encoder or other settings; "
             "remove it, or choose another name"
         )
     return bank

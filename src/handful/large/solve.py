@@ -37,16 +37,16 @@ from handful.estimators.diagnostics import diagnose
 from handful.estimators.given import GivenRows, with_given
 from handful.estimators.prior_weights import prior_of, weights_of
 from handful.estimators.unknown_share import shares_of
+from handful.executors import Executor, in_process
+from handful.executors.executor import Shared
 from handful.large.inputs import Input, read_input, read_rows
 from handful.large.shard import SUMS, DecidedRun, Work
 from handful.large.solution import FOLDER, LargeSolution, read_answers
 from handful.machine.folders import Folder, folder_at
+from handful.machine.lock import only_writer
 from handful.machine.outputs import is_remote, refuse_overwriting
 from handful.machine.threads import one_thread
-from handful.runs import Executor, Progress, in_process
-from handful.runs.executors import Shared
-from handful.runs.lock import only_writer
-from handful.runs.progress import Reporter, bars
+from handful.progress import Progress, Reporter, bars
 from handful.runs.run_file import begin, refuse_another
 from handful.shapes import Float, Int
 
@@ -101,7 +101,7 @@ def solve(
     shard_rows : int
         Queries per shard. A shard is the unit of work and of the answer files.
     executor : callable, optional
-        `in_process(workers)` or `on_ray(address)` of `handful.runs`; by default in process on one thread.
+        `in_process(workers)` or `on_ray(address)` of `handful.executors`; by default in process on one thread.
         The answer is the same.
     on_progress : callable, optional
         Called with a `Progress` after the decision and after every shard.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
 from threading import RLock
 from typing import Generic, TypeVar
 
@@ -13,11 +14,30 @@ from handful.errors import HandfulWarning, OptionError
 T = TypeVar("T")
 
 
+def package_of(point: EntryPoint) -> str:
+    """Return the package that an entry point belongs to."""
+    return point.module.partition(".")[0]
+
+
+def is_there(package: str) -> bool:
+    """Whether a package can be imported, as far as can be told without doing it."""
+    try:
+        return find_spec(package) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def points_of(group: str) -> list[EntryPoint]:
+    """Return the entry points of a group, those of packages that are not there left out."""
+    return [point for point in entry_points(group=group) if is_there(package_of(point))]
+
+
 class Registry(Mapping[str, T], Generic[T]):
     """A read-only mapping of names; `register` adds to it, and so do the entry points of a group.
 
     Entry points are loaded when a name is first looked up, not when the registry is made: a package that offers one
-    imports handful itself, possibly first. One that cannot be loaded is left out with a warning.
+    imports handful itself, possibly first. One that cannot be loaded is left out with a warning. An entry point may
+    also stand for a mapping of several.
 
     Parameters
     ----------
@@ -67,7 +87,7 @@ class Registry(Mapping[str, T], Generic[T]):
                 return
             self._loaded = True  # first, as what is loaded may look up names
             self._values = {**{point.name: point.load() for point in self._own_points}, **self._values}
-            for point in entry_points(group=self._group):
+            for point in points_of(self._group):
                 self._add(point)
 
     def _add(self, point: EntryPoint) -> None:
@@ -75,7 +95,11 @@ class Registry(Mapping[str, T], Generic[T]):
         if point.name in self._values and point.name not in self.own:
             return  # a program that registered it by hand means its own
         try:
-            self.register(point.name, point.load())
+            value = point.load()
+            if value is self:
+                return  # another registry of handful takes this one as a whole
+            for name, one in (value if isinstance(value, Mapping) else {point.name: value}).items():
+                self.register(name, one)
         except (Exception, SystemExit) as error:  # another package's fault must not stop this one
             warnings.warn(
                 f"the entry point {point.name!r} of {self._group} ({point.value}) was skipped: {error}",

@@ -30,18 +30,18 @@ from handful.estimators.context import Known
 from handful.estimators.diagnostics import unused_share, warnings_of
 from handful.estimators.prior_weights import weights_of
 from handful.estimators.unknown_share import UnknownShare, shares_of
+from handful.executors import Executor, in_process
+from handful.executors.executor import Shared
 from handful.machine.extras import import_pyarrow
 from handful.machine.folders import LocalFolder
+from handful.machine.lock import only_writer
 from handful.machine.outputs import explain_refusal, is_remote, local_path, refuse_overwriting
 from handful.machine.threads import available_cores, one_thread
 from handful.many.portions import GROUP, ITEM, MOST_PARTS, Portion, in_order, label, most_rows, portions
 from handful.many.source import BATCH_NUMBERS, TableFiles, spread
 from handful.many.write import GROUPS, ITEMS, InOrder, Layout, Written, columns_of, write_file
-from handful.runs import Executor, Progress, in_process
-from handful.runs.executors import Shared
-from handful.runs.lock import only_writer
+from handful.progress import Progress, Reporter, bars, silent
 from handful.runs.parts import Parts
-from handful.runs.progress import Reporter, bars, silent
 from handful.runs.run_file import begin
 
 # Incremented when the meaning of a run's files changes, or the labels: a run has those of one version.
@@ -124,8 +124,8 @@ def label_groups(
     prefix : str
         Prefix of the new columns, for a data set that already has a column `label`.
     executor : callable, optional
-        `in_process(workers)` or `on_ray(address)` of `handful.runs`; by default in process, with one worker per core.
-        Each labels a portion at a time, in about 0.4 GB of memory. The output does not depend on it.
+        `in_process(workers)` or `on_ray(address)` of `handful.executors`; by default in process, with one worker per
+        core. Each labels a portion at a time, in about 0.4 GB of memory. The output does not depend on it.
     on_progress : callable, optional
         Called with a `Progress` after every portion; stages are `sort` and `label` (rows) and `write`
         (files).

@@ -25,7 +25,8 @@ README_FIELDS = {
     "dataset": "dataset",
     "licence": "licence",
     "license": "licence",
-    "backbone": "backbone",
+    "encoder": "encoder",
+    "backbone": "encoder",
     "extraction": "preprocessing",
     "preprocessing": "preprocessing",
 }

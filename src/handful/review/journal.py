@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from handful.errors import FileFormatError, StorageError
+from handful.machine.lock import only_writer
 from handful.machine.outputs import explain_refusal, flush_to_disk
 from handful.machine.untrusted import parse_json, read_bytes
-from handful.runs.lock import only_writer
 
 FORMAT = "handful_review"
 VERSION = 1

@@ -13,6 +13,7 @@ from handful.classification.batch import Batch
 from handful.classification.unlabelled import Unlabelled
 from handful.errors import OptionError
 from handful.estimators import Answer
+from handful.machine.lock import only_changer
 from handful.machine.outputs import linked_file, written_whole
 from handful.review.batch_review import BatchReview, sheet_size_of
 from handful.review.depends import depends_on
@@ -20,7 +21,6 @@ from handful.review.files import Outputs, adding, write_results
 from handful.review.journal import Event, ReviewJournal, opened
 from handful.review.serve import Address, serve
 from handful.review.server import Finished, Page
-from handful.runs.lock import only_changer
 from handful.session import FromNothing, Said
 from handful.session.stopping import SURE_TO_STOP
 

@@ -80,11 +80,6 @@ class Parts:
         return f"{self.run}/{number}/{made_of}"
 
 
-def checksum(content: bytes, what: str) -> str:
-    """Return the checksum of what a file is and of its bytes, in hexadecimal digits."""
-    return hashlib.sha256(f"{what}\n".encode() + content).hexdigest()
-
-
 def append_checksum(path: Path, what: str) -> None:
     """Append the checksum of what a file is and of its bytes.
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from handful.errors import FileFormatError, OptionError
 from handful.machine.folders import Folder, LocalFolder
-from handful.runs.lock import remove_unfinished
+from handful.machine.lock import remove_unfinished
 
 ABOUT_FILE = "run.json"
 

@@ -1,13 +1,14 @@
 import numpy as np
 import pytest
 
-from handful.errors import HandfulWarning, PlanError
-from handful.fewshot.benchmark import completion, run
-from handful.fewshot.benchmark.completion import CellProgress, complete, progress, time_left
-from handful.fewshot.benchmark.journal import COLUMNS, Journal
-from handful.fewshot.benchmark.plan import Cell, bound_plan
-from handful.fewshot.benchmark.run import Material, run_range
-from handful.runs.executors import in_process
+from handful.errors import HandfulWarning
+from handful.executors.executor import in_process
+from handful_fewshot.benchmark import completion, run
+from handful_fewshot.benchmark.completion import CellProgress, complete, progress, time_left
+from handful_fewshot.benchmark.journal import COLUMNS, Journal
+from handful_fewshot.benchmark.plan import Cell, bound_plan
+from handful_fewshot.benchmark.run import Material, run_range
+from handful_fewshot.errors import PlanError
 from tests.banks_at_hand import random_bank
 from tests.plans_at_hand import SPEC, small_banks, small_plan
 

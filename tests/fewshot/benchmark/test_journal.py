@@ -6,12 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from handful.errors import MissingExtraError, PlanError
-from handful.fewshot.benchmark.completion import complete
-from handful.fewshot.benchmark.journal import COLUMNS, PLAN_FILE, Journal, _checksum, remaining, rows_of_cells
-from handful.fewshot.benchmark.plan import Cell
-from handful.fewshot.benchmark.run import Material, run_range
+from handful.errors import MissingExtraError
 from handful.machine.outputs import UNFINISHED
+from handful_fewshot.benchmark.completion import complete
+from handful_fewshot.benchmark.journal import COLUMNS, PLAN_FILE, Journal, _checksum, remaining, rows_of_cells
+from handful_fewshot.benchmark.plan import Cell
+from handful_fewshot.benchmark.run import Material, run_range
+from handful_fewshot.errors import PlanError
 from tests.plans_at_hand import SPEC, small_banks, small_plan
 
 

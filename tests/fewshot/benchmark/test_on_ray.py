@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 
 from handful.errors import HandfulWarning, MissingExtraError
-from handful.fewshot.benchmark import completion
-from handful.fewshot.benchmark.completion import complete, progress
-from handful.fewshot.benchmark.journal import Journal
-from handful.fewshot.benchmark.run import Material, run_range
-from handful.runs import executors
-from handful.runs.executors import on_ray
+from handful.executors import executor
+from handful.executors.executor import on_ray
+from handful_fewshot.benchmark import completion
+from handful_fewshot.benchmark.completion import complete, progress
+from handful_fewshot.benchmark.journal import Journal
+from handful_fewshot.benchmark.run import Material, run_range
 from tests.clusters_at_hand import lose_a_node_then_the_driver
 from tests.fewshot.benchmark.test_completion import undisturbed, values
 from tests.plans_at_hand import small_banks, small_plan
@@ -42,7 +42,7 @@ def test_a_range_whose_worker_dies_is_a_failure_of_the_machine_and_the_run_goes_
 
     banks = small_banks()
     journal = Journal.create(tmp_path / "there", small_plan(banks))
-    monkeypatch.setattr(executors, "RETRIES", 1)
+    monkeypatch.setattr(executor, "RETRIES", 1)
     with monkeypatch.context() as patch:
         patch.setattr(completion, "run_range", dies)
         with pytest.warns(HandfulWarning, match="the machine failed on 3 tasks, first with BrokenExecutor: "):

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from handful import FeatureBank
-from handful.errors import PlanError
-from handful.fewshot import Balanced, FixedSupport, ShotsPerClass, TaskSpec, UniformOverPool, UnknownClasses
-from handful.fewshot.benchmark import paper
-from handful.fewshot.benchmark.paper import TABLE_1_METHODS, published_accuracy, table1, table2, why_unpublished
-from handful.fewshot.benchmark.plan import Cell, bound_plan
-from handful.fewshot.benchmark.run import Material, run_range
+from handful_fewshot import Balanced, FixedSupport, ShotsPerClass, TaskSpec, UniformOverPool, UnknownClasses
+from handful_fewshot.benchmark import paper
+from handful_fewshot.benchmark.paper import TABLE_1_METHODS, published_accuracy, table1, table2, why_unpublished
+from handful_fewshot.benchmark.plan import Cell, bound_plan
+from handful_fewshot.benchmark.run import Material, run_range
+from handful_fewshot.errors import PlanError
 from tests.banks_at_hand import random_bank
 from tests.conftest import SHARED
 
@@ -143,7 +143,7 @@ def test_all_of_table_1_is_here():
     methods = {name: key for key, name in paper.PAPER_METHODS.items()}
     for row in rows:
         spec = TaskSpec(ShotsPerClass(row["shots"]), UniformOverPool(5))
-        shape = row["K"], paper.DIMENSIONS[row["backbone"]]
-        cell = Cell(banks[row["dataset"], row["backbone"]], spec, methods[row["method"]], bank_shape=shape)
+        shape = row["K"], paper.DIMENSIONS[row["encoder"]]
+        cell = Cell(banks[row["dataset"], row["encoder"]], spec, methods[row["method"]], bank_shape=shape)
         assert published_accuracy(cell) == row["accuracy"]
     assert "NeurIPS 2022" in paper.source_of_numbers()

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from handful.cli.main import main
-from handful.errors import OptionError, PlanError
-from handful.fewshot import METHODS, Dirichlet, FixedSupport, ShotsPerClass, TaskSpec, UniformOverPool, UnknownClasses
-from handful.fewshot.benchmark.plan import (
+from handful.errors import OptionError
+from handful_fewshot import METHODS, Dirichlet, FixedSupport, ShotsPerClass, TaskSpec, UniformOverPool, UnknownClasses
+from handful_fewshot.benchmark.plan import (
     Cell,
     bound_plan,
     file_hash,
@@ -18,6 +18,7 @@ from handful.fewshot.benchmark.plan import (
     read_plan,
     refuse_another_file,
 )
+from handful_fewshot.errors import PlanError
 from tests.banks_at_hand import random_bank
 from tests.plans_at_hand import SPEC, small_banks
 
@@ -148,13 +149,13 @@ def test_unknown_classes_are_part_of_a_cell():
     assert Cell.from_mapping(json.loads(json.dumps(some.to_mapping()))) == some
 
 
-COPY = "import dataclasses\nfrom handful.fewshot import METHODS\n"
+COPY = "import dataclasses\nfrom handful_fewshot import METHODS\n"
 
 
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("mine = 3\n", "has no handful.fewshot.Method called 'mine'; it has none"),
+        ("mine = 3\n", "has no handful_fewshot.Method called 'mine'; it has none"),
         (f"{COPY}other = METHODS['paddle']\n", "called 'mine'; it has other"),
         ("mine =\n", "cannot be run \\(SyntaxError"),
         ("import nowhere_to_be_found\n", "cannot be run \\(ModuleNotFoundError"),

@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 import torch
 
-from handful import fewshot
+import handful_fewshot as fewshot
 from handful.errors import TaskError
-from handful.fewshot import UniformOverPool
-from handful.fewshot.benchmark import run
-from handful.fewshot.benchmark.journal import COLUMNS
-from handful.fewshot.benchmark.plan import Cell
-from handful.fewshot.benchmark.run import Material, of_the_machine, run_range, trace_of, versions_text
+from handful_fewshot import UniformOverPool
+from handful_fewshot.benchmark import run
+from handful_fewshot.benchmark.journal import COLUMNS
+from handful_fewshot.benchmark.plan import Cell
+from handful_fewshot.benchmark.run import Material, of_the_machine, run_range, trace_of, versions_text
 from tests.banks_at_hand import random_bank
 from tests.plans_at_hand import SPEC, small_banks
 

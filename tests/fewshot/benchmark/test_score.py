@@ -5,8 +5,8 @@ import pytest
 import torch
 from sklearn.metrics import average_precision_score, log_loss, recall_score, roc_auc_score
 
-from handful.fewshot.benchmark.score import score
-from handful.fewshot.solution import Solution
+from handful_fewshot.benchmark.score import score
+from handful_fewshot.solution import Solution
 
 
 def solution_of(log_p: torch.Tensor) -> Solution:

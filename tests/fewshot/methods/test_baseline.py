@@ -2,9 +2,9 @@
 
 import torch
 
-from handful import fewshot
-from handful.fewshot import TaskBatch
-from handful.fewshot.methods.baseline import BaselineOptions, BaselinePPOptions, fit_linear, prototype_gradient
+import handful_fewshot as fewshot
+from handful_fewshot import TaskBatch
+from handful_fewshot.methods.baseline import BaselineOptions, BaselinePPOptions, fit_linear, prototype_gradient
 from tests.fewshot.oracles.stochastic_epochs import trained
 from tests.tasks_at_hand import ragged_tasks, random_task
 

@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from handful import fewshot
+import handful_fewshot as fewshot
 from handful.datasets import load_clinc150
 
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from handful import fewshot
-from handful.fewshot import TaskBatch
-from handful.fewshot.methods.bd_cspn import rectify
+import handful_fewshot as fewshot
+from handful_fewshot import TaskBatch
+from handful_fewshot.methods.bd_cspn import rectify
 from tests.tasks_at_hand import random_task
 
 

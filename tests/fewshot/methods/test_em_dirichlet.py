@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from handful import fewshot
-from handful.fewshot.methods.em_dirichlet import log_dirichlet
+import handful_fewshot as fewshot
+from handful_fewshot.methods.em_dirichlet import log_dirichlet
 from tests.tasks_at_hand import random_task
 
 

@@ -6,8 +6,8 @@ import torch
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression, enet_path
 
-from handful import fewshot
-from handful.fewshot.methods.ici import outlier_path
+import handful_fewshot as fewshot
+from handful_fewshot.methods.ici import outlier_path
 from tests.tasks_at_hand import random_task
 
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from handful import fewshot
-from handful.fewshot.methods.ilpc import average_losses, graph
-from handful.fewshot.numerics.vectors import unit
+import handful_fewshot as fewshot
+from handful_fewshot.methods.ilpc import average_losses, graph
+from handful_fewshot.numerics.vectors import unit
 from tests.tasks_at_hand import random_task
 
 

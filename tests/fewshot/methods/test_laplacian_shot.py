@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from handful import fewshot
-from handful.fewshot.methods.laplacian_shot import LaplacianProblem, energy
-from handful.fewshot.numerics.vectors import neighbour_affinities
+import handful_fewshot as fewshot
+from handful_fewshot.methods.laplacian_shot import LaplacianProblem, energy
+from handful_fewshot.numerics.vectors import neighbour_affinities
 from tests.fewshot.methods.test_nearest_prototype import class_means
 from tests.tasks_at_hand import random_task
 

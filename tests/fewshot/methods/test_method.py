@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from handful.errors import OptionError
-from handful.fewshot import METHODS
+from handful_fewshot import METHODS
 
 
 def test_the_table_is_read_only():

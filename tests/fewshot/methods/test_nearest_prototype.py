@@ -2,7 +2,7 @@
 
 import torch
 
-from handful import fewshot
+import handful_fewshot as fewshot
 from tests.tasks_at_hand import random_task
 
 

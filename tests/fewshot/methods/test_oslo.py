@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from handful import fewshot
+import handful_fewshot as fewshot
 from tests.tasks_at_hand import random_task
 
 

@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import torch
 
-from handful import fewshot
-from handful.fewshot.methods.ostim import EolOptions, OstimOptions
+import handful_fewshot as fewshot
+from handful_fewshot.methods.ostim import EolOptions, OstimOptions
 from tests.tasks_at_hand import random_task
 
 

@@ -6,8 +6,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handful import fewshot
-from handful.fewshot import TaskBatch
+import handful_fewshot as fewshot
+from handful_fewshot import TaskBatch
 from tests.fewshot.oracles.em import em
 from tests.tasks_at_hand import random_task
 

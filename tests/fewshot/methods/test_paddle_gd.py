@@ -2,9 +2,9 @@
 
 import torch
 
-from handful import fewshot
-from handful.fewshot.frame import Frame
-from handful.fewshot.methods import paddle_gd
+import handful_fewshot as fewshot
+from handful_fewshot.frame import Frame
+from handful_fewshot.methods import paddle_gd
 from tests.tasks_at_hand import random_task
 
 FLOOR = 1e-12

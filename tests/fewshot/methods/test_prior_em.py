@@ -5,8 +5,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handful import fewshot
-from handful.fewshot import TaskBatch
+import handful_fewshot as fewshot
+from handful_fewshot import TaskBatch
 from tests.fewshot.methods.test_nearest_prototype import class_means
 from tests.tasks_at_hand import random_task
 

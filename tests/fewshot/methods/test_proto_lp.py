@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from handful import fewshot
-from handful.fewshot.methods import proto_lp
+import handful_fewshot as fewshot
+from handful_fewshot.methods import proto_lp
 from tests.fewshot.methods.test_nearest_prototype import class_means
 from tests.tasks_at_hand import random_task
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from handful import fewshot
+import handful_fewshot as fewshot
 from tests.fewshot.methods.test_nearest_prototype import class_means
 from tests.tasks_at_hand import random_task
 

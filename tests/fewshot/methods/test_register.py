@@ -1,4 +1,4 @@
-"""Methods and backbones of other packages: found by name, whichever package is imported first."""
+"""Methods and encoders of other packages: found by name, whichever package is imported first."""
 
 import os
 import subprocess
@@ -7,29 +7,29 @@ from pathlib import Path
 
 import pytest
 
-from handful import fewshot
+import handful_fewshot as fewshot
 from handful.errors import OptionError
-from handful.fewshot.benchmark import Cell
+from handful_fewshot.benchmark import Cell
 from tests.tasks_at_hand import random_task
 
 PACKAGE = """
 import dataclasses
 import torch
-from handful.extraction.backbone import Backbone
-from handful.fewshot import METHODS, Method, solve
+from handful.extraction.encoder import Encoder
+from handful_fewshot import METHODS, Method, solve
 
 theirs = dataclasses.replace(METHODS["nearest_prototype"], name="theirs")
 misnamed = theirs
 
 def load(device):
-    return Backbone.of_sentences(torch.nn.Identity(), lambda texts: torch.ones(len(texts), 3), name="ones")
+    return Encoder.of_sentences(torch.nn.Identity(), lambda texts: torch.ones(len(texts), 3), name="ones")
 """
 PROGRAM = """
 {first}
-from handful import fewshot
-from handful.extraction.backbones import load_backbone
+import handful_fewshot as fewshot
+from handful.extraction.encoders import load_encoder
 task = fewshot.TaskBatch.single([[0.0], [9.0]], [0, 1], [[1.0]], n_classes=2)
-print(fewshot.solve("theirs", task).predictions.tolist(), load_backbone("ones").dim, "misnamed_here" in fewshot.METHODS)
+print(fewshot.solve("theirs", task).predictions.tolist(), load_encoder("ones").dim, "misnamed_here" in fewshot.METHODS)
 """
 
 
@@ -41,7 +41,7 @@ def test_a_package_with_entry_points_needs_no_call(tmp_path, first):
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: their_package\nVersion: 1\n")
     (about / "entry_points.txt").write_text(
         "[handful.methods]\ntheirs = their_package:theirs\nmisnamed_here = their_package:misnamed\n"
-        "[handful.backbones]\nones = their_package:load\n"
+        "[handful.encoders]\nones = their_package:load\n"
     )
     source = Path(fewshot.__file__).parents[2]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(source)])}
@@ -63,7 +63,7 @@ def test_a_registered_method_is_one_of_the_benchmarks(monkeypatch):
 
 
 def test_what_is_no_method_or_takes_a_name_of_ours_is_refused():
-    with pytest.raises(OptionError, match=r"a method must be a handful\.fewshot\.Method, got function"):
+    with pytest.raises(OptionError, match=r"a method must be a handful_fewshot\.Method, got function"):
         fewshot.register(lambda task: task)
     with pytest.raises(OptionError, match="'paddle' is already taken by handful"):
         fewshot.register(fewshot.METHODS["paddle"])

@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from handful import fewshot
-from handful.fewshot.frame import Frame
-from handful.fewshot.methods.tim import InformationProblem, TimAdmOptions, TimOptions, probabilities, tsallis_slope
-from handful.fewshot.numerics.vectors import entropy
+import handful_fewshot as fewshot
+from handful_fewshot.frame import Frame
+from handful_fewshot.methods.tim import InformationProblem, TimAdmOptions, TimOptions, probabilities, tsallis_slope
+from handful_fewshot.numerics.vectors import entropy
 from tests.tasks_at_hand import random_task
 
 
@@ -93,7 +93,7 @@ def test_no_probability_is_denormal():
 def test_blocks_change_nothing(method, monkeypatch):
     task = random_task(9, n_tasks=5)
     whole = fewshot.solve(method, task, max_iter=5, temperature=0.5)
-    monkeypatch.setattr("handful.fewshot.task.BLOCK_NUMBERS", 1)
+    monkeypatch.setattr("handful_fewshot.task.BLOCK_NUMBERS", 1)
     cut = fewshot.solve(method, task, max_iter=5, temperature=0.5)
     torch.testing.assert_close(whole.log_assignments, cut.log_assignments)
     torch.testing.assert_close(whole.prototypes, cut.prototypes)

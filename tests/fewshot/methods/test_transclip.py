@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from handful import fewshot
+import handful_fewshot as fewshot
 from tests.tasks_at_hand import random_task
 
 

@@ -2,8 +2,8 @@
 
 import torch
 
-from handful import fewshot
-from handful.fewshot.methods.unem import UnemOptions
+import handful_fewshot as fewshot
+from handful_fewshot.methods.unem import UnemOptions
 from tests.tasks_at_hand import random_task
 
 OF_EM = {"partition_weight": 1.0, "temperature": 1.0, "proportion_floor": 1e-6}

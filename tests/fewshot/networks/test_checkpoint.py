@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import torch
 
-from handful.errors import CheckpointError
-from handful.fewshot.networks import NETWORKS
-from handful.fewshot.networks.checkpoint import MANIFEST, Checkpoint, _as_text, read_public
-from handful.fewshot.networks.views import CentreView, Normalisation
 from handful.machine.safetensors_format import write_tensors
+from handful_fewshot.errors import CheckpointError
+from handful_fewshot.networks import NETWORKS
+from handful_fewshot.networks.checkpoint import MANIFEST, Checkpoint, _as_text, read_public
+from handful_fewshot.networks.views import CentreView, Normalisation
 
 
 def checkpoint(seed: int = 0, epoch: int = 3) -> Checkpoint:
@@ -40,7 +40,7 @@ def test_killed_between_weights_and_manifest_the_earlier_one_is_whole(tmp_path, 
     def killed(path):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("handful.fewshot.networks.checkpoint.written_whole", killed)
+    monkeypatch.setattr("handful_fewshot.networks.checkpoint.written_whole", killed)
     with pytest.raises(KeyboardInterrupt):
         checkpoint(seed=1, epoch=2).save(tmp_path)
     loaded = Checkpoint.load(tmp_path)

@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from handful.fewshot.networks import NETWORKS
+from handful_fewshot.networks import NETWORKS
 from tests.networks_at_hand import losses_of_one_step, n_parameters
 
 

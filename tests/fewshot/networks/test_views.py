@@ -3,7 +3,7 @@ import pytest
 import torch
 from PIL import Image, ImageEnhance
 
-from handful.fewshot.networks.views import CentreView, Normalisation, RandomView, as_pixels, jittered, random_box
+from handful_fewshot.networks.views import CentreView, Normalisation, RandomView, as_pixels, jittered, random_box
 
 PLAIN = Normalisation((0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
 

@@ -2,7 +2,7 @@
 
 import torch
 
-from handful.fewshot.numerics.adam import AdamState, adam_step
+from handful_fewshot.numerics.adam import AdamState, adam_step
 
 
 def test_it_is_torchs_adam():

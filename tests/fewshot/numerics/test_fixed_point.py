@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import torch
 
-from handful.fewshot.numerics.fixed_point import concatenated, fixed_point, take
+from handful_fewshot.numerics.fixed_point import concatenated, fixed_point, take
 
 
 @dataclass(frozen=True)

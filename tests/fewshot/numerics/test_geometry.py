@@ -4,7 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handful.fewshot.numerics.geometry import FeatureSpace, GramSpace, Moments, labelled_moments, soft_moments
+from handful_fewshot.numerics.geometry import FeatureSpace, GramSpace, Moments, labelled_moments, soft_moments
 
 
 def both_spaces(seed: int, shared: bool = False):

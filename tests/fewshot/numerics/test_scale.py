@@ -5,9 +5,9 @@ import math
 import pytest
 import torch
 
-from handful.fewshot import TaskBatch
-from handful.fewshot.numerics.geometry import labelled_moments
-from handful.fewshot.numerics.scale import (
+from handful_fewshot import TaskBatch
+from handful_fewshot.numerics.geometry import labelled_moments
+from handful_fewshot.numerics.scale import (
     USUAL_DIRECTIONS,
     WEIGHT_OF_GUESS,
     calibrated,

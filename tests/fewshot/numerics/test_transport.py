@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handful.fewshot.numerics.transport import sinkhorn
+from handful_fewshot.numerics.transport import sinkhorn
 
 
 def posed(seed: int, n_tasks: int = 3, n_points: int = 12, n_classes: int = 4, scale: float = 5.0):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.neighbors import NearestNeighbors
 
-from handful.fewshot.numerics.vectors import (
+from handful_fewshot.numerics.vectors import (
     cosines,
     half_squared_distances,
     lowest_log,

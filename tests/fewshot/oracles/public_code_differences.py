@@ -8,7 +8,7 @@ about which method is better; they say by how much two versions of one method di
 
 import torch
 
-from handful import fewshot
+import handful_fewshot as fewshot
 from tests.conftest import SHARED
 from tests.fewshot.oracles.test_authors_competitors import base_mean, query_labels
 from tests.fewshot.oracles.test_authors_predictions import load_tasks

@@ -8,7 +8,7 @@ and on which share of the queries the answers agree.
 
 import torch
 
-from handful import fewshot
+import handful_fewshot as fewshot
 from tests.conftest import SHARED
 from tests.fewshot.oracles.test_authors_competitors import query_labels
 from tests.fewshot.oracles.test_authors_predictions import load_tasks

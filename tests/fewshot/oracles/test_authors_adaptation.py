@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from handful import fewshot
+import handful_fewshot as fewshot
 from tests.fewshot.oracles.test_authors_predictions import load_tasks
 
 METHODS = {"TIM_GD": ("tim", {}), "ALPHA_TIM": ("alpha_tim", {}), "ICI": ("ici", {"ties": "position"})}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from handful import fewshot
+import handful_fewshot as fewshot
 from tests.fewshot.oracles.test_authors_predictions import SETS, load_tasks
 
 # How PADDLE's public code ran each: method, transform, options. Column sums of 15 are |Q| // K_eff, told to the class.

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from handful import fewshot
+import handful_fewshot as fewshot
 
 SETS = [
     *("k20_d64_s5", "k20_d64_s20", "k20_d64_bal5w", "k20_d64_dir", "k20_d64_fixed"),

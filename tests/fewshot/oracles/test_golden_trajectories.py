@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from handful import fewshot
+import handful_fewshot as fewshot
 from tests.conftest import SHARED
 from tests.fewshot.oracles.em import em
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from handful.fewshot.benchmark.journal import COLUMNS, Journal
-from handful.fewshot.benchmark.plan import Cell, Plan
-from handful.fewshot.benchmark.run import versions_text
-from handful.fewshot.methods import METHODS
+from handful_fewshot.benchmark.journal import COLUMNS, Journal
+from handful_fewshot.benchmark.plan import Cell, Plan
+from handful_fewshot.benchmark.run import versions_text
+from handful_fewshot.methods import METHODS
 
 
 def made_up_run(folder: Path, plan: Plan, accuracies: list[list[float]], **values: object) -> Journal:

@@ -3,11 +3,11 @@ from dataclasses import replace
 
 import pytest
 
-from handful.fewshot import UniformOverPool
-from handful.fewshot.benchmark.completion import complete
-from handful.fewshot.benchmark.journal import Journal
-from handful.fewshot.benchmark.plan import Cell, bound_plan
-from handful.fewshot.reports.page import write_report
+from handful_fewshot import UniformOverPool
+from handful_fewshot.benchmark.completion import complete
+from handful_fewshot.benchmark.journal import Journal
+from handful_fewshot.benchmark.plan import Cell, bound_plan
+from handful_fewshot.reports.page import write_report
 from tests.banks_at_hand import random_bank
 from tests.plans_at_hand import SPEC, small_banks
 

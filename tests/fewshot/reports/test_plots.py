@@ -4,10 +4,10 @@ from dataclasses import replace
 import pytest
 
 from handful.errors import MissingExtraError
-from handful.fewshot import UniformOverPool
-from handful.fewshot.benchmark.plan import Cell
-from handful.fewshot.reports import plots
-from handful.fewshot.reports.summary import columns_of, results
+from handful_fewshot import UniformOverPool
+from handful_fewshot.benchmark.plan import Cell
+from handful_fewshot.reports import plots
+from handful_fewshot.reports.summary import columns_of, results
 from tests.fewshot.reports.runs_at_hand import made_up_run, noisy
 from tests.plans_at_hand import SPEC
 

@@ -7,13 +7,13 @@ from html import unescape
 import pytest
 
 pytest.importorskip("matplotlib")
-from handful.fewshot import ShotsPerClass, TaskSpec, UniformOverPool, UnknownClasses
-from handful.fewshot.benchmark.plan import Cell
-from handful.fewshot.reports import plots
-from handful.fewshot.reports.page import write_report
-from handful.fewshot.reports.summary import columns_of, results
-from handful.fewshot.reports.tables import accuracy_markdown, differences_table
-from handful.fewshot.transforms import TRANSFORMS
+from handful_fewshot import ShotsPerClass, TaskSpec, UniformOverPool, UnknownClasses
+from handful_fewshot.benchmark.plan import Cell
+from handful_fewshot.reports import plots
+from handful_fewshot.reports.page import write_report
+from handful_fewshot.reports.summary import columns_of, results
+from handful_fewshot.reports.tables import accuracy_markdown, differences_table
+from handful_fewshot.transforms import TRANSFORMS
 from tests.fewshot.reports.runs_at_hand import made_up_run, noisy
 
 SPEC = TaskSpec(ShotsPerClass(5), UniformOverPool(5))
@@ -157,7 +157,7 @@ def test_the_legend_of_long_names_is_inside_the_figure(tmp_path, banks):
 
 
 def test_every_transform_has_a_name_of_its_own_to_print():
-    from handful.fewshot.transforms import SCALES as PRINTED
+    from handful_fewshot.transforms import SCALES as PRINTED
 
     assert set(PRINTED) == set(TRANSFORMS)
     assert len({*PRINTED.values()} - {PRINTED["l2_times"]}) == len(PRINTED) - 2  # l2_times has its factor beside it

@@ -3,9 +3,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from handful.fewshot.benchmark.plan import Cell
-from handful.fewshot.benchmark.run import versions_text
-from handful.fewshot.reports.summary import (
+from handful_fewshot.benchmark.plan import Cell
+from handful_fewshot.benchmark.run import versions_text
+from handful_fewshot.reports.summary import (
     MeanEstimate,
     columns_of,
     made_with,

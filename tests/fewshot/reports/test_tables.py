@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from handful.fewshot import ShotsPerClass, TaskSpec, UniformOverPool, UnknownClasses
-from handful.fewshot.benchmark.plan import Cell
-from handful.fewshot.reports.summary import FEW_NOTE, columns_of, results
-from handful.fewshot.reports.tables import (
+from handful_fewshot import ShotsPerClass, TaskSpec, UniformOverPool, UnknownClasses
+from handful_fewshot.benchmark.plan import Cell
+from handful_fewshot.reports.summary import FEW_NOTE, columns_of, results
+from handful_fewshot.reports.tables import (
     CONVERGENCE_HEAD,
     UNKNOWN_HEAD,
     accuracy_html,

@@ -6,12 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from handful.errors import OptionError, PlanError
-from handful.fewshot import Dirichlet, ShotsPerClass, TaskSpec
-from handful.fewshot.benchmark import Journal, complete
-from handful.fewshot.benchmark.paper import PAPER_BANKS
-from handful.fewshot.benchmark.plan import bound_plan, grid, read_plan
-from handful.fewshot.reports.tuning import GRIDS, choices, choices_markdown, tuned_plan, tuning_plan, write_tuned_plan
+from handful.errors import OptionError
+from handful_fewshot import Dirichlet, ShotsPerClass, TaskSpec
+from handful_fewshot.benchmark import Journal, complete
+from handful_fewshot.benchmark.paper import PAPER_BANKS
+from handful_fewshot.benchmark.plan import bound_plan, grid, read_plan
+from handful_fewshot.errors import PlanError
+from handful_fewshot.reports.tuning import GRIDS, choices, choices_markdown, tuned_plan, tuning_plan, write_tuned_plan
 from tests.banks_at_hand import random_bank
 from tests.conftest import SHARED
 from tests.fewshot.reports.runs_at_hand import made_up_run, noisy

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handful.errors import TaskError
-from handful.fewshot import (
+from handful_fewshot import (
     Balanced,
     Dirichlet,
     Draw,

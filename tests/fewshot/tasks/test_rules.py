@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import beta, chisquare, kstest
 
-from handful.fewshot import Dirichlet, FixedSupport, ShotsPerClass, TaskSpec, UniformOverPool, UnknownClasses, draw
-from handful.fewshot.tasks.rules import ClassRows, Stream, distinct, generator, round_to_sum
+from handful_fewshot import Dirichlet, FixedSupport, ShotsPerClass, TaskSpec, UniformOverPool, UnknownClasses, draw
+from handful_fewshot.tasks.rules import ClassRows, Stream, distinct, generator, round_to_sum
 
 LABELS = np.repeat(np.arange(6), [10, 15, 20, 25, 30, 35])
 FIVE = np.repeat(np.arange(5), [8, 9, 10, 11, 12])

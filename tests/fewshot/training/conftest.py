@@ -9,4 +9,4 @@ import pytest
 @pytest.fixture(scope="session")
 def on_lightning() -> ModuleType:
     """The part that knows Lightning, imported when a test needs it: Lightning takes as long as all other imports."""
-    return import_module("handful.fewshot.training.on_lightning")
+    return import_module("handful_fewshot.training.on_lightning")

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from handful.errors import TrainingError
 from handful.extraction.items import list_items
-from handful.fewshot.training.batches import CentreViews, EpochBatches, Pictures, RandomViews
-from handful.fewshot.training.recipe import Recipe
+from handful_fewshot.errors import TrainingError
+from handful_fewshot.training.batches import CentreViews, EpochBatches, Pictures, RandomViews
+from handful_fewshot.training.recipe import Recipe
 from tests.items_at_hand import image_folder, zipped
 
 

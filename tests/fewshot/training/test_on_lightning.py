@@ -5,13 +5,12 @@ import pytest
 import torch
 from torch.nn import functional
 
-from handful.errors import CheckpointError
-from handful.fewshot.networks.checkpoint import Checkpoint
-from handful.fewshot.training import Recipe
-from handful.fewshot.training.batches import Pictures
-from handful.fewshot.training.run import STATE
-from handful.runs.parts import append_checksum
-from handful.runs.progress import Reporter
+from handful.progress import Reporter
+from handful_fewshot.errors import CheckpointError
+from handful_fewshot.networks.checkpoint import Checkpoint
+from handful_fewshot.training import Recipe
+from handful_fewshot.training.batches import Pictures
+from handful_fewshot.training.run import STATE
 from tests.trainings_at_hand import RECIPE, small_split
 
 pytestmark = pytest.mark.beyond
@@ -105,8 +104,8 @@ def test_a_state_is_read_without_running_code(tmp_path, on_lightning):
         def __reduce__(self):
             return ran.write_text, ("yes",)
 
-    torch.save({"epoch": Hostile()}, tmp_path / "hostile")
-    append_checksum(tmp_path / "hostile", STATE)
+    torch.save({"epoch": Hostile()}, tmp_path / "pickle")
+    (tmp_path / "hostile").write_bytes(on_lightning.sealed((tmp_path / "pickle").read_bytes()))
     (tmp_path / "cut").write_bytes(content[: len(content) // 2])
     (tmp_path / "changed").write_bytes(content.replace(torch.ones(2).numpy().tobytes(), b"\0\0\0\0\0\0\0\0"))
     for name in ("hostile", "cut", "changed"):

@@ -4,7 +4,7 @@ from dataclasses import fields
 import pytest
 
 from handful.errors import OptionError
-from handful.fewshot.training import Recipe
+from handful_fewshot.training import Recipe
 
 
 def test_defaults_are_the_papers():

@@ -7,12 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from handful.errors import FileFormatError, MissingExtraError, OptionError, TrainingError
+from handful.errors import FileFormatError, MissingExtraError, OptionError
 from handful.extraction.items import list_items
-from handful.fewshot.networks.checkpoint import Checkpoint
-from handful.fewshot.tasks import Balanced, UniformOverPool
-from handful.fewshot.training import BaseSplit, train
-from handful.fewshot.training.run import (
+from handful_fewshot.errors import TrainingError
+from handful_fewshot.networks.checkpoint import Checkpoint
+from handful_fewshot.tasks import Balanced, UniformOverPool
+from handful_fewshot.training import BaseSplit, train
+from handful_fewshot.training.run import (
     FINISHED,
     REALISTIC,
     STATE,
@@ -20,7 +21,7 @@ from handful.fewshot.training.run import (
     few_shot_accuracies,
     validation_specs,
 )
-from handful.fewshot.training.splits import only_classes
+from handful_fewshot.training.splits import only_classes
 from tests.items_at_hand import image_folder
 from tests.trainings_at_hand import RECIPE, small_split
 

@@ -6,10 +6,10 @@ from types import MappingProxyType
 import numpy as np
 import pytest
 
-from handful.errors import TrainingError
 from handful.extraction.items import list_items
-from handful.fewshot.training import splits
-from handful.fewshot.training.splits import (
+from handful_fewshot.errors import TrainingError
+from handful_fewshot.training import splits
+from handful_fewshot.training.splits import (
     BASE,
     BENCHMARKS,
     QUERY,

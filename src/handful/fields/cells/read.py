@@ -42,7 +42,7 @@ def read_cells(path: Path, asked: Asked) -> Table:
             names=tuple(map(str, frame.index)),
             label_names=CELL_LABEL_NAMES,
             no_label=NO_CELL_LABEL,
-            provenance=Provenance(dataset=path.name, backbone=f"obsm {key}"),
+            provenance=Provenance(dataset=path.name, encoder=f"obsm {key}"),
         )
 
 

@@ -42,7 +42,7 @@ def write_cells(found: Answer, out: Path) -> None:
     columns = {name: table[name] for name in column_types(found) if name not in IN_FRONT}
     done = {
         "version": __version__,
-        "vectors": about.backbone,
+        "vectors": about.encoder,
         "examples": about.n_examples,
         "group_by": np.array(about.group_by, dtype=object),
     }

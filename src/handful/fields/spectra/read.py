@@ -388,7 +388,7 @@ def _table(path: Path, spectra: Iterator[Spectrum], budget: Budget) -> Table:
         names=tuple(names),
         skipped=tuple(skipped),
         label_names=COMPOUND_NAMES,
-        provenance=Provenance(dataset=path.name, backbone=MADE_BY),
+        provenance=Provenance(dataset=path.name, encoder=MADE_BY),
         positions=positions,
         lines=lambda: lines,
     )

@@ -1,0 +1,198 @@
+"""run_range: draw, gather, transform, solve, score. A pure function, the same in every process.
+
+A transform that needs the mean of the base classes takes it from the cell, if given there. Otherwise it is the mean of
+the bank's split `base`, provided no class of the cell's tasks is in it. A bank without such classes has no base mean to
+subtract, and using the mean of the task's own points would be a different method. The cell is then run with `l2`, that
+is, without centring, and the column `transform` of its rows says so.
+
+A task that fails has a row that says what failed. A failure of the method would happen again, so it is the result. A
+failure of the machine (memory, disk, a dead worker) says nothing about the method: the row is `lost`, it is not kept,
+and the task is tried again when the run is resumed.
+"""
+
+from __future__ import annotations
+
+import math
+import platform
+import time
+from collections.abc import Sequence
+from concurrent.futures import BrokenExecutor
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib import metadata
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+
+from handful import FeatureBank, __version__
+from handful.executors import Shared
+from handful.machine.threads import one_thread
+from handful.shapes import Float, Int
+from handful_fewshot.benchmark.plan import Banks, Cell, named_bank, refuse_another_file
+from handful_fewshot.benchmark.score import TaskScores, score
+from handful_fewshot.dispatch import solve
+from handful_fewshot.gathering import gather
+from handful_fewshot.numerics.fixed_point import Trace
+from handful_fewshot.task import TaskBatch
+from handful_fewshot.tasks import draw
+from handful_fewshot.transforms import parameters_of, transform
+
+BASE_SPLIT = "base"
+WITHOUT_BASE = "l2"
+Row: TypeAlias = dict[str, Any]
+# Packages that rows are computed with; scikit-learn fits the logistic regression of `ici`.
+COMPUTING = ("numpy", "scikit-learn", "torch")
+# Methods open no files: an OSError is a failure of the machine.
+MACHINE_ERRORS = (MemoryError, OSError, BrokenExecutor, torch.OutOfMemoryError)
+# What torch says in a plain RuntimeError when memory runs out on the CPU.
+OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "out of memory")
+
+
+@dataclass(frozen=True, eq=False)
+class Material:
+    """What a cell's tasks are made of."""
+
+    bank: FeatureBank  # the classes of the cell's split
+    support_bank: FeatureBank | None = None  # where a fixed support is, if in another bank
+    base_mean: Float[np.ndarray, "dim"] | None = None  # of the bank's base classes, if it has any besides
+
+    @classmethod
+    def of(cls, cell: Cell, banks: Banks) -> Material:
+        """Look up the banks a cell names and restrict them to its split."""
+        whole = named_bank(banks, cell.bank)
+        other = named_bank(banks, cell.support_bank) if cell.support_bank else None
+        bank = whole.split(cell.split) if cell.split else whole
+        support_bank = other.split(cell.split) if other is not None and cell.split else other
+        used = set(whole.splits[cell.split] if cell.split else range(whole.n_classes))
+        base = set(whole.splits.get(BASE_SPLIT, ()))
+        return cls(bank, support_bank, _mean(whole.split(BASE_SPLIT)) if base and not base & used else None)
+
+    def in_memory(self) -> Material:
+        """Return the same rows as arrays in memory, so that the rows are sent and not the path of their file."""
+
+        def copied(bank: FeatureBank) -> FeatureBank:
+            return FeatureBank.from_arrays(np.array(bank.features), bank.labels, bank.class_names)
+
+        other = None if self.support_bank is None else copied(self.support_bank)
+        return replace(self, bank=copied(self.bank), support_bank=other)
+
+
+def run_range(cell: Cell, material: Material, indices: Sequence[int]) -> list[Row]:
+    """Return one row for each task numbered in `indices`.
+
+    Tasks are solved together on one thread, so that a row has the same bits on any machine. If that fails,
+    they are solved one by one, and a task that fails alone has a row with its error and no scores. (A task solved alone
+    may differ from the same task solved in its range in the last bits.)
+
+    Keys of a row are `handful_fewshot.benchmark.journal.COLUMNS` and `lost`. `seconds` is wall time in the method,
+    `cpu_seconds` processor time of everything, both shared out equally among the tasks of the range.
+    """
+    refuse_another_file(cell.method, cell.method_hash)
+    with one_thread():
+        try:
+            return _rows(cell, material, indices)
+        except Exception as error:
+            if len(indices) == 1:
+                return [failure(cell, material, indices[0], error)]
+            return [row for index in indices for row in run_range(cell, material, [index])]
+
+
+def applied_transform(cell: Cell, material: Material) -> tuple[str, dict[str, Any]]:
+    """Name and parameters of the transform that the cell's tasks undergo."""
+    parameters = dict(cell.parameters)
+    if "base_mean" in parameters_of(cell.transform) and "base_mean" not in parameters:
+        if material.base_mean is None:
+            return WITHOUT_BASE, {}
+        parameters["base_mean"] = material.base_mean
+    return cell.transform, parameters
+
+
+def trace_of(cell: Cell, material: Material, index: int) -> Trace:
+    """Objective, criterion and elapsed time of every iteration on one task; for methods with the option `record`."""
+    with one_thread():
+        _, task, _ = _tasks(cell, material, [index])
+        trace = solve(cell.method, task, **{**cell.options, "record": True}).trace
+    assert trace is not None
+    return trace
+
+
+def _tasks(
+    cell: Cell, material: Material, indices: Sequence[int]
+) -> tuple[str, TaskBatch, Int[torch.Tensor, "task query"]]:
+    """Name of the transform, the tasks after it, and the labels of their queries."""
+    name, parameters = applied_transform(cell, material)
+    drawn = draw(material.bank.labels, cell.spec, cell.seed, indices)
+    task, truth = gather(material.bank, drawn, support_bank=material.support_bank)
+    return name, transform(name, task, **parameters), truth
+
+
+def _rows(cell: Cell, material: Material, indices: Sequence[int]) -> list[Row]:
+    cpu = time.thread_time()
+    name, task, truth = _tasks(cell, material, indices)
+    start = time.perf_counter()
+    solution = solve(cell.method, task, **cell.options)
+    seconds = (time.perf_counter() - start) / len(indices)
+    scores = score(solution, truth)
+    columns: dict[str, list[Any]] = {field: _values(getattr(scores, field)) for field in TaskScores._fields}
+    columns |= {"n_iter": solution.n_iter.tolist(), "converged": solution.converged.tolist()}
+    shared = {
+        **_identity(cell, name),
+        "seconds": seconds,
+        "cpu_seconds": (time.thread_time() - cpu) / len(indices),
+        "error": None,
+        "lost": False,
+    }
+    return [
+        {"task": int(index), **shared, **{column: values[t] for column, values in columns.items()}}
+        for t, index in enumerate(indices)
+    ]
+
+
+def _values(scores: torch.Tensor) -> list[float | None]:
+    """Return the scores as numbers, None where a task cannot have one."""
+    return [None if math.isnan(value) else value for value in scores.tolist()]
+
+
+def failure(cell: Cell, material: Material, index: int, error: Exception) -> Row:
+    """Return the row of a task that ended with an error."""
+    nothing = dict.fromkeys((*TaskScores._fields, "n_iter", "converged", "seconds", "cpu_seconds"))
+    name, _ = applied_transform(cell, material)
+    found = {"error": f"{type(error).__name__}: {error}", "lost": of_the_machine(error)}
+    return {"task": int(index), **_identity(cell, name), **nothing, **found}
+
+
+def lost_range(task: tuple[Cell, Shared, Sequence[int]], error: Exception) -> list[Row]:
+    """Return the rows of a range whose workers died on every attempt."""
+    cell, material, indices = task
+    died = BrokenExecutor(str(error).partition("\n")[0])
+    return [failure(cell, material.value, index, died) for index in indices]
+
+
+def of_the_machine(error: BaseException) -> bool:
+    """Whether an error, or what caused it, is a failure of the machine and not of the method."""
+    if isinstance(error, MACHINE_ERRORS):
+        return True
+    if isinstance(error, RuntimeError) and any(words in str(error) for words in OUT_OF_MEMORY):
+        return True
+    return error.__cause__ is not None and of_the_machine(error.__cause__)
+
+
+def _identity(cell: Cell, transform_name: str) -> Row:
+    """Return what a row is about, and what made it."""
+    about = {"cell": cell.content_hash, "method": cell.method, "transform": transform_name}
+    return {**about, "versions": versions_text()}
+
+
+@cache
+def versions_text() -> str:
+    """Versions of handful, Python and the packages that rows are computed with, as one line."""
+    versions = {"handful": __version__, "python": platform.python_version()}
+    versions |= {name: metadata.version(name) for name in COMPUTING}
+    return ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
+
+
+def _mean(bank: FeatureBank) -> Float[np.ndarray, "dim"]:
+    total = sum((block.sum(0, dtype=np.float64) for block in bank.blocks()), np.zeros(bank.dim))
+    mean: np.ndarray = (total / bank.n_rows).astype(np.float32)
+    return mean

@@ -1,0 +1,1 @@
+"""The commands bench, report, tasks and train of `handful`, which finds them by their entry points."""
