@@ -30,7 +30,7 @@ import handful_fewshot as fewshot
 from handful_fewshot.reports.summary import FEW_MARK, FEW_TASKS, TaskMean, footnotes
 from handful_fewshot.reports.tables import markdown_table
 from handful_fewshot.transforms import method_at, parameters_of, scale_name
-from pages import Page, dots
+from pages import NOT_YET, Page, dots
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "studies" / "results" / "methods_table.json"
@@ -70,6 +70,7 @@ PUBLIC = "public code"
 ROWS = [
     Row("nearest_prototype"),
     Row("batch_classifier"),
+    Row("sparse_em"),
     Row("bd_cspn"),
     Row("bd_cspn", {"sharpness": 50.0, "public_code": True}, "raw", PUBLIC),
     Row("prior_em"),
@@ -205,13 +206,12 @@ def figures(cell: Cell) -> str:
 
 
 def table(cells: Sequence[Cell]) -> str:
-    """Methods down, banks across; methods that were not run on any bank are left out."""
+    """Methods down, banks across; `NOT_YET` for a method that no bank has."""
     banks = {cell["bank"]: f"{cell['bank'].partition('-')[0]}, K = {cell['n_classes']}" for cell in cells}
     lines = []
     for row in ROWS:
         found = {cell["bank"]: figures(cell) for cell in cells if belongs(cell, row)}
-        if found:
-            lines.append([row.title, *(found.get(bank, "not run") for bank in banks)])
+        lines.append([row.title, *(found.get(bank, "not run" if found else NOT_YET) for bank in banks)])
     text = markdown_table(["method", *banks.values()], lines)
     return "\n\n".join([text, *footnotes(text)])
 

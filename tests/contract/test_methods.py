@@ -65,7 +65,7 @@ SINGLE_ROUNDING = {"paddle_gd": 2e-2}
 # Angles between features, and weight decay towards zero, mean something only about the origin; so does the length of
 # the rows, which sets the ridge of a head.
 TIED_TO_ORIGIN = {
-    "batch_classifier",
+    *("batch_classifier", "sparse_em"),
     *("baseline", "baseline_pp", "bd_cspn", "bd_cspn:public_code"),
     *("ilpc", "ilpc:balanced", "proto_lp", "proto_lp:balanced"),
     *("oslo", "ostim", "eol"),
@@ -189,7 +189,7 @@ def test_a_task_is_answered_alone_as_in_a_batch(name, seed):
     task = random_task(seed, n_tasks=4)
     together = solve(name, task)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(handful_fewshot.dispatch, "CHUNK_NUMBERS", 1)
+        patch.setattr(fewshot.dispatch, "CHUNK_NUMBERS", 1)
         alone = solve(name, task)
     close(together.log_assignments.exp(), alone.log_assignments.exp())
     close_parts(defined_parts(together), defined_parts(alone))
@@ -381,7 +381,7 @@ def bytes_behind(root: object) -> dict[int, int]:
 
 @pytest.mark.beyond
 def test_a_solution_keeps_no_more_than_twice_its_answer_beside_the_task(name, monkeypatch):
-    monkeypatch.setattr(handful_fewshot.dispatch, "CHUNK_NUMBERS", 10_000)  # more than one chunk
+    monkeypatch.setattr(fewshot.dispatch, "CHUNK_NUMBERS", 10_000)  # more than one chunk
     bank = random_bank(n_classes=6, least=40, most=40, dim=64)
     spec = fewshot.TaskSpec(fewshot.ShotsPerClass(3), fewshot.UniformOverPool(k_eff=2), n_query=30)
     task, _ = fewshot.gather(bank, fewshot.draw(bank.labels, spec, seed=0, indices=range(9)))
