@@ -74,7 +74,7 @@ def table(study: Study) -> str:
     few = f"{FEW_MARK} Fewer than {FEW_TASKS} tasks on at least one bank, too few to rank methods that are close."
     measured = {r.cell.method for r in study.found}
     missing = [name for name in (*QUICK, *SLOW) if name not in measured]
-    return "\n\n".join([text, few, *([f"Not yet measured: {', '.join(missing)}."] if missing else [])])
+    return "\n\n".join([text, *([f"Not yet measured: {', '.join(missing)}."] if missing else []), few])
 
 
 def beside_the_paper(study: Study) -> str:

@@ -23,6 +23,7 @@ from handful_fewshot.methods import (
     tim,
     transclip,
     unem,
+    zero_shot,
 )
 from handful_fewshot.methods.method import Method
 
@@ -46,6 +47,7 @@ _OWN = (
     *(baseline.BASELINE, baseline.BASELINE_PP, prior_em.METHOD, bd_cspn.METHOD, laplacian_shot.METHOD),
     *(pt_map.METHOD, proto_lp.METHOD, tim.TIM, tim.TIM_ADM, tim.ALPHA_TIM, ici.METHOD, ilpc.METHOD),
     *(oslo.METHOD, ostim.OSTIM, ostim.EOL, em_dirichlet.METHOD, transclip.TRANSCLIP, transclip.STATA, unem.METHOD),
+    *(zero_shot.METHOD, baseline.NAMES_PROBE),
 )
 METHODS: Registry[Method] = Registry("handful.methods", {method.name: method for method in _OWN}, _check)
 
