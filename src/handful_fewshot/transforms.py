@@ -109,7 +109,8 @@ def found_scale(task: TaskBatch) -> TaskBatch:
     task = l2(task)
     numbers = (task.support_slots + task.query_slots) * (task.n_classes + task.dim)
     parts = [_at_found_scale(block) for block in task.blocks(numbers, FOUND_SCALE_NUMBERS)]
-    support, query = (concatenated([part[side] for part in parts]) for side in (0, 1))
+    support = concatenated([part[0] for part in parts])
+    query = concatenated([part[1] for part in parts])
     names = None if task.names is None else concatenated([part[2] for part in parts if part[2] is not None])
     return task.with_features(support, query, names)
 

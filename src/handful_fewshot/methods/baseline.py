@@ -182,7 +182,7 @@ def cosine_gradient(
     directions = unit(weights)
     pull = temperature * slope(temperature * points @ directions.mT, targets).mT @ points
     across = pull - (pull * directions).sum(-1, keepdim=True) * directions
-    lengths = torch.linalg.vector_norm(weights, dim=-1, keepdim=True)
+    lengths: Tensor = torch.linalg.vector_norm(weights, dim=-1, keepdim=True)
     return (across / lengths).where(lengths > 0, 0)
 
 
