@@ -23,6 +23,9 @@ where classes have fewer rows left, a batch has all of them.
 nearest class mean (`prototype`), the scores of the catalogue's head (`head`), and the same with classes as probable as
 their share of the examples (`logistic`). Intervals are Student's t over the means of catalogues where there are five,
 else over batches; over items where the same items come again in several batches.
+
+The simple control, `sparse_em`, labels jointly too: EM of the shares under the head's scores, with half an item taken
+off every count. It is no rule that labels each item alone, so it is never the best of them.
 """
 
 from __future__ import annotations
@@ -35,9 +38,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 
 from bank_data import Bools, Floats, Ints, bank, chosen, orders, rng_of, shuffled, unit, whole_numbers
 from handful.estimators import BatchClassifier
+from handful_fewshot.methods import sparse_em
 from handful_fewshot.reports.summary import MeanEstimate
 from handful_fewshot.reports.tables import markdown_table
 from pages import NOT_YET, Cells, Page, dots, kept, mean, measure_groups
@@ -52,6 +57,8 @@ BATCHES, CATALOGUES, DRAWS = 100, 5, 10
 SIZES = (1, 5, 15, 75, 250, 1000, 5000)
 HARM = 5.0  # points below the rule
 BINS = 15  # of the calibration error
+CONTROL = "sparse_em"
+TOGETHER = (CONTROL, "jointly")  # rules that look at the whole batch
 IN_SHORT = {
     "shots": "from 1 to 50 examples per class",
     "wrong_labels": "10 or 20 % of the examples mislabelled",
@@ -107,6 +114,7 @@ class Catalogue:
             "prototype": self.classes[(batch.points @ self.means.T - 0.5 * (self.means**2).sum(1)).argmax(1)],
             "head": self.classes[scores.argmax(1)],
             "logistic": self.classes[(scores * fitted.head.temperature + np.log(fitted.head.mass)).argmax(1)],
+            "sparse_em": self.classes[control(scores)],
             "jointly": answer.labels,
         }
         return Outcome(
@@ -116,6 +124,12 @@ class Catalogue:
             np.asarray(answer.probabilities.max(1)),
             bool(answer.diagnostics),
         )
+
+
+def control(scores: Floats) -> Ints:
+    """Label a batch by the simple control, from scores under equal shares."""
+    found = sparse_em.solve_scores(torch.from_numpy(scores)[None], None, sparse_em.SparseEMOptions())
+    return found.answer.weights[0].argmax(-1).numpy()
 
 
 Drawn = Iterable[tuple[Catalogue, Iterable[Batch]]]
@@ -130,8 +144,9 @@ def cell(drawn: Callable[[], Drawn], *, over_items: bool = False, last: bool = F
     accuracy = {
         rule: float(np.average([one.accuracy(rule) for one in outcomes], weights=weights)) for rule in outcomes[0].right
     }
-    alone = max((rule for rule in accuracy if rule != "jointly"), key=accuracy.__getitem__)
+    alone = max((rule for rule in accuracy if rule not in TOGETHER), key=accuracy.__getitem__)
     gain = estimated(outcomes, alone, over_items)
+    over = estimated(outcomes, CONTROL, over_items)
     harmed = [one for one in outcomes if one.accuracy("jointly") < one.accuracy(alone) - HARM]
     return {
         "batches": len(outcomes),
@@ -139,6 +154,7 @@ def cell(drawn: Callable[[], Drawn], *, over_items: bool = False, last: bool = F
         "accuracy": {rule: round(value, 2) for rule, value in accuracy.items()},
         "alone": alone,
         "gain": [round(gain.mean, 2), round(gain.half_width, 2)],
+        "gain_over_control": [round(over.mean, 2), round(over.half_width, 2)],
         "harmed": 0 if last else len(harmed),
         "warned": sum(one.warned for one in outcomes),
         "harmed_warned": 0 if last else sum(one.warned for one in harmed),
@@ -432,6 +448,7 @@ def table(rows: Sequence[Row]) -> str:
             [
                 what,
                 f"{mean(row['accuracy'][row['alone']] for row in of):.1f}",
+                f"{mean(row['accuracy'][CONTROL] for row in of):.1f}" if all(map(with_control, of)) else NOT_YET,
                 f"{mean(row['accuracy']['jointly'] for row in of):.1f}",
                 f"{points:+.1f} ± {half:.1f} ({place(lowest)})",
                 f"{sum(row['harmed'] for row in of)} of {sum(row['batches'] for row in of)}",
@@ -439,7 +456,13 @@ def table(rows: Sequence[Row]) -> str:
         )
     if not entries:
         return NOT_YET
-    return markdown_table(["condition", "each item alone", "jointly", "lowest gain of a cell", "harmed"], entries)
+    head = ["condition", "each item alone", CONTROL, "jointly", "lowest gain of a cell", "harmed"]
+    return markdown_table(head, entries)
+
+
+def with_control(row: Row) -> bool:
+    """Whether the simple control was measured in a cell."""
+    return CONTROL in row["accuracy"]
 
 
 def page() -> Page:
@@ -457,7 +480,8 @@ def page() -> Page:
         question=(
             "When is it better to label a batch as a whole, and when is it worse than labelling each item alone? "
             "Accuracy is in percent. *Each item alone* is the best of three rules in each cell: nearest class mean, "
-            "the linear classifier fitted to the catalogue, and plain logistic regression. A *cell* is one data set "
+            "the linear classifier fitted to the catalogue, and plain logistic regression. `sparse_em` is the simple "
+            "control: the same linear classifier, and EM of the shares of the classes. A *cell* is one data set "
             "under one condition. *Lowest gain* is that of the cell whose 95 % interval ends lowest, and a batch is "
             "*harmed* if it is more than 5 points below the rule. Nothing was tuned on these data. "
             "[When it hurts](../understand/when_it_hurts.md) says what to do about it."

@@ -18,6 +18,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,8 @@ from scipy.special import stdtrit
 
 import handful
 import handful_fewshot as fewshot
+from bank_data import Floats
+from handful.extraction.backbones import load_backbone
 from handful_fewshot.reports.summary import FEW_MARK, FEW_TASKS, TaskMean, footnotes
 from handful_fewshot.reports.tables import markdown_table
 from handful_fewshot.transforms import method_at, parameters_of, scale_name
@@ -46,12 +49,16 @@ Cell = dict[str, Any]
 
 @dataclass(frozen=True)
 class Row:
-    """A method as the table runs it; `note` explains options that are not the defaults."""
+    """A method as the table runs it; `note` explains options that are not the defaults.
+
+    A row that is `named` has tasks with names, on banks whose names can be embedded like their features.
+    """
 
     method: str
     options: Mapping[str, Any] = field(default_factory=dict)
     named_transform: str | None = None
     note: str = ""
+    named: bool = False
 
     @property
     def transform(self) -> str:
@@ -66,10 +73,15 @@ class Row:
 
 
 PUBLIC = "public code"
+NAMES = "names"
+STORED = "stored pair"
+# Who made the features of a bank whose names can be embedded alike, as its provenance says.
+TEXT_BACKBONE = "MiniLM"
 # From the quickest to the slowest, so that a run that is cut short has most of the table.
 ROWS = [
     Row("nearest_prototype"),
     Row("batch_classifier"),
+    Row("sparse_em"),
     Row("bd_cspn"),
     Row("bd_cspn", {"sharpness": 50.0, "public_code": True}, "raw", PUBLIC),
     Row("prior_em"),
@@ -93,15 +105,24 @@ ROWS = [
     Row("em_dirichlet", {"examples": True}, None, "with examples"),
     Row("transclip"),
     Row("stata"),
-    Row("unem"),
+    Row("unem", {}, None, STORED),
     Row("proto_lp"),
     Row("ilpc"),
+    Row("zero_shot", {}, None, NAMES, named=True),
+    Row("names_probe", {}, None, NAMES, named=True),
+    Row("em_dirichlet", {}, None, NAMES, named=True),
+    Row("em_dirichlet", {"examples": True}, None, f"{NAMES}, with examples", named=True),
+    Row("transclip", {}, None, NAMES, named=True),
+    Row("transclip", {"examples": True}, None, f"{NAMES}, with examples", named=True),
+    Row("stata", {}, None, NAMES, named=True),
 ]
 
 
 def identity(row: Row, bank: handful.FeatureBank, name: str) -> Cell:
     """Everything that decides the accuracies of a cell but the number of tasks."""
+    names = {"names": TEXT_BACKBONE} if row.named else {}
     return {
+        **names,
         "bank": name,
         "content_hash": bank.content_hash,
         "n_classes": bank.n_classes,
@@ -114,9 +135,21 @@ def identity(row: Row, bank: handful.FeatureBank, name: str) -> Cell:
     }
 
 
+def can_be_named(bank: handful.FeatureBank) -> bool:
+    """Whether the names of its classes can be embedded by the network of its features."""
+    return bank.provenance is not None and TEXT_BACKBONE in bank.provenance.backbone
+
+
+@cache
+def names_of(bank: handful.FeatureBank) -> Floats:
+    """Vectors of the names of its classes, with spaces for underscores and in small letters."""
+    return np.asarray(load_backbone("minilm").embed([name.replace("_", " ").lower() for name in bank.class_names]))
+
+
 def run_tasks(row: Row, bank: handful.FeatureBank, indices: range) -> tuple[list[float], float]:
     """Accuracy of each task, and the CPU seconds that `solve` took for all of them."""
-    task, truth = fewshot.gather(bank, fewshot.draw(bank.labels, SPEC, SEED, indices))
+    names = names_of(bank) if row.named else None
+    task, truth = fewshot.gather(bank, fewshot.draw(bank.labels, SPEC, SEED, indices), names=names)
     task = fewshot.transform(row.transform, task)
     start = time.process_time()
     predictions = fewshot.solve(row.method, task, **row.options).predictions
@@ -171,7 +204,7 @@ def store(results: Path, cell: Cell) -> None:
 def same(cell: Cell, other: Cell) -> bool:
     """Whether two cells are of one identity."""
     measured = {"n_tasks", "n_wanted", "accuracy", "half_width", "cpu_seconds_per_task", "budget_minutes"}
-    return all(cell[key] == other[key] for key in cell.keys() - measured)
+    return {key: cell[key] for key in cell.keys() - measured} == {key: other[key] for key in other.keys() - measured}
 
 
 def finished(cell: Cell, budget_minutes: float) -> bool:
@@ -186,7 +219,7 @@ def run(paths: Sequence[Path], methods: Sequence[str], budget_minutes: float, re
         for name, bank in banks.items():
             known = identity(row, bank, name)
             stored = [cell for cell in load(results) if same(known, cell) and finished(cell, budget_minutes)]
-            if stored or row.method not in methods:
+            if stored or row.method not in methods or (row.named and not can_be_named(bank)):
                 continue
             cell = known | run_cell(row, bank, 60 * budget_minutes)
             store(results, cell)
@@ -205,20 +238,25 @@ def figures(cell: Cell) -> str:
 
 
 def table(cells: Sequence[Cell]) -> str:
-    """Methods down, banks across; methods that were not run on any bank are left out."""
+    """Methods down, banks across; methods that were not run on any bank are named below."""
     banks = {cell["bank"]: f"{cell['bank'].partition('-')[0]}, K = {cell['n_classes']}" for cell in cells}
-    lines = []
+    lines, missing = [], []
     for row in ROWS:
         found = {cell["bank"]: figures(cell) for cell in cells if belongs(cell, row)}
         if found:
-            lines.append([row.title, *(found.get(bank, "not run") for bank in banks)])
+            otherwise = "no names" if row.named else "not run"
+            lines.append([row.title, *(found.get(bank, otherwise) for bank in banks)])
+        else:
+            missing.append(row.title)
     text = markdown_table(["method", *banks.values()], lines)
-    return "\n\n".join([text, *footnotes(text)])
+    not_yet = [f"Not yet measured: {', '.join(missing)}."] if missing else []
+    return "\n\n".join([text, *not_yet, *footnotes(text)])
 
 
 def belongs(cell: Cell, row: Row) -> bool:
     """Whether a cell is the row's."""
-    return (cell["method"], cell["transform"], cell["options"]) == (row.method, row.transform, dict(row.options))
+    same_method = (cell["method"], cell["transform"], cell["options"]) == (row.method, row.transform, dict(row.options))
+    return same_method and ("names" in cell) == row.named
 
 
 def page(cells: Sequence[Cell]) -> Page:
@@ -264,7 +302,9 @@ def page(cells: Sequence[Cell]) -> Page:
             "Options and transforms are the defaults, except `cl2n`, which needs base classes: `l2` is used instead. "
             f"Rows called “{PUBLIC}” are the versions in PADDLE's tables, see "
             "[paper to code](../understand/paper_to_code.md); that of `pt_map` is told a column sum of 15 = |Q|/K_eff. "
-            "All methods see the same tasks, slow ones the first of them."
+            f"Rows called “{NAMES}” have tasks with the names of the classes, embedded by the network of the "
+            f"sentences; in other rows class means stand for names. The “{STORED}” of `unem` are constants that its "
+            "authors learned on mini-ImageNet. All methods see the same tasks, slow ones the first of them."
         ),
         commands=[
             f"python studies/methods_table.py {' '.join(dict.fromkeys(cell['bank'] for cell in cells))}"

@@ -18,6 +18,7 @@ their own options, and names as a support of one row per class. EM-Dirichlet tak
 tasks only.
 
 **Names and examples.** The catalogue has 1, 2 or 5 examples per class, drawn once; items of batches are never examples.
+The simple control, `sparse_em`, has the examples and no names.
 
 Intervals are those of 95 % for the mean difference over tasks. Results are kept in `studies/results/names/GROUP`, one
 file per bank; what is there is not measured again without `--again`. `--render` writes the page from them.
@@ -57,6 +58,7 @@ K_EFFS, SHOTS, ITEMS, SEED = (2, 5, 10, 20, 50, 0), (1, 2, 5), 75, 2026
 TASKS = {"names": 500, "transclip": 100, "stata": 100, "em_dirichlet": 6}
 WITH_EXAMPLES = 50
 MOST_EXAMPLES = max(SHOTS)
+CONTROL = "sparse_em"  # on the examples alone
 RIVALS = ("transclip", "stata", "em_dirichlet")
 Row = dict[str, Any]
 
@@ -169,15 +171,20 @@ def beside(folder: Path, shots: int) -> Row:
         "k_effs": [],
     }
     row["seconds"] = round(time.process_time() - began, 1)
+    catalogue = torch.from_numpy(features[rows])[None], torch.from_numpy(labels[rows])[None]
     for k_eff in K_EFFS:
         tasks = drawn(labels[left], len(names), k_eff, WITH_EXAMPLES)
         right = {name: joint(one, features[left], tasks) for name, one in classifiers.items()}
+        task = fewshot.TaskBatch(*catalogue, torch.from_numpy(features[left][tasks.query]), len(names))
+        found = fewshot.solve("sparse_em", task).predictions.numpy()
+        right[CONTROL] = (found == tasks.query_labels).mean(1)
         row["k_effs"].append(
             {
                 "k_eff": k_eff,
                 **{name: round(100 * float(one.mean()), 2) for name, one in right.items()},
                 "ahead_of_names": said(right["both"], right["names"])[1:],
                 "ahead_of_examples": said(right["both"], right["examples"])[1:],
+                "ahead_of_control": said(right["both"], right[CONTROL])[1:],
                 "shuffled_ahead": said(right["shuffled"], right["examples"])[1:],
             }
         )
@@ -284,7 +291,7 @@ def page() -> Page:
             "Joint labels by names gain most where few classes occur. The lowest gain of a cell is "
             f"{', '.join(f'{points:+.1f} ({group})' for group, points in lowest.items())}. Added to one example, a "
             f"name gains {beside[1]:.1f} points on average; added to five, {beside[5]:.1f}. Names of the wrong classes "
-            "lose nothing, because held-out examples decide how much a name counts."
+            f"lose nothing, because held-out examples decide how much a name counts. {of_control(banks)}"
         ),
         limits=(
             f"{verdict(required['confirmation'])} on the confirmation group. Its banks were run three times "
@@ -307,6 +314,22 @@ def page() -> Page:
     )
 
 
+def of_control(banks: dict[str, dict[str, list[Row]]]) -> str:
+    """Say what names and examples gain over the simple control."""
+    ahead = [
+        cell["ahead_of_control"][0]
+        for of in banks.values()
+        for row in of.get("beside", [])
+        for cell in row["k_effs"]
+        if "ahead_of_control" in cell
+    ]
+    return (
+        f"Over `{CONTROL}`, the simple control, names and examples gain {mean(ahead):.1f} points on average."
+        if ahead
+        else f"`{CONTROL}`, the simple control, was not yet measured here."
+    )
+
+
 def _rows(found: dict[str, dict[str, dict[str, list[Row]]]]) -> Iterator[Row]:
     """Yield one row per method and cell, with its difference from the nearest name or from examples alone."""
     for group, banks in found.items():
@@ -323,7 +346,7 @@ def _rows(found: dict[str, dict[str, dict[str, list[Row]]]]) -> Iterator[Row]:
             for row in of.get("beside", []):
                 for cell in row["k_effs"]:
                     here = {**at, "part": f"{row['shots']} examples", "k_eff": cell["k_eff"] or "all"}
-                    for what in ("names", "examples"):
+                    for what in ("names", "examples", *([CONTROL] if CONTROL in cell else [])):
                         yield {**here, "labels": what, "accuracy": cell[what]}
                     both = {"accuracy": cell["both"], "gain": cell["ahead_of_examples"], "worth": row["worth"]}
                     yield {**here, "labels": "both", **both}

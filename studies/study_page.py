@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from banks_study import K_EFFS, QUICK
+from banks_study import K_EFFS, QUICK, SLOW
 from handful_fewshot import METHODS
 from handful_fewshot.benchmark.paper import PAPER_METHODS, SHOTS, TRANSFORMS, printed_accuracy
 from handful_fewshot.reports import plots
@@ -72,7 +72,9 @@ def table(study: Study) -> str:
             lines.append([label, *(f"{mean(of):+.1f}{few} ({len(of)})" if of else "–" for of, few in found)])
     text = markdown_table(["method", *(f"{title} (banks)" for title in COLUMNS)], lines)
     few = f"{FEW_MARK} Fewer than {FEW_TASKS} tasks on at least one bank, too few to rank methods that are close."
-    return f"{text}\n\n{few}"
+    measured = {r.cell.method for r in study.found}
+    missing = [name for name in (*QUICK, *SLOW) if name not in measured]
+    return "\n\n".join([text, *([f"Not yet measured: {', '.join(missing)}."] if missing else []), few])
 
 
 def beside_the_paper(study: Study) -> str:

@@ -96,6 +96,12 @@ class Frame:
         query = soft_moments(self.query, masked(weights, self.query_mask))
         return self.placed((self.support + query).mean())
 
+    @cached_property
+    def names(self) -> Float[Tensor, "task class dim"]:
+        """t_k: vectors of the names of the classes; without names, the means of the support stand for them."""
+        names = self.task.names
+        return self.placed(self.support.mean()) if names is None else names.expand(self.task.n_tasks, -1, -1)
+
     def placed(self, prototypes: Float[Tensor, "#task class dim"]) -> Float[Tensor, "task class dim"]:
         """Return centred prototypes in the task's own coordinates, one set per task."""
         return (prototypes + self.origin.unsqueeze(-2)).expand(self.task.n_tasks, -1, -1)

@@ -9,12 +9,12 @@ from torch import Tensor
 from handful import FeatureBank
 from handful.errors import TaskError
 from handful.shapes import Float, Int
-from handful_fewshot.task import TaskBatch
+from handful_fewshot.task import Array, TaskBatch
 from handful_fewshot.tasks import Draw
 
 
 def gather(
-    bank: FeatureBank, draw: Draw, *, support_bank: FeatureBank | None = None
+    bank: FeatureBank, draw: Draw, *, support_bank: FeatureBank | None = None, names: Array | None = None
 ) -> tuple[TaskBatch, Int[Tensor, "task query"]]:
     """`z[task, n] = features[rows[task, n]]`, in single precision, and the labels of the query separately.
 
@@ -26,6 +26,9 @@ def gather(
         Rows of each task.
     support_bank : FeatureBank, optional
         The other bank that a `FixedSupport` with labels refers to.
+    names : Float[Array, "class dim"], optional
+        Vectors of the names of all classes of the bank, in the order of `bank.class_names`; a task gets those of its
+        own classes.
 
     Returns
     -------
@@ -48,7 +51,12 @@ def gather(
     support = _points(source, draw.support)
     labels = torch.from_numpy(draw.support_labels.astype(np.int64)).expand(len(support), -1)
     task = TaskBatch(
-        support, labels, _points(bank, draw.query), draw.n_classes, None if mask is None else torch.from_numpy(mask)
+        support,
+        labels,
+        _points(bank, draw.query),
+        draw.n_classes,
+        None if mask is None else torch.from_numpy(mask),
+        names=None if names is None else _names(bank, draw, names),
     )
     return task, torch.from_numpy(draw.query_labels.astype(np.int64))
 
@@ -67,6 +75,17 @@ def _support_source(bank: FeatureBank, draw: Draw, support_bank: FeatureBank | N
             "restrict both with bank.classes(...)"
         )
     return support_bank
+
+
+def _names(bank: FeatureBank, draw: Draw, names: Array) -> Float[Tensor, "#task class dim"]:
+    """Vectors of the names of each task's classes, in its own order."""
+    vectors = torch.as_tensor(names)
+    if vectors.shape != (bank.n_classes, bank.dim):
+        raise TaskError(
+            f"names must have one vector per class of the bank, shape ({bank.n_classes}, {bank.dim}), got shape "
+            f"{tuple(vectors.shape)}; embed bank.class_names in their order, with the network of the features"
+        )
+    return vectors.float()[torch.from_numpy(draw.classes.astype(np.int64)).to(vectors.device)]
 
 
 def _points(bank: FeatureBank, rows: Int[np.ndarray, "task row"]) -> Float[Tensor, "task row dim"]:

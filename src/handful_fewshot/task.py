@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, SupportsIndex, TypeAlias
@@ -27,7 +27,10 @@ ARRAYS = {
     "support_labels": (("task", "support"), (torch.int64,), "integers 0 … n_classes-1", ENCODE),
     "support_mask": (("task", "support"), *MASK),
     "query_mask": (("task", "query"), *MASK),
+    "names": (("task", "class", "dim"), *FLOATS),
 }
+# Arrays that tasks may share, with a task axis of length one.
+SHARED = ("support", "support_labels", "support_mask", "names")
 # Numbers of the tasks that are solved together: what a block reads again at every step should stay in the cache.
 BLOCK_NUMBERS = 2_000_000
 
@@ -51,6 +54,9 @@ class TaskBatch:
         K, the same for all tasks.
     support_mask, query_mask : Bool[Tensor, "#task support"], Bool[Tensor, "task query"], optional
         False where a row is padding; None if there is no padding.
+    names : Float[Tensor, "#task class dim"], optional
+        Vectors of the names of the classes, in the space of the features; for a network of images and texts, those of
+        its texts. A method without use for them ignores them. A transform maps them like the features.
     check : bool
         Whether to check values (finite, labels in range, no empty class) as well as shapes. This reads all values
         once; turn it off only if they have been checked already.
@@ -68,6 +74,7 @@ class TaskBatch:
     n_classes: int
     support_mask: Bool[Tensor, "#task support"] | None
     query_mask: Bool[Tensor, "task query"] | None
+    names: Float[Tensor, "#task class dim"] | None
 
     def __init__(
         self,
@@ -77,6 +84,7 @@ class TaskBatch:
         n_classes: SupportsIndex,
         support_mask: Array | None = None,
         query_mask: Array | None = None,
+        names: Array | None = None,
         *,
         check: bool = True,
     ) -> None:
@@ -88,6 +96,7 @@ class TaskBatch:
             "n_classes": whole("n_classes", n_classes, least=1, error=TaskError),
             "support_mask": None if support_mask is None else _tensor("support_mask", support_mask),
             "query_mask": None if query_mask is None else _tensor("query_mask", query_mask),
+            "names": None if names is None else _tensor("names", names),
         }
         for name, value in fields.items():
             object.__setattr__(self, name, value)
@@ -96,10 +105,22 @@ class TaskBatch:
             _check_values(self)
 
     @classmethod
-    def single(cls, support: Any, support_labels: Any, query: Any, n_classes: SupportsIndex) -> TaskBatch:
-        """Build one task: support [support, dim], labels [support], query [query, dim]; arrays, lists or tensors."""
+    def single(
+        cls, support: Any, support_labels: Any, query: Any, n_classes: SupportsIndex, names: Any = None
+    ) -> TaskBatch:
+        """Build one task: support [support, dim], labels [support], query [query, dim]; arrays, lists or tensors.
+
+        Names, if there are any, are [class, dim].
+        """
         labels = _tensor("support_labels", support_labels)
-        return cls(_tensor("support", support)[None], labels[None], _tensor("query", query)[None], n_classes)
+        of_classes = None if names is None else _tensor("names", names)[None]
+        return cls(
+            _tensor("support", support)[None],
+            labels[None],
+            _tensor("query", query)[None],
+            n_classes,
+            names=of_classes,
+        )
 
     @classmethod
     def pad(cls, tasks: Sequence[TaskBatch]) -> TaskBatch:
@@ -111,6 +132,11 @@ class TaskBatch:
                 "tasks in one batch must agree in n_classes and dim, got "
                 f"n_classes {sorted({t.n_classes for t in tasks})} and dim {sorted({t.dim for t in tasks})}; "
                 "solve them in separate batches"
+            )
+        named = [t.names for t in tasks if t.names is not None]
+        if 0 < len(named) < len(tasks):
+            raise TaskError(
+                f"{len(named)} of {len(tasks)} tasks have names of their classes; give names to all of them or to none"
             )
         n_support = max(t.support_slots for t in tasks)
         n_query = max(t.query_slots for t in tasks)
@@ -127,6 +153,7 @@ class TaskBatch:
             tasks[0].n_classes,
             stacked(n_support, [t.present("support") for t in tasks]),
             stacked(n_query, [t.present("query") for t in tasks]),
+            stacked(tasks[0].n_classes, named) if named else None,
             check=False,
         )
 
@@ -212,14 +239,20 @@ class TaskBatch:
             self.n_classes,
             part(self.support_mask),
             part(self.query_mask),
+            part(self.names),
             check=False,
         )
 
-    def with_features(self, support: Tensor, query: Tensor) -> TaskBatch:
-        """Return the same tasks with other features; used by transforms."""
+    def with_features(self, support: Tensor, query: Tensor, names: Tensor | None = None) -> TaskBatch:
+        """Return the same tasks with other features, and with these names or none; used by transforms."""
         return TaskBatch(
-            support, self.support_labels, query, self.n_classes, self.support_mask, self.query_mask, check=False
+            support, self.support_labels, query, self.n_classes, self.support_mask, self.query_mask, names, check=False
         )
+
+    def mapped(self, function: Callable[[Tensor], Tensor]) -> TaskBatch:
+        """Return the same tasks with a function applied to support, query and names."""
+        names = None if self.names is None else function(self.names)
+        return self.with_features(function(self.support), function(self.query), names)
 
 
 def _tensor(name: str, value: Any) -> Tensor:
@@ -234,7 +267,7 @@ def _tensor(name: str, value: Any) -> Tensor:
 
 def _check_shapes(task: TaskBatch) -> None:
     """Refuse wrong axes and dtypes; this check is cheap and never skipped."""
-    sizes: dict[str, tuple[int, str]] = {}
+    sizes: dict[str, tuple[int, str]] = {"class": (task.n_classes, "n_classes")}
     for name, (axes, dtypes, expected, advice) in ARRAYS.items():
         value: Tensor | None = getattr(task, name)
         if value is None:
@@ -251,24 +284,28 @@ def _check_shapes(task: TaskBatch) -> None:
                 raise TaskError(
                     f"axis '{axis}' of {name} is empty (shape {tuple(value.shape)}); give at least one entry"
                 )
-            if axis == "task" and size == 1 and name.startswith("support"):
+            if axis == "task" and size == 1 and name in SHARED:
                 continue  # shared by all tasks
             other, owner = sizes.setdefault(axis, (size, name))
             if size != other:
-                hint = "; a support that all tasks share has length 1" if axis == "task" else ""
+                hint = "; a support or names that all tasks share have length 1" if axis == "task" else ""
                 raise TaskError(
                     f"axis '{axis}' has length {other} in {owner} but {size} in {name}: make them equal{hint}"
                 )
-    if task.support.dtype != task.query.dtype:
-        raise TaskError(
-            f"support is {task.support.dtype} but query is {task.query.dtype}; convert one to the other's dtype"
-        )
+    for name in ("support", "names"):
+        value = getattr(task, name)
+        if value is not None and value.dtype != task.query.dtype:
+            raise TaskError(
+                f"{name} is {value.dtype} but query is {task.query.dtype}; convert one to the other's dtype"
+            )
 
 
 def _check_values(task: TaskBatch) -> None:
     """Refuse values that no method can use: not finite, labels out of range, a class or a query without rows."""
     for name in ("support", "query"):
         _check_finite(name, getattr(task, name), task.present(name))
+    if task.names is not None:
+        _check_finite("names", task.names, torch.ones_like(task.names[..., 0], dtype=torch.bool))
     real = task.present("support")
     labels = task.support_labels
     wrong = real & ((labels < 0) | (labels >= task.n_classes))

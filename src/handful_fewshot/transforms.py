@@ -2,6 +2,10 @@
 
 No method transforms features by itself. `METHODS[...].transform` names the transform that published results used.
 
+Every transform maps the names of classes, if a task has them, by the function that maps features, so that both stay in
+one space; means and ranges are those of the features alone. Names that lie elsewhere than features, as texts do beside
+images in CLIP, are meant for `l2`, which looks at each vector alone.
+
 Features that are far from one are multiplied by a power of two first, which changes no digit, if a transform has a
 constant: the offset of `pt_map_preprocess`, or the minimum that `range_scale_public_code` subtracts.
 """
@@ -45,19 +49,19 @@ def raw(task: TaskBatch) -> TaskBatch:
 
 def l2(task: TaskBatch) -> TaskBatch:
     """`z ← z / ‖z‖`; a zero vector stays zero."""
-    return task.with_features(unit(task.support), unit(task.query))
+    return task.mapped(unit)
 
 
 def l2_times(task: TaskBatch, *, factor: float) -> TaskBatch:
     """`z ← factor · z / ‖z‖`: the factor sets how a method weighs distances against nats."""
-    return task.with_features(unit(task.support).mul_(factor), unit(task.query).mul_(factor))
+    return task.mapped(lambda z: unit(z).mul_(factor))
 
 
 def range_scale(task: TaskBatch) -> TaskBatch:
     """`z_j ← (z_j - min_Q z_j) / (max_Q z_j - min_Q z_j)`: scale each dimension by its range over the task's query."""
     low, width = _query_range(task)
     # The second step is done in place: allocating memory for a large support costs more than the arithmetic.
-    return task.with_features((task.support - low).div_(width), (task.query - low).div_(width))
+    return task.mapped(lambda z: (z - low).div_(width))
 
 
 def range_scale_public_code(task: TaskBatch) -> TaskBatch:
@@ -68,7 +72,7 @@ def range_scale_public_code(task: TaskBatch) -> TaskBatch:
     """
     task = _near_one(task)
     low, width = _query_range(task)
-    return task.with_features((task.support / width).sub_(low), (task.query / width).sub_(low))
+    return task.mapped(lambda z: (z / width).sub_(low))
 
 
 def cl2n(task: TaskBatch, *, base_mean: Array | Sequence[float]) -> TaskBatch:
@@ -85,7 +89,7 @@ def cl2n(task: TaskBatch, *, base_mean: Array | Sequence[float]) -> TaskBatch:
             f"base_mean must have one number per dimension, shape ({task.dim},), got shape {tuple(origin.shape)}; "
             "give the mean feature of the base classes"
         )
-    return task.with_features(unit(task.support - origin), unit(task.query - origin))
+    return task.mapped(lambda z: unit(z - origin))
 
 
 def task_cl2n(task: TaskBatch) -> TaskBatch:
@@ -93,7 +97,7 @@ def task_cl2n(task: TaskBatch) -> TaskBatch:
     sums = [task.zeroed(name).sum(-2, keepdim=True) for name in ("support", "query")]
     counts = [task.present(name).sum(-1)[:, None, None] for name in ("support", "query")]
     mean = (sums[0] + sums[1]) / (counts[0] + counts[1])
-    return task.with_features(unit(task.support - mean), unit(task.query - mean))
+    return task.mapped(lambda z: unit(z - mean))
 
 
 def found_scale(task: TaskBatch) -> TaskBatch:
@@ -106,20 +110,24 @@ def found_scale(task: TaskBatch) -> TaskBatch:
     task = l2(task)
     numbers = (task.support_slots + task.query_slots) * (task.n_classes + task.dim)
     parts = [_at_found_scale(block) for block in task.blocks(numbers, FOUND_SCALE_NUMBERS)]
-    return task.with_features(*(concatenated(list(sets)) for sets in zip(*parts, strict=True)))
+    support = concatenated([part[0] for part in parts])
+    query = concatenated([part[1] for part in parts])
+    names = None if task.names is None else concatenated([part[2] for part in parts if part[2] is not None])
+    return task.with_features(support, query, names)
 
 
 def pt_map_preprocess(task: TaskBatch) -> TaskBatch:
     """`z ← (z + 10⁻⁶)^½`, to unit length, minus the mean of its own set, to unit length (Hu et al., ICANN 2021).
 
-    Support and query are each centred on their own mean, without padding. For a negative feature, where the formula is
-    undefined, the root of its magnitude is used with its sign. The authors also rotate the points of a task into their
-    span (the R factor of a QR decomposition); this changes no distance and is left out.
+    Support, query and names are each centred on their own mean, without padding. For a negative feature, where the
+    formula is undefined, the root of its magnitude is used with its sign. The authors also rotate the points of a task
+    into their span (the R factor of a QR decomposition); this changes no distance and is left out.
     """
     task = _near_one(task)
     sets = (task.support, task.support_mask), (task.query, task.query_mask)
     support, query = (unit(_centred(unit(_root(features)), mask)) for features, mask in sets)
-    return task.with_features(support, query)
+    names = None if task.names is None else unit(_centred(unit(_root(task.names)), None))
+    return task.with_features(support, query, names)
 
 
 TRANSFORMS: Mapping[str, Callable[..., TaskBatch]] = MappingProxyType(
@@ -238,10 +246,12 @@ def _near_one(task: TaskBatch) -> TaskBatch:
     if not bool(far.any()):
         return task
     factor = torch.ldexp(torch.ones_like(largest), -torch.frexp(largest).exponent).where(far, 1).reshape(-1, 1, 1)
-    return task.with_features(task.support * factor, task.query * factor)
+    return task.mapped(lambda z: z * factor)
 
 
-def _at_found_scale(task: TaskBatch) -> tuple[Float[Tensor, "task support dim"], Float[Tensor, "task query dim"]]:
+def _at_found_scale(
+    task: TaskBatch,
+) -> tuple[Float[Tensor, "task support dim"], Float[Tensor, "task query dim"], Float[Tensor, "task class dim"] | None]:
     labels = task.support_labels.expand(task.n_tasks, -1)
     mask = task.support_mask
     mask = None if mask is None else mask.expand(task.n_tasks, -1)
@@ -256,7 +266,8 @@ def _at_found_scale(task: TaskBatch) -> tuple[Float[Tensor, "task support dim"],
         query = query.where(task.query_mask.unsqueeze(-1), 0)
     moments = labelled_moments(support, labels, mask, task.n_classes)
     factor = found_factor(support, labels, mask, moments, query, task.query_mask)[:, None, None]
-    return support * factor, query * factor
+    names = None if task.names is None else unit(task.names - origin) * factor
+    return support * factor, query * factor, names
 
 
 def _root(features: Tensor) -> Tensor:

@@ -35,6 +35,7 @@ VARIANTS = {
     "baseline:prototypes": {"head": "prototypes", "max_iter": 5},
     "bd_cspn:public_code": {"public_code": True},
     "em_dirichlet:examples": {"examples": True, "max_iter": 3, "max_bounds": 10},
+    "transclip:examples": {"examples": True},
     "pt_map:column_mass": {"column_mass": 3.0, "max_iter": 3, "max_sweeps": 100},
     "ilpc:balanced": {"balanced": True, "training_steps": 30},
     "proto_lp:balanced": {"balanced": True, "max_iter": 2, "cost_weight": 1.0},
@@ -56,6 +57,7 @@ OPTIONS = {
     "ostim": {"max_iter": 10, "learning_rate": 1e-2},
     "eol": {"max_iter": 10},
     "em_dirichlet": {"max_iter": 3, "max_bounds": 10},
+    "names_probe": {"max_iter": 5},
     **VARIANTS,
 }
 # Adam divides a gradient by its own size, so where a gradient vanishes it turns rounding into steps of 1e-3; five
@@ -65,18 +67,19 @@ SINGLE_ROUNDING = {"paddle_gd": 2e-2}
 # Angles between features, and weight decay towards zero, mean something only about the origin; so does the length of
 # the rows, which sets the ridge of a head.
 TIED_TO_ORIGIN = {
-    "batch_classifier",
+    *("batch_classifier", "sparse_em"),
     *("baseline", "baseline_pp", "bd_cspn", "bd_cspn:public_code"),
     *("ilpc", "ilpc:balanced", "proto_lp", "proto_lp:balanced"),
     *("oslo", "ostim", "eol"),
-    *("em_dirichlet", "em_dirichlet:examples", "transclip", "stata"),
+    *("em_dirichlet", "em_dirichlet:examples", "transclip", "transclip:examples", "stata"),
+    *("zero_shot", "names_probe"),
 }
 # A step of Adam on coordinates is not a geometric object: it moves with a translation but not with a rotation. Nor is
 # a diagonal covariance, nor the noise of a class, which depends on its coordinates.
 TIED_TO_AXES = {
     "batch_classifier",
     *("paddle_gd", "baseline:prototypes", "tim", "alpha_tim", "ostim", "eol"),
-    *("transclip", "stata"),
+    *("transclip", "transclip:examples", "stata", "names_probe"),
 }
 seeds = st.integers(0, 10_000)
 # Methods and variants share their solvers, so one example of each promise is enough every day.
@@ -133,7 +136,7 @@ def test_a_method_is_told_neither_query_labels_nor_how_many_classes_are_present(
     parameters = inspect.signature(method_of(name).solve).parameters.values()
     assert [parameter.annotation for parameter in parameters] == ["TaskBatch", method_of(name).options.__name__]
     fields = {field.name for field in dataclasses.fields(TaskBatch)}
-    assert fields == {"support", "support_labels", "query", "n_classes", "support_mask", "query_mask"}
+    assert fields == {"support", "support_labels", "query", "n_classes", "support_mask", "query_mask", "names"}
 
 
 def answers_under_two_truths(name: str, gather: Callable) -> list[torch.Tensor]:
@@ -182,6 +185,26 @@ def test_rows_sum_to_one(name, seed):
         assert solution.converged.all()
 
 
+def with_names(task: TaskBatch, names: torch.Tensor) -> TaskBatch:
+    return TaskBatch(task.support, task.support_labels, task.query, task.n_classes, names=names)
+
+
+def test_names_are_read_or_make_no_difference_and_those_of_a_task_are_its_own(name):
+    task = random_task(2)
+    names = torch.randn(3, task.n_classes, task.dim, dtype=task.dtype, generator=torch.Generator().manual_seed(0))
+    named = solve(name, with_names(task, names)).log_assignments
+    assert torch.equal(named, solve(name, task).log_assignments) == (not method_of(name).names)
+    # Shared names are copies; tasks of a batch have their own.
+    close(solve(name, with_names(task, names[:1])).log_assignments[0].exp(), named[0].exp())
+    alone = solve(name, with_names(task, names).select(torch.tensor([2, 0])))
+    close(alone.log_assignments.exp(), named[[2, 0]].exp())
+    if method_of(name).names:  # class means stand for names that are missing
+        means = torch.stack([task.support[0][task.support_labels[0] == k].mean(0) for k in range(task.n_classes)])
+        of_means = solve(name, with_names(task, means[None])).log_assignments[0].exp()
+        if name != "em_dirichlet:examples":  # without names, each example is left out of the mean of its class
+            close(of_means, solve(name, task).log_assignments[0].exp())
+
+
 @settings(max_examples=EXAMPLES)
 @given(seed=seeds)
 def test_a_task_is_answered_alone_as_in_a_batch(name, seed):
@@ -189,7 +212,7 @@ def test_a_task_is_answered_alone_as_in_a_batch(name, seed):
     task = random_task(seed, n_tasks=4)
     together = solve(name, task)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(handful_fewshot.dispatch, "CHUNK_NUMBERS", 1)
+        patch.setattr(fewshot.dispatch, "CHUNK_NUMBERS", 1)
         alone = solve(name, task)
     close(together.log_assignments.exp(), alone.log_assignments.exp())
     close_parts(defined_parts(together), defined_parts(alone))
@@ -381,7 +404,7 @@ def bytes_behind(root: object) -> dict[int, int]:
 
 @pytest.mark.beyond
 def test_a_solution_keeps_no_more_than_twice_its_answer_beside_the_task(name, monkeypatch):
-    monkeypatch.setattr(handful_fewshot.dispatch, "CHUNK_NUMBERS", 10_000)  # more than one chunk
+    monkeypatch.setattr(fewshot.dispatch, "CHUNK_NUMBERS", 10_000)  # more than one chunk
     bank = random_bank(n_classes=6, least=40, most=40, dim=64)
     spec = fewshot.TaskSpec(fewshot.ShotsPerClass(3), fewshot.UniformOverPool(k_eff=2), n_query=30)
     task, _ = fewshot.gather(bank, fewshot.draw(bank.labels, spec, seed=0, indices=range(9)))

@@ -54,3 +54,17 @@ def test_a_draw_from_other_labels_is_refused():
     drawn = draw(np.repeat([0, 1], 500), TaskSpec(ShotsPerClass(5), UniformOverPool(2), 50), 0, range(5))
     with pytest.raises(TaskError, match="whose labels were used for the draw"):
         gather(random_bank(n_classes=2), drawn)
+
+
+def test_tasks_have_the_names_of_their_own_classes():
+    bank = random_bank(n_classes=6, least=8)
+    vectors = np.random.default_rng(0).normal(size=(6, bank.dim))
+    drawn = draw(bank.labels, TaskSpec(ShotsPerClass(2), UniformOverPool(2), 5, n_classes=3), 0, range(4))
+    task, _ = gather(bank, drawn, names=vectors)
+    assert task.names.dtype == torch.float32
+    np.testing.assert_array_equal(task.names, vectors.astype(np.float32)[drawn.classes])
+    whole = draw(bank.labels, TaskSpec(ShotsPerClass(2), UniformOverPool(2), 5), 0, range(4))
+    assert gather(bank, whole, names=vectors)[0].names.shape == (1, 6, bank.dim)
+    assert gather(bank, whole)[0].names is None
+    with pytest.raises(TaskError, match=r"one vector per class of the bank, shape \(6, .*embed bank.class_names"):
+        gather(bank, drawn, names=vectors[:3])

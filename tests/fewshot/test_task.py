@@ -33,6 +33,14 @@ def test_numpy_is_accepted_without_a_copy():
     assert task.support.data_ptr() == support.ctypes.data
 
 
+def named_task(seed: int, n_named: int = 3, **shape) -> TaskBatch:
+    """A random task whose classes have names."""
+    task = random_task(seed, **shape)
+    generator = torch.Generator().manual_seed(seed)
+    names = torch.randn(n_named, task.n_classes, task.dim, dtype=task.dtype, generator=generator)
+    return TaskBatch(task.support, task.support_labels, task.query, task.n_classes, names=names)
+
+
 NO_TASK = {"query": torch.ones(0, 5, 3), "support": torch.ones(1, 4, 3), "support_labels": torch.tensor([[0, 1, 0, 1]])}
 
 
@@ -63,6 +71,11 @@ NO_TASK = {"query": torch.ones(0, 5, 3), "support": torch.ones(1, 4, 3), "suppor
         ({"query_mask": torch.tensor([[True] * 5, [False] * 5])}, r"query_mask leaves task 1 without any query"),
         (NO_TASK, r"axis 'task' of query is empty \(shape \(0, 5, 3\)\)"),
         ({"n_classes": True}, r"n_classes must be a whole number of at least 1, got True"),
+        ({"names": torch.ones(1, 3, 3)}, r"axis 'class' has length 2 in n_classes but 3 in names: make them equal"),
+        ({"names": torch.ones(3, 2, 3)}, r"axis 'task' has length 2 in query but 3 in names"),
+        ({"names": torch.ones(2, 2, 4)}, r"axis 'dim' has length 3 in query but 4 in names"),
+        ({"names": torch.ones(2, 2, 3).double()}, r"names is torch.float64 but query is torch.float32"),
+        ({"names": torch.full((1, 2, 3), float("nan"))}, r"names has 2 row.*at task 0, row 0"),
         ({"support": np.array([["a"]])}, r"support must be a tensor or a NumPy array of numbers, got ndarray"),
     ],
 )
@@ -76,6 +89,7 @@ def test_mistakes_are_refused_with_a_sentence(changes, sentence):
     [
         ([], "give at least one"),
         ([random_task(0), random_task(0, dim=3)], r"and dim \[3, 8\]; solve them"),
+        ([random_task(0), named_task(0)], r"1 of 2 tasks have names of their classes; give names to all"),
     ],
 )
 def test_tasks_that_cannot_be_one_batch_are_refused(tasks, sentence):
@@ -108,3 +122,17 @@ def test_blocks_are_all_tasks_in_order_and_fit_the_cache():
     parts = list(task.blocks(100, 250))
     assert [part.n_tasks for part in parts] == [2, 2, 1]
     assert torch.equal(torch.cat([part.query for part in parts]), task.query)
+
+
+def test_names_go_with_their_tasks():
+    task = named_task(0)
+    assert torch.equal(task.select(torch.tensor([2, 0])).names, task.names[[2, 0]])
+    shared = named_task(1, n_named=1)
+    assert len(shared.select(slice(0, 2)).names) == 1
+    padded = TaskBatch.pad([task, shared])
+    assert torch.equal(padded.names, torch.cat([task.names, shared.names.expand(3, -1, -1)]))
+    parts = list(task.blocks(100, 100))
+    assert torch.equal(torch.cat([part.names for part in parts]), task.names)
+    single = TaskBatch.single([[0.0], [1.0]], [0, 1], [[0.5]], 2, names=[[2.0], [3.0]])
+    assert single.names.tolist() == [[[2.0], [3.0]]]
+    assert TaskBatch.pad([random_task(0)]).names is None

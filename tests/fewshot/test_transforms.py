@@ -192,3 +192,30 @@ def test_degenerate_tasks_have_a_found_scale():
     task = random_task(1)
     same = fewshot.transform("found_scale", task.with_features(0 * task.support + 3, 0 * task.query + 3))
     assert same.query.isfinite().all()
+
+
+@pytest.mark.parametrize("name", sorted(set(fewshot.TRANSFORMS) - {"pt_map_preprocess"}))
+def test_names_are_mapped_like_the_features(name):
+    """A name that is an example of its class comes out as that example."""
+    task = random_task(3, shots=1)
+    order = task.support_labels.argsort(-1)
+    names = task.support.gather(1, order.unsqueeze(-1).expand_as(task.support))
+    named = TaskBatch(task.support, task.support_labels, task.query, task.n_classes, names=names)
+    parameters = {"l2_times": {"factor": 3.0}, "cl2n": {"base_mean": [0.1] * task.dim}}.get(name, {})
+    found = fewshot.transform(name, named, **parameters)
+    mapped = found.support.gather(1, order.unsqueeze(-1).expand_as(found.support))
+    torch.testing.assert_close(found.names, mapped)
+    # Names change nothing about the features.
+    without = fewshot.transform(name, task, **parameters)
+    assert torch.equal(found.support, without.support)
+    assert torch.equal(found.query, without.query)
+    assert without.names is None
+
+
+def test_names_are_centred_on_their_own_mean_as_pt_map_centres_every_set():
+    task = random_task(3)
+    named = TaskBatch(task.support, task.support_labels, task.query, task.n_classes, names=task.query[:, :6])
+    alone = TaskBatch(task.support, task.support_labels, task.query[:, :6], task.n_classes)
+    torch.testing.assert_close(
+        fewshot.transform("pt_map_preprocess", named).names, fewshot.transform("pt_map_preprocess", alone).query
+    )

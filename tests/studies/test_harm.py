@@ -30,8 +30,12 @@ def test_cells_of_a_bank(folder):
     assert (
         row["accuracy"]["jointly"]
         > row["accuracy"][row["alone"]]
-        == max(value for rule, value in row["accuracy"].items() if rule != "jointly")
+        == max(value for rule, value in row["accuracy"].items() if rule not in harm.TOGETHER)
     )
+    assert row["gain_over_control"][0] == pytest.approx(
+        row["accuracy"]["jointly"] - row["accuracy"]["sparse_em"], abs=0.02
+    )
+    assert row["accuracy"]["sparse_em"] > row["accuracy"]["head"]
     assert row["gain"][0] == pytest.approx(row["accuracy"]["jointly"] - row["accuracy"][row["alone"]], abs=0.02)
     assert 0 <= row["harmed_warned"] <= row["harmed"] <= 10
     wrong = cells["wrong_labels", ("wrong", 0.2), ("present", 5)]()
@@ -63,9 +67,17 @@ def test_the_table_has_the_mean_and_the_worst_cell_of_each_condition():
         }
 
     sizes = [row(3.0, 0.5, condition="sizes", size=5), row(1.0, 2.0, 3, condition="sizes", size=15)]
-    table = harm.table([*sizes, row(2.6, 1.0, condition="clean", shots=1, present="all")])
-    assert "| batches of 1 to 5,000 items | 50.0 | 52.0 | +1.0 ± 2.0 (made, 15 items) | 3 of 20 |" in table
-    assert "| clean, all classes present | 50.0 | 52.6 | +2.6 ± 1.0 (made, 1 shot, all present) | 0 of 10 |" in table
+    clean = row(2.6, 1.0, condition="clean", shots=1, present="all")
+    clean["accuracy"]["sparse_em"] = 51.0
+    table = harm.table([*sizes, clean])
+    assert (
+        "| batches of 1 to 5,000 items | 50.0 | Not measured yet. | 52.0 | +1.0 ± 2.0 (made, 15 items) | 3 of 20 |"
+        in table
+    )
+    assert (
+        "| clean, all classes present | 50.0 | 51.0 | 52.6 | +2.6 ± 1.0 (made, 1 shot, all present) | 0 of 10 |"
+        in table
+    )
     assert harm.table([]) == harm.NOT_YET
 
 

@@ -19,9 +19,11 @@ from handful_fewshot.methods import (
     prior_em,
     proto_lp,
     pt_map,
+    sparse_em,
     tim,
     transclip,
     unem,
+    zero_shot,
 )
 from handful_fewshot.methods.method import Method
 
@@ -34,10 +36,18 @@ def _check(name: str, method: Method) -> None:
 
 
 _OWN = (
-    *(batch_classifier.METHOD, paddle.PADDLE, paddle.SOFT_KMEANS, paddle_gd.METHOD, nearest_prototype.METHOD),
+    *(
+        batch_classifier.METHOD,
+        sparse_em.METHOD,
+        paddle.PADDLE,
+        paddle.SOFT_KMEANS,
+        paddle_gd.METHOD,
+        nearest_prototype.METHOD,
+    ),
     *(baseline.BASELINE, baseline.BASELINE_PP, prior_em.METHOD, bd_cspn.METHOD, laplacian_shot.METHOD),
     *(pt_map.METHOD, proto_lp.METHOD, tim.TIM, tim.TIM_ADM, tim.ALPHA_TIM, ici.METHOD, ilpc.METHOD),
     *(oslo.METHOD, ostim.OSTIM, ostim.EOL, em_dirichlet.METHOD, transclip.TRANSCLIP, transclip.STATA, unem.METHOD),
+    *(zero_shot.METHOD, baseline.NAMES_PROBE),
 )
 METHODS: Registry[Method] = Registry("handful.methods", {method.name: method for method in _OWN}, _check)
 

@@ -11,10 +11,15 @@ labelled on its own. If all tasks share a support, the head is trained once.
 - Baseline++: logits `s ‖v_k‖ cos(z_n, v_k)`, a linear layer without bias on unit features, whose class norms are
   learned; s = 2, or 10 for more than 200 classes, as in the authors' code. The authors write v as a norm times a
   direction; where norm and parameter agree, as they do at initialisation, a step is the same.
+- Names probe: logits `τ cos(z_n, w_k)`, with w that starts at the names of the classes, so that without any step it is
+  CLIP's zero-shot answer. Silva-Rodríguez, Hajimiri, Ben Ayed and Dolz (CVPR 2024) call it ZS-LP. They train it by
+  stochastic descent on augmented images; assumed here are the steps of the prototypes above, and features as they are.
 
 The derivative of L in the logits is `e_nk = (p_nk - y_nk) / |S|`, so
 
-    ∂L/∂w_k = τ ( Σ_n e_nk z_n - w_k Σ_n e_nk ),     ∂L/∂v_k = Σ_n e_nk z_n,     ∂L/∂b_k = Σ_n e_nk.
+    ∂L/∂w_k = τ ( Σ_n e_nk z_n - w_k Σ_n e_nk ),     ∂L/∂v_k = Σ_n e_nk z_n,     ∂L/∂b_k = Σ_n e_nk,
+
+and that of the cosines, with ŵ and ẑ of unit length, `∂L/∂w_k = (τ/‖w_k‖) (I - ŵ_k ŵ_kᵀ) Σ_n e_nk ẑ_n`.
 """
 
 from __future__ import annotations
@@ -28,7 +33,7 @@ from handful.shapes import Float
 from handful_fewshot.frame import Frame
 from handful_fewshot.methods.method import Method, Options, above, among, at_least
 from handful_fewshot.numerics.adam import minimised
-from handful_fewshot.numerics.vectors import half_squared_distances, softmax, unit
+from handful_fewshot.numerics.vectors import cosines, half_squared_distances, softmax, unit
 from handful_fewshot.solution import Solution
 from handful_fewshot.task import TaskBatch
 
@@ -74,6 +79,19 @@ class BaselineOptions(Options):
     batch_size: int = at_least(1, 4)  # of the linear layer
     weight_decay: float = at_least(0, 1e-3)  # of the linear layer
     temperature: float = above(0, 15.0)  # τ of the prototypes' logits
+
+
+@dataclass(frozen=True)
+class NamesProbeOptions(Options):
+    """Options of the linear probe that starts at the names.
+
+    **Assumes** names and examples, and does not look at the query. **Use it** as what names and examples give each
+    item alone. **Cost.** 4|S|Kd per step, 100 steps.
+    """
+
+    temperature: float = above(0, 100.0)  # τ, nats per unit of cosine; 100 is CLIP's own
+    max_iter: int = at_least(0, 100)  # steps of Adam on the whole support; zero is the zero-shot answer
+    learning_rate: float = above(0, 1e-3)
 
 
 def slope(
@@ -154,6 +172,46 @@ def solve_baseline_pp(task: TaskBatch, options: BaselinePPOptions) -> Solution:
     return Frame(task).solution(softmax(scaled.query @ weights.mT), n_iter=options.max_iter)
 
 
+def cosine_gradient(
+    points: Float[Tensor, "set support dim"],
+    targets: Float[Tensor, "set support class"],
+    weights: Float[Tensor, "set class dim"],
+    temperature: float,
+) -> Float[Tensor, "set class dim"]:
+    """∂L/∂W for the logits `τ cos(z_n, w_k)`; points have unit length."""
+    directions = unit(weights)
+    pull = temperature * slope(temperature * points @ directions.mT, targets).mT @ points
+    across = pull - (pull * directions).sum(-1, keepdim=True) * directions
+    lengths: Tensor = torch.linalg.vector_norm(weights, dim=-1, keepdim=True)
+    return (across / lengths).where(lengths > 0, 0)
+
+
+def solve_names_probe(task: TaskBatch, options: NamesProbeOptions) -> Solution:
+    """Train directions on the support, from those of the names, and compare the query with them."""
+    frame = Frame(task)
+    points = unit(task.zeroed("support"))
+    targets = task.targets
+    shared = len(points) == 1 and (task.names is None or len(task.names) == 1)
+    start = unit(frame.names[:1] if shared else frame.names)
+
+    def gradient(w: Tensor) -> list[Tensor]:
+        return [cosine_gradient(points, targets, w, options.temperature)]
+
+    weights = minimised(gradient, [start], options.learning_rate, options.max_iter)[0]
+    u = softmax(options.temperature * cosines(task.zeroed("query"), weights))
+    return frame.solution(u, n_iter=options.max_iter, find_prototypes=weights.expand(task.n_tasks, -1, -1))
+
+
 CITATION = "Chen, Liu, Kira, Wang, Huang. A Closer Look at Few-shot Classification. ICLR 2019."
 BASELINE = Method("baseline", BaselineOptions, "raw", solve_baseline, CITATION, support_arrays=6)
 BASELINE_PP = Method("baseline_pp", BaselinePPOptions, "raw", solve_baseline_pp, CITATION, support_arrays=6)
+NAMES_PROBE = Method(
+    "names_probe",
+    NamesProbeOptions,
+    "l2",
+    solve_names_probe,
+    "Silva-Rodríguez, Hajimiri, Ben Ayed, Dolz. A Closer Look at the Few-Shot Adaptation of Large Vision-Language "
+    "Models. CVPR 2024.",
+    support_arrays=6,
+    names=True,
+)

@@ -1,8 +1,8 @@
 """EM-Dirichlet: Dirichlet densities of the names' probabilities (Martin, Huang, Shakeri, et al., CVPR 2024).
 
-A query is described by what the names say about it, `p_n = softmax_j( τ cos(x_n, t_j) )`, with t_j the mean of the
-support of class j, or its name if the support has one row per class. Class k has a Dirichlet density over these
-probabilities, with parameters a_k. Minimises over soft labels U and parameters
+A query is described by what the names say about it, `p_n = softmax_j( τ cos(x_n, t_j) )`, with t_j the vector of the
+name of class j. If a task has no names, the mean of the support of class j stands for it. Class k has a Dirichlet
+density over these probabilities, with parameters a_k. Minimises over soft labels U and parameters
 
     - Σ_nk u_nk ln Dir(p_n; a_k) + Σ_nk u_nk ln u_nk - λ Σ_k π_k ln π_k,     π_k = (1/|Q|) Σ_n u_nk.
 
@@ -20,9 +20,9 @@ At the end a cluster takes the name that is most probable for its queries on ave
 with the same name become one class.
 
 That is the zero-shot version. In the few-shot version, `examples=True`, the labelled points have u = their labels, and
-s_k is over both, `(Σ_S y_nk ln p_n + Σ_Q u_nk ln p_n) / (c_k + Σ_Q u_nk)`; clusters keep their classes. The authors
-have names beside the examples. Here class means stand for names, so an example is described with itself left out of the
-mean of its class, and one that is alone in its class does not count.
+s_k is over both, `(Σ_S y_nk ln p_n + Σ_Q u_nk ln p_n) / (c_k + Σ_Q u_nk)`; clusters keep their classes. As published,
+names and examples are both there, and an example is described like a query. Where class means stand for names, an
+example is described with itself left out of the mean of its class, and one that is alone in its class does not count.
 
 The authors' code sets `λ = ⌊K/5⌋ |Q|`, where 5 is the number of classes that occur in their tasks. Here that number is
 an option, the same for all tasks. Their code can also give every cluster a name of its own, by bipartite matching.
@@ -64,17 +64,17 @@ class EmDirichletOptions(Options):
     With the authors' 1000 bounds it takes up to seven times as long, and 98 to 99 % of the labels of clinc150 are
     the same.
 
-    **Assumes** a support with one row per class, the vector of its name, and that about five classes occur. **Use
-    it** to compare with the literature. **Do not use it** when many classes may occur (most of them are lost), or
-    with hundreds of classes: its cost grows with K². Matching clusters and names one to one leaves nearly all
-    labels of clinc150 as they are without any matching, while the most probable name is up to 20 points better if
-    one to four classes occur. It has no prototypes. **Cost.** Up to `max_bounds` evaluations of two special
-    functions for K² parameters per iteration: 0.2 to 2 seconds per task with 150 classes.
+    **Assumes** names, and that about five classes occur. **Use it** to compare with the literature. **Do not use it**
+    when many classes may occur (most of them are lost), or with hundreds of classes: its cost grows with K². Matching
+    clusters and names one to one leaves nearly all labels of clinc150 as they are without any matching, while the
+    most probable name is up to 20 points better if one to four classes occur. It has no prototypes. **Cost.** Up to
+    `max_bounds` evaluations of two special functions for K² parameters per iteration: 0.2 to 2 seconds per task with
+    150 classes.
     """
 
     temperature: float = above(0, 30.0)  # τ, nats per unit of cosine
     expected_classes: int = at_least(1, 5)  # K_e in `λ = max(⌊K/K_e⌋, 1) |Q|`: the smaller, the fewer classes are found
-    examples: bool = False  # rows of the support are examples whose densities are fitted too, and not names
+    examples: bool = False  # few shots: densities are fitted to the examples of the support too; else only names count
     max_iter: int = at_least(1, 20)
     # Most upper bounds minimised for a class in one iteration. The authors allow 1000, which takes up to seven times as
     # long and gives 98 to 99 % of the queries of clinc150 the same label.
@@ -137,16 +137,28 @@ def named(
 def examples(
     frame: Frame, temperature: float
 ) -> tuple[Float[Tensor, "task support class"], Float[Tensor, "task support name"]]:
-    """Labels of the examples and `ln p`, each left out of the mean of its class; zero labels where none is left."""
+    """Labels of the examples and `ln p`; without names, each is left out of the mean of its class, if another is left.
+
+    Without names, an example that is alone in its class has no labels.
+    """
     task = frame.task
-    counts = frame.support.mass.double()
-    sums = frame.placed(frame.support.mean()).double() * counts.unsqueeze(-1)
     points = task.zeroed("support").double().expand(task.n_tasks, -1, -1)
     one_hot = task.targets.double().expand(task.n_tasks, -1, -1)
+    if task.names is not None:
+        return one_hot, (described(points, frame.names, temperature).weights + LEAST).log()
+    counts = frame.support.mass.double()
+    sums = frame.names.double() * counts.unsqueeze(-1)
     own = (unit(points) * unit(one_hot @ sums - points)).sum(-1, keepdim=True)
     similarity = cosines(points, sums).where(one_hot == 0, own)
     one_hot = one_hot * (counts > 1).unsqueeze(-2)
     return one_hot, (softmax(temperature * similarity).weights + LEAST).log()
+
+
+def described(
+    points: Float[Tensor, "task point dim"], names: Float[Tensor, "task class dim"], temperature: float
+) -> SoftLabels:
+    """`p_n = softmax_j( τ cos(x_n, t_j) )`, in double precision."""
+    return softmax(temperature * cosines(points.double(), names.double()))
 
 
 def solve(task: TaskBatch, options: EmDirichletOptions) -> Solution:
@@ -160,14 +172,13 @@ def _labels(task: TaskBatch, options: EmDirichletOptions) -> SoftLabels:
     n_classes = task.n_classes
     mask = task.query_mask
     frame = Frame(task)
-    similarity = cosines(task.zeroed("query").double(), frame.placed(frame.support.mean()).double())
-    described = softmax(options.temperature * similarity)
-    log_p = (described.weights + LEAST).log()
+    by_names = described(task.zeroed("query"), frame.names, options.temperature)
+    log_p = (by_names.weights + LEAST).log()
     n_query = task.n_query.double().unsqueeze(-1)
     power = max(n_classes // options.expected_classes, 1)  # λ/|Q|
     a = torch.ones(n_tasks, n_classes, n_classes, dtype=torch.float64, device=task.device)
     known = examples(frame, options.temperature) if options.examples else None
-    labels = described
+    labels = by_names
     for _ in range(options.max_iter):
         u = masked(labels.weights, mask)
         points = (u, log_p) if known is None else (torch.cat([known[0], u], -2), torch.cat([known[1], log_p], -2))
@@ -175,7 +186,7 @@ def _labels(task: TaskBatch, options: EmDirichletOptions) -> SoftLabels:
         shares = (u.sum(-2) / n_query + LEAST).log()
         labels = softmax(log_dirichlet(log_p, a) + power * shares.unsqueeze(-2))
     if not options.examples:
-        labels = softmax((named(masked(labels.weights, mask), described.weights) + LEAST).log())
+        labels = softmax((named(masked(labels.weights, mask), by_names.weights) + LEAST).log())
     kept = (labels.weights, labels.logits, labels.largest, labels.log_total)
     return SoftLabels(*(values.to(task.dtype) for values in kept))
 
@@ -187,4 +198,5 @@ METHOD = Method(
     solve,
     "Martin, Huang, Shakeri, Pesquet, Ben Ayed. Transductive Zero-Shot and Few-Shot CLIP. CVPR 2024.",
     support_arrays=SUPPORT_ARRAYS,
+    names=True,
 )

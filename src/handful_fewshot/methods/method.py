@@ -35,6 +35,9 @@ class Method:
         Number of arrays of shape [support, class] in memory at the same time; zero if the support is summed once.
     rejects : bool
         Whether the method says of each query how sure it is that none of the classes fits, in `Solution.unknown`.
+    names : bool
+        Whether the method reads the names of classes, `TaskBatch.names`. If a task has none, class means of the support
+        stand for them; with one row per class, that row may be the vector of a name.
 
     Examples
     --------
@@ -51,6 +54,7 @@ class Method:
     citation: str
     support_arrays: int = 0
     rejects: bool = False
+    names: bool = False
 
     def classifier(self) -> Any:
         """Return a `MethodClassifier` with this method; `handful.classify(method=…)` asks for it."""

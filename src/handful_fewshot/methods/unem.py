@@ -12,15 +12,16 @@ with û_k the share of class k in the query. These are steps of block descent on
 PADDLE's objective at λ = γ|Q| with a barrier of weight τ > 1: labels are softer than those of EM while the partition
 counts more. V is constant at first, so the first layer ignores γ.
 
-The authors learn s, γ and τ from validation tasks, one set for each data set, encoder and number of shots. The
-defaults of γ and τ are those they stored for mini-ImageNet and ResNet-18 at 5 shots, in the version that shares them
-between layers. Their s belongs to the features of that network. Here features come at the scale that fits γ = 1, and
-`s² = γ` keeps the balance of distances and shares.
+The authors learn s, γ and τ from validation tasks, one set for each data set, encoder and number of shots. Nothing is
+learned here: the defaults of γ and τ are one stored pair, `STORED_PAIR`, that of mini-ImageNet and ResNet-18 at 5
+shots, in the version that shares them between layers. Their s belongs to the features of that network. Here features
+come at the scale that fits γ = 1, and `s² = γ` keeps the balance of distances and shares.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 
@@ -31,9 +32,20 @@ from handful_fewshot.solution import Solution
 from handful_fewshot.task import TaskBatch
 
 
+class StoredPair(NamedTuple):
+    """Constants that the authors learned and stored, after the softplus and the 1 that their code adds."""
+
+    partition_weight: float  # γ
+    temperature: float  # τ
+
+
+# Of mini-ImageNet, ResNet-18, 5 shots, shared by all layers: softplus(3.128) and 1 + softplus(-1.218).
+STORED_PAIR = StoredPair(3.17, 1.26)
+
+
 @dataclass(frozen=True)
 class UnemOptions(Options):
-    """Options of UNEM; `partition_weight` and `temperature` were learned by the authors.
+    """Options of UNEM; `partition_weight` and `temperature` are one stored pair that its authors learned.
 
     **Assumes** what `paddle` assumes: few of the K classes occur. **Use it** to compare with the literature, or
     where ten iterations must do. **Do not use it** without `found_scale` or a scale of your own. Nothing is trained
@@ -42,8 +54,8 @@ class UnemOptions(Options):
     """
 
     scale: float | None = above(0, None)  # s, a factor of the features; None means √γ, or 1 if that is less
-    partition_weight: float = at_least(0, 3.17)  # γ = λ/|Q|
-    temperature: float = above(0, 1.26)  # τ
+    partition_weight: float = at_least(0, STORED_PAIR.partition_weight)  # γ = λ/|Q|, of the stored pair
+    temperature: float = above(0, STORED_PAIR.temperature)  # τ, of the stored pair
     proportion_floor: float = above(0, 1e-6)  # ε
     max_iter: int = at_least(1, 10)  # layers
 

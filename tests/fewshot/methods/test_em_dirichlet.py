@@ -14,7 +14,7 @@ def test_the_density_is_that_of_a_dirichlet_distribution():
     torch.testing.assert_close(log_dirichlet(p.log(), a)[0], expected)
 
 
-def by_hand(support, labels, query, n_classes, n_iter, tau, power, *, examples=False):
+def by_hand(support, labels, query, n_classes, n_iter, tau, power, *, examples=False, given=None):
     """The iterations with the maximum of the likelihood found by Newton's method, not by bounds."""
 
     def norm(x):
@@ -22,14 +22,15 @@ def by_hand(support, labels, query, n_classes, n_iter, tau, power, *, examples=F
 
     from scipy.special import digamma, gammaln, polygamma
 
-    names = norm(np.stack([support[labels == k].mean(0) for k in range(n_classes)]))
+    means = np.stack([support[labels == k].mean(0) for k in range(n_classes)])
+    names = norm(means if given is None else given)
     p = np.exp(tau * norm(query) @ names.T)
     p /= p.sum(1, keepdims=True)
     u = p.copy()
     y, of_examples = np.zeros((0, n_classes)), np.zeros((0, n_classes))
     if examples:
         y, cosines = np.eye(n_classes)[labels], norm(support) @ names.T
-        for n, k in enumerate(labels):
+        for n, k in enumerate(labels if given is None else ()):
             cosines[n, k] = norm(support[n]) @ norm(support[(labels == k) & (np.arange(len(labels)) != n)].mean(0))
         of_examples = np.exp(tau * cosines)
         of_examples /= of_examples.sum(1, keepdims=True)
@@ -80,3 +81,18 @@ def test_an_example_that_is_alone_in_its_class_does_not_count():
     other = task.with_features(3 * task.support, task.query)
     again = fewshot.solve("em_dirichlet", other, examples=True, max_iter=1, temperature=2.0)
     torch.testing.assert_close(few.log_assignments, again.log_assignments)
+
+
+@pytest.mark.parametrize("shots", [1, 4])
+@pytest.mark.parametrize("examples", [False, True])
+def test_with_names_it_is_the_published_one(shots, examples):
+    """A made-up pair of spaces; with few shots an example is described by the names, even one alone in its class."""
+    task = random_task(3, n_tasks=2, n_classes=4, n_query=40, shots=shots, spread=1.5)
+    names = task.support[:, :4] + torch.randn(2, 4, 8, generator=torch.Generator().manual_seed(1)).double()
+    named = fewshot.TaskBatch(task.support, task.support_labels, task.query, 4, names=names)
+    options = {"temperature": 2.0, "expected_classes": 2, "max_iter": 3, "max_bounds": 2000, "examples": examples}
+    found = fewshot.solve("em_dirichlet", named, **options)
+    for t in range(2):
+        arrays = (task.support[t].numpy(), task.support_labels[t].numpy(), task.query[t].numpy())
+        u = by_hand(*arrays, 4, 3, 2.0, 2, examples=examples, given=names[t].numpy())
+        torch.testing.assert_close(found.log_assignments[t].exp(), torch.tensor(u), atol=2e-2, rtol=0)

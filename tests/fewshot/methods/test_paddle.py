@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 import handful_fewshot as fewshot
 from handful_fewshot import TaskBatch
+from handful_fewshot.frame import Frame
+from handful_fewshot.methods import paddle
 from tests.fewshot.oracles.em import em
 from tests.tasks_at_hand import random_task
 
@@ -125,3 +127,56 @@ def test_a_class_that_lost_everything_comes_back(geometry):
     for posed, row in ((task, 0), (TaskBatch.pad([ordinary, task, ordinary]), 1)):
         solution = fewshot.solve("paddle", posed, geometry=geometry)
         assert solution.predictions[row, :23].tolist() == [0] * 20 + [1] * 3
+
+
+def trajectory(task: TaskBatch, floor: float, n_iter: int):
+    """Yield ln U, V and W of every iteration, at λ = |Q|; W in the task's own coordinates."""
+    frame = Frame(task)
+    problem = paddle.Problem(frame.space("feature", n_iter), frame.n_query, torch.ones_like(frame.n_query))
+    state = paddle.init(problem)
+    for _ in range(n_iter):
+        state, u = paddle.step(problem, state, floor)
+        yield u.log(), state.dual, frame.placed(state.prototypes)
+
+
+def residuals(task: TaskBatch, log_u: torch.Tensor, v: torch.Tensor, w: torch.Tensor, floor: float) -> torch.Tensor:
+    """How far each task is from the conditions of optimality of (10), in its own terms: the largest of all.
+
+    With μ_n the multiplier of `Σ_k u_nk = 1`, a critical point has `½‖z_n - w_k‖² - (λ/|Q|) v_k + ln u_nk + 1 = μ_n`
+    for every class, `e^(v_k - 1) = û_k + ε` and `Σ_{S∪Q} u_nk (w_k - z_n) = 0`. A class with v = -∞ has left (10), and
+    only its prototype has a condition. All u of the others are above zero, so no multiplier of `u ≥ 0` is left.
+    """
+    u = log_u.exp()
+    y = torch.nn.functional.one_hot(task.support_labels, task.n_classes).to(u.dtype)
+    inside = (v > -torch.inf).unsqueeze(-2)
+    halves = 0.5 * torch.cdist(task.query, w, compute_mode="donot_use_mm_for_euclid_dist").square()
+    slopes = (halves - v.unsqueeze(-2) + log_u + 1).where(inside, 0)
+    of_u = (slopes - (u * slopes).sum(-1, keepdim=True)).where(inside, 0).abs().amax((-2, -1))
+    of_v = ((v - 1).exp() - u.mean(-2) - floor).abs().amax(-1)
+    of_w = u.mT @ task.query + y.mT @ task.support - (u.sum(-2) + y.sum(-2)).unsqueeze(-1) * w
+    of_rows = (u.sum(-1) - 1).abs().amax(-1)
+    return torch.stack([of_u, of_v, of_w.abs().amax((-2, -1)), of_rows]).amax(0)
+
+
+# Rounding of sums of a few hundred in double precision.
+ROUNDING = 1e-11
+
+
+@pytest.mark.parametrize("floor", [1e-6, 0.0])
+def test_proposition_1_iterates_are_bounded_and_end_at_critical_points(floor):
+    """With the ε > 0 of its proof; at ε = 0, as in Algorithm 1, U and W are, and V of classes that are not lost."""
+    task = random_task(2022, n_tasks=200, spread=2.0)
+    points = torch.cat([task.support, task.query], 1)
+    low, high = points.amin(1, keepdim=True) - ROUNDING, points.amax(1, keepdim=True) + ROUNDING
+    found = []
+    for log_u, v, w in trajectory(task, floor, 400):
+        assert (log_u.exp().sum(-1) - 1).abs().max() < ROUNDING
+        assert v.max() <= 1 + np.log1p(floor) + ROUNDING
+        if floor > 0:
+            assert v.min() >= 1 + np.log(floor)
+        assert ((w >= low) & (w <= high)).all()
+        found.append((log_u, v, w))
+    first, last = (residuals(task, *found[n], floor) for n in (0, -1))
+    assert first.min() > 1
+    assert last.max() < ROUNDING
+    assert bool((v == -torch.inf).any()) == (floor == 0)

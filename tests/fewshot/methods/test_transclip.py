@@ -47,6 +47,38 @@ def transclip_by_hand(support, labels, query, n_classes, n_iter, tau, r=3):
     return z, mu
 
 
+def few_shot_by_hand(support, labels, query, names, n_iter, tau, gamma, name_weight, r=3):
+    """The few-shot equations, one point and one class at a time."""
+    n_classes = len(names)
+    _, x, _, w = names_and_graph(support, labels, query, n_classes, tau, r)
+    s = norm(support)
+    y_hat = np.exp(tau * x @ norm(names).T)
+    y_hat /= y_hat.sum(1, keepdims=True)
+    m, d = x.shape
+    of_query, of_shot = 1 / m, 50 * gamma / len(s)
+    mu = norm(np.stack([sum(s[i] for i in range(len(s)) if labels[i] == k) for k in range(n_classes)]))
+    sigma, z = np.full(d, 1 / d), y_hat.copy()
+    for iteration in range(n_iter + 1):
+        log_density = np.array(
+            [[-0.5 * ((x[n] - mu[k]) ** 2 / sigma).sum() for k in range(n_classes)] for n in range(m)]
+        )
+        for _ in range(5):
+            exponent = (log_density + (50 / (2 * r)) * (w + w.T) @ z) / 50
+            new = y_hat**name_weight * np.exp(exponent - exponent.max(1, keepdims=True))
+            z = new / new.sum(1, keepdims=True)
+        if iteration < n_iter:
+            sums, squares, mass = np.zeros((n_classes, d)), np.zeros(d), 0.0
+            for k in range(n_classes):
+                sums[k] = of_query * (z[:, k, None] * x).sum(0) + of_shot * s[labels == k].sum(0)
+            mu = norm(sums)
+            for k in range(n_classes):
+                squares += of_query * (z[:, k, None] * (x - mu[k]) ** 2).sum(0)
+                squares += of_shot * ((s[labels == k] - mu[k]) ** 2).sum(0)
+                mass += of_query * z[:, k].sum() + of_shot * (labels == k).sum()
+            sigma = squares / mass
+    return z, mu
+
+
 def stata_by_hand(support, labels, query, n_classes, n_iter, tau, r=3, alpha=4.0):
     """The equations, one query and one class at a time."""
     names, x, y_hat, w = names_and_graph(support, labels, query, n_classes, tau, r)
@@ -85,3 +117,27 @@ def test_they_are_what_the_equations_say(method, by_hand, options, shots, tau, n
         z, mu = by_hand(*arrays, task.n_classes, n_iter, tau)
         torch.testing.assert_close(solution.log_assignments[t].exp(), torch.tensor(z), atol=1e-9, rtol=1e-7)
         torch.testing.assert_close(solution.prototypes[t], torch.tensor(mu))
+
+
+@pytest.mark.parametrize(("gamma", "name_weight"), [(0.02, None), (0.2, 1.5), (0.0, None)])
+def test_with_few_shots_it_is_what_the_equations_say(gamma, name_weight):
+    """A made-up pair of spaces: names lie in directions of their own, as texts do beside images."""
+    task = random_task(3, n_tasks=2)
+    names = task.support[:, :6] + 2 * torch.randn(2, 6, 8, generator=torch.Generator().manual_seed(1)).double()
+    named = fewshot.TaskBatch(task.support, task.support_labels, task.query, task.n_classes, names=names)
+    options = {"examples": True, "example_weight": gamma, "name_weight": name_weight}
+    found = fewshot.solve("transclip", named, temperature=8.0, max_iter=4, **options)
+    for t in range(2):
+        arrays = (task.support[t].numpy(), task.support_labels[t].numpy(), task.query[t].numpy(), names[t].numpy())
+        z, mu = few_shot_by_hand(*arrays, 4, 8.0, gamma, 0.5 if name_weight is None else name_weight)
+        torch.testing.assert_close(found.log_assignments[t].exp(), torch.tensor(z), atol=1e-9, rtol=1e-7)
+        torch.testing.assert_close(found.prototypes[t], torch.tensor(mu))
+
+
+def test_examples_of_great_weight_hold_the_means():
+    task = random_task(4)
+    found = fewshot.solve("transclip", task, examples=True, example_weight=1e9)
+    points = torch.nn.functional.normalize(task.support, dim=-1)
+    for t in range(3):
+        sums = torch.stack([points[t][task.support_labels[t] == k].sum(0) for k in range(6)])
+        torch.testing.assert_close(found.prototypes[t], torch.nn.functional.normalize(sums, dim=-1), atol=1e-7, rtol=0)

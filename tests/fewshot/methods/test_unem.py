@@ -3,7 +3,7 @@
 import torch
 
 import handful_fewshot as fewshot
-from handful_fewshot.methods.unem import UnemOptions
+from handful_fewshot.methods.unem import STORED_PAIR, UnemOptions
 from tests.tasks_at_hand import random_task
 
 OF_EM = {"partition_weight": 1.0, "temperature": 1.0, "proportion_floor": 1e-6}
@@ -55,3 +55,11 @@ def test_its_objective_falls_from_layer_to_layer():
         fit = (torch.cat([one_hot, u], 1) * halves).sum((1, 2))
         objectives.append(gamma * fit + gamma * 15 * of_shares + tau * torch.xlogy(u, u).sum((1, 2)))
     assert (torch.stack(objectives).diff(dim=0) <= 1e-8).all()
+
+
+def test_the_defaults_are_the_stored_pair_of_the_authors():
+    """Of their stored raw values of mini-ImageNet and ResNet-18 at 5 shots, 3.128 and -1.218."""
+    softplus = torch.nn.functional.softplus(torch.tensor([3.128, -1.218], dtype=torch.float64))
+    assert abs(STORED_PAIR.partition_weight - float(softplus[0])) < 5e-3
+    assert abs(STORED_PAIR.temperature - float(1 + softplus[1])) < 5e-3
+    assert (UnemOptions().partition_weight, UnemOptions().temperature) == STORED_PAIR
