@@ -20,6 +20,7 @@ from handful_fewshot.solution import DescriptionLength, Solution
 from handful_fewshot.task import TaskBatch
 from handful_fewshot.tasks import (
     Balanced,
+    CorrelatedStream,
     Dirichlet,
     Draw,
     FixedSupport,
@@ -38,6 +39,7 @@ __all__ = [
     "METHODS",
     "TRANSFORMS",
     "Balanced",
+    "CorrelatedStream",
     "DescriptionLength",
     "Dirichlet",
     "Draw",
