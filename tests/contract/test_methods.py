@@ -68,7 +68,7 @@ TIED_TO_ORIGIN = {
     "batch_classifier",
     *("baseline", "baseline_pp", "bd_cspn", "bd_cspn:public_code"),
     *("ilpc", "ilpc:balanced", "proto_lp", "proto_lp:balanced"),
-    *("oslo", "ostim", "eol"),
+    *("oslo", "ostim", "eol", "prototype_threshold"),
     *("em_dirichlet", "em_dirichlet:examples", "transclip", "stata"),
 }
 # A step of Adam on coordinates is not a geometric object: it moves with a translation but not with a rotation. Nor is

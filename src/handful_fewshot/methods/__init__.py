@@ -18,6 +18,7 @@ from handful_fewshot.methods import (
     paddle_gd,
     prior_em,
     proto_lp,
+    prototype_threshold,
     pt_map,
     tim,
     transclip,
@@ -37,7 +38,8 @@ _OWN = (
     *(batch_classifier.METHOD, paddle.PADDLE, paddle.SOFT_KMEANS, paddle_gd.METHOD, nearest_prototype.METHOD),
     *(baseline.BASELINE, baseline.BASELINE_PP, prior_em.METHOD, bd_cspn.METHOD, laplacian_shot.METHOD),
     *(pt_map.METHOD, proto_lp.METHOD, tim.TIM, tim.TIM_ADM, tim.ALPHA_TIM, ici.METHOD, ilpc.METHOD),
-    *(oslo.METHOD, ostim.OSTIM, ostim.EOL, em_dirichlet.METHOD, transclip.TRANSCLIP, transclip.STATA, unem.METHOD),
+    *(prototype_threshold.METHOD, oslo.METHOD, ostim.OSTIM, ostim.EOL),
+    *(em_dirichlet.METHOD, transclip.TRANSCLIP, transclip.STATA, unem.METHOD),
 )
 METHODS: Registry[Method] = Registry("handful.methods", {method.name: method for method in _OWN}, _check)
 
