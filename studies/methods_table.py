@@ -296,7 +296,8 @@ def page(cells: Sequence[Cell]) -> Page:
             f"A time budget stopped {short} of {len(cells)} cells, and their intervals are wide; accuracy on fewer "
             f"than {FEWEST_TASKS} tasks is not shown, and such methods are not in the figure. No option was tuned on "
             "these banks, but `batch_classifier` and `found_scale` were built on them. Methods that reject "
-            "items expect some of no class; here are none."
+            "items expect some of no class; here are none. `eol` also expects every class in the query: of 659 "
+            "classes it says those that do not occur, and nothing is right, unless its `marginal_weight` is 0."
         ),
         made=(
             "Options and transforms are the defaults, except `cl2n`, which needs base classes: `l2` is used instead. "

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from handful_fewshot.task import TaskBatch
     from handful_fewshot.tasks import (
         Balanced,
+        CorrelatedStream,
         Dirichlet,
         Draw,
         FixedSupport,
@@ -32,6 +33,7 @@ __all__ = [
     "METHODS",
     "TRANSFORMS",
     "Balanced",
+    "CorrelatedStream",
     "DescriptionLength",
     "Dirichlet",
     "Draw",
@@ -60,7 +62,16 @@ _HOMES = {
     "solution": ("DescriptionLength", "Solution"),
     "task": ("TaskBatch",),
     "tasks": (
-        *("Balanced", "Dirichlet", "Draw", "FixedSupport", "ShotsPerClass", "TaskSpec", "UniformOverPool"),
+        *(
+            "Balanced",
+            "CorrelatedStream",
+            "Dirichlet",
+            "Draw",
+            "FixedSupport",
+            "ShotsPerClass",
+            "TaskSpec",
+            "UniformOverPool",
+        ),
         *("UnknownClasses", "draw"),
     ),
     "transforms": ("TRANSFORMS", "transform"),

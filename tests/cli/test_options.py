@@ -17,7 +17,7 @@ COLUMNS = ("--features more", "--labels kind", "--trust-pickle", "--skip-bad")
 OF_A_GRID = (
     *("--shots 3", "--k-eff 3", "--n-query 9", "--split left", "--unknown-classes 2 --unknown-share 0.1"),
     *("--n-classes 4", "--query balanced", "--transform l2", "--option max_iter=20", "--support-bank other"),
-    "--query dirichlet --concentration 0.5",
+    *("--query dirichlet --concentration 0.5", "--query stream --slots 3 --batches 2", "--k-eff 2-3"),
 )
 # A command that would work, and the options that do not go with it.
 REFUSED = {
@@ -30,9 +30,9 @@ REFUSED = {
     f"{EXTRACT} photos.csv": ("--text said",),
     f"{EXTRACT} photos.csv --on ray": ("--device cuda", "--text said"),
     f"{EXTRACT} photos": ("--split one", "--labels split", "--id-column kind", "--text said", "--skip-bad"),
-    DRAW: ("--concentration 0.5",),
+    DRAW: ("--concentration 0.5", "--query dirichlet --slots 3"),
     f"{DRAW} --support-bank other": ("--shots 3",),
-    GRID: ("plan.toml", "--paper table1", "--mix-versions", "--concentration 0.5"),
+    GRID: ("plan.toml", "--paper table1", "--mix-versions", "--concentration 0.5", "--batches 2"),
     f"{GRID} --support-bank other": ("--shots 3",),
     "bench run plan.toml --out run": (*OF_A_GRID, "--paper table1", "--method tim"),
     "bench run --paper table1 --bank mini --out run": OF_A_GRID,

@@ -70,7 +70,7 @@ TIED_TO_ORIGIN = {
     *("batch_classifier", "sparse_em"),
     *("baseline", "baseline_pp", "bd_cspn", "bd_cspn:public_code"),
     *("ilpc", "ilpc:balanced", "proto_lp", "proto_lp:balanced"),
-    *("oslo", "ostim", "eol"),
+    *("oslo", "ostim", "eol", "prototype_threshold"),
     *("em_dirichlet", "em_dirichlet:examples", "transclip", "transclip:examples", "stata"),
     *("zero_shot", "names_probe"),
 }

@@ -28,6 +28,7 @@ STUDIES = (
     "spectra",
     "scale",
     "sensitivity",
+    "protocols",
 )
 
 

@@ -136,7 +136,9 @@ def public_options(method: str, bank: str, spec: TaskSpec) -> dict[str, Any]:
     """Options of a method in the public configurations that differ from our defaults."""
     options = {**OPTIONS.get(method, {}), **OPTIONS_OF_BANK.get((method, bank), {})}
     if method == "pt_map":
-        options["column_mass"] = float(spec.n_query // spec.query.k_eff)  # the public code tells the method K_eff
+        options["column_mass"] = float(
+            spec.n_query // spec.query.possible[-1]
+        )  # the public code tells the method K_eff
     return options
 
 

@@ -33,6 +33,7 @@ from handful_fewshot.errors import PlanError
 from handful_fewshot.methods import METHODS, Method, no_method, register
 from handful_fewshot.tasks import (
     Balanced,
+    CorrelatedStream,
     Dirichlet,
     FixedSupport,
     ShotsPerClass,
@@ -49,11 +50,16 @@ QUERY_RULES: Mapping[str, type[QueryRule]] = {
     "uniform": UniformOverPool,
     "balanced": Balanced,
     "dirichlet": Dirichlet,
+    "stream": CorrelatedStream,
 }
+# What only some rules have.
+OF_SOME_RULES = ("concentration", "slots", "batches")
+RANGE = re.compile(r"\d+-\d+")
 # Keys of an entry of a TOML plan, and their defaults.
 ENTRY_DEFAULTS: Mapping[str, Any] = {
     **{"bank": None, "method": None, "split": "", "transform": "", "parameters": {}, "options": {}},
-    **{"shots": 5, "support_bank": "", "query": "uniform", "k_eff": 5, "concentration": None},
+    **{"shots": 5, "support_bank": "", "query": "uniform", "k_eff": 5},
+    **dict.fromkeys(OF_SOME_RULES),
     **{"n_query": 75, "n_classes": 0, "unknown_classes": 0, "unknown_share": None},
     **{"seed": 0, "tasks": 1000, "cpu_budget": 0.0},
 }
@@ -261,13 +267,13 @@ def task_spec(given: Mapping[str, Any], banks: Banks) -> TaskSpec:
     """Make the spec of an entry's tasks from its keys; those that it lacks have the defaults of a plan."""
     entry = {**ENTRY_DEFAULTS, **given}
     rule = entry["query"]
-    options = {}
     if rule not in QUERY_RULES:
         raise PlanError(f"no query rule is called {rule!r}; choose from {', '.join(QUERY_RULES)}")
-    if entry["concentration"] is not None:
-        if rule != "dirichlet":
-            raise PlanError(f"query = {rule!r} has no concentration; leave it out, or set query to 'dirichlet'")
-        options["concentration"] = entry["concentration"]
+    options = {name: entry[name] for name in OF_SOME_RULES if entry[name] is not None}
+    for name in options:
+        having = [other for other, kind in QUERY_RULES.items() if name in kind.__dataclass_fields__]
+        if rule not in having:
+            raise PlanError(f"query = {rule!r} has no {name}; leave it out, or set query to {' or '.join(having)}")
     support: SupportRule = ShotsPerClass(entry["shots"])
     if entry["support_bank"]:
         other = named_bank(banks, entry["support_bank"])
@@ -280,8 +286,26 @@ def task_spec(given: Mapping[str, Any], banks: Banks) -> TaskSpec:
             "support lacks, and their share of the query"
         )
     unknown = UnknownClasses(count, float(share)) if count else None
-    query = QUERY_RULES[rule](entry["k_eff"], **options)
+    query = QUERY_RULES[rule](read_k_eff(entry["k_eff"]), **options)
     return TaskSpec(support, query, entry["n_query"], entry["n_classes"] or None, unknown)
+
+
+def read_k_eff(given: Any) -> Any:
+    """Return a number of classes, or of the text `2-10` the pair that a rule draws it from for each task.
+
+    Examples
+    --------
+    >>> read_k_eff(5), read_k_eff("5"), read_k_eff("2-10")
+    (5, 5, (2, 10))
+    """
+    if not isinstance(given, str):
+        return given
+    if RANGE.fullmatch(given):
+        low, _, high = given.partition("-")
+        return int(low), int(high)
+    if given.isdecimal():
+        return int(given)
+    raise PlanError(f"k_eff must be a number of classes, or a range such as 2-10, got {given!r}")
 
 
 def is_place(method: str) -> bool:

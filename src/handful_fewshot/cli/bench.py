@@ -45,7 +45,8 @@ GRID = "grid"
 RUN = "run"
 # Options that make a grid.
 OF_A_GRID = (
-    *("--shots", "--support-bank", "--k-eff", "--n-query", "--n-classes", "--query", "--concentration"),
+    *("--shots", "--support-bank", "--k-eff", "--n-query", "--n-classes", "--query"),
+    *("--concentration", "--slots", "--batches"),
     *("--unknown-classes", "--unknown-share", "--split", "--transform", "--option"),
 )
 # Options that cannot be combined with such a plan, and why.

@@ -24,8 +24,15 @@ class Spread(StrEnum):
     UNIFORM = "uniform"
     BALANCED = "balanced"
     DIRICHLET = "dirichlet"
+    STREAM = "stream"
 
 
+# Options of some query rules only.
+OF_SOME_SPREADS = (
+    ((Spread.DIRICHLET, Spread.STREAM), "concentration"),
+    ((Spread.STREAM,), "slots"),
+    ((Spread.STREAM,), "batches"),
+)
 BANK = "as PATH or NAME=PATH, or clinc150, which comes with the package"
 
 
@@ -40,7 +47,8 @@ class TaskOptions:
         str | None, typer.Option(help=f"Take all rows of another bank as the support instead of --shots: {BANK}.")
     ] = None
     k_eff: Annotated[
-        list[int] | None, typer.Option(help="Classes that may occur in a query, 5 if left out. Repeat for several.")
+        list[str] | None,
+        typer.Option(help="Classes that may occur in a query, or a range such as 2-10; 5 if left out. Repeatable."),
     ] = None
     n_query: Annotated[
         int | None, typer.Option(min=1, help="Rows to label in each task; 75 if left out.", show_default=False)
@@ -52,9 +60,15 @@ class TaskOptions:
     query: Annotated[
         Spread | None, typer.Option(help="How queries are spread over their classes; uniform if left out.")
     ] = None
-    concentration: Annotated[float | None, typer.Option(help="Concentration of --query dirichlet; 2 if left out.")] = (
-        None
-    )
+    concentration: Annotated[
+        float | None, typer.Option(help="Concentration of --query dirichlet or stream; 2 and 0.1 if left out.")
+    ] = None
+    slots: Annotated[
+        int | None, typer.Option(min=1, help="Slots of --query stream; 100 if left out.", show_default=False)
+    ] = None
+    batches: Annotated[
+        int | None, typer.Option(min=1, help="Batches of one --query stream; 20 if left out.", show_default=False)
+    ] = None
     unknown_classes: Annotated[
         int | None,
         typer.Option(min=1, help="Classes of each query that have no examples; none if left out.", show_default=False),
@@ -149,8 +163,9 @@ def refuse_unused(context: typer.Context, query: Spread | None, support_bank: st
     """Refuse options of tasks that the query rule or the support does not use."""
     if support_bank is not None:
         refuse(context, ("--shots",), "the support is the whole of --support-bank")
-    if query is not Spread.DIRICHLET:
-        refuse(context, ("--concentration",), f"the rule {query or Spread.UNIFORM} has no concentration")
+    for spreads, option in OF_SOME_SPREADS:
+        if query not in spreads:
+            refuse(context, (f"--{option}",), f"the rule {query or Spread.UNIFORM} has no {option}")
 
 
 def shipped_banks() -> Mapping[str, Callable[[], FeatureBank]]:

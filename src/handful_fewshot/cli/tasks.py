@@ -22,7 +22,8 @@ CHUNK_TASKS = 256
 DEFAULT_TASKS = "10"
 # Options of tasks as they are elsewhere; the others have one value here.
 OF_A_DRAW = (
-    *("support_bank", "n_query", "n_classes", "query", "concentration", "unknown_classes", "split", "tasks", "seed"),
+    *("support_bank", "n_query", "n_classes", "query", "concentration", "slots", "batches"),
+    *("unknown_classes", "split", "tasks", "seed"),
 )
 
 app = typer.Typer(
@@ -44,7 +45,9 @@ def draw_tasks(
     context: typer.Context,
     bank: Annotated[str, typer.Option(help=f"A bank, {BANK}.")],
     shots: Annotated[int | None, typer.Option(help="Support rows of each class, 5 if left out.")] = None,
-    k_eff: Annotated[int | None, typer.Option(help="Classes that may occur in a query, 5 if left out.")] = None,
+    k_eff: Annotated[
+        str | None, typer.Option(help="Classes that may occur in a query, or a range such as 2-10; 5 if left out.")
+    ] = None,
     unknown_share: Annotated[
         float | None, typer.Option(help="Share of the query that these classes have, 0 to 1.")
     ] = None,

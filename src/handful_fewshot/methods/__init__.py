@@ -18,6 +18,7 @@ from handful_fewshot.methods import (
     paddle_gd,
     prior_em,
     proto_lp,
+    prototype_threshold,
     pt_map,
     sparse_em,
     tim,
@@ -46,7 +47,8 @@ _OWN = (
     ),
     *(baseline.BASELINE, baseline.BASELINE_PP, prior_em.METHOD, bd_cspn.METHOD, laplacian_shot.METHOD),
     *(pt_map.METHOD, proto_lp.METHOD, tim.TIM, tim.TIM_ADM, tim.ALPHA_TIM, ici.METHOD, ilpc.METHOD),
-    *(oslo.METHOD, ostim.OSTIM, ostim.EOL, em_dirichlet.METHOD, transclip.TRANSCLIP, transclip.STATA, unem.METHOD),
+    *(prototype_threshold.METHOD, oslo.METHOD, ostim.OSTIM, ostim.EOL),
+    *(em_dirichlet.METHOD, transclip.TRANSCLIP, transclip.STATA, unem.METHOD),
     *(zero_shot.METHOD, baseline.NAMES_PROBE),
 )
 METHODS: Registry[Method] = Registry("handful.methods", {method.name: method for method in _OWN}, _check)

@@ -42,7 +42,7 @@ def accuracy_against_k_eff(columns: Sequence[Column]) -> Any:
     return _curves(
         columns,
         lambda column: f"{column.bank}, {_shots(column)}",
-        lambda result: float(result.cell.spec.query.k_eff),
+        lambda result: float(np.mean(result.cell.spec.query.possible)),  # of a range, the middle
         "number of classes present, $K_{eff}$",
     )
 
@@ -253,7 +253,7 @@ def _style(k: int) -> dict[str, Any]:
 
 
 def _shots_and_k_eff(column: Column) -> str:
-    return f"{column.bank}, {_shots(column)}, $K_{{eff}}$={column.spec.query.k_eff}"
+    return f"{column.bank}, {_shots(column)}, $K_{{eff}}$={column.spec.query.k_eff_text}"
 
 
 def _shots(column: Column) -> str:

@@ -20,7 +20,7 @@ import numpy as np
 from handful.shapes import Float
 from handful_fewshot.benchmark.journal import Journal, rows_of_cells
 from handful_fewshot.benchmark.plan import Cell
-from handful_fewshot.tasks import ShotsPerClass, TaskSpec
+from handful_fewshot.tasks import CorrelatedStream, ShotsPerClass, TaskSpec
 from handful_fewshot.transforms import method_at, scale_name
 
 METRICS = (
@@ -213,9 +213,11 @@ class Column:
         ways = "" if spec.n_classes is None else f", K={spec.n_classes}"
         rule = type(spec.query).__name__
         spread = "" if rule == "UniformOverPool" else f", {rule.lower()}"
+        if isinstance(spec.query, CorrelatedStream):
+            spread = f", stream of concentration {spec.query.concentration:g}"
         queries = "" if spec.n_query == 75 else f", |Q|={spec.n_query}"
         name = f"{self.bank}/{self.split}" if self.split else self.bank
-        return f"{name}, {shots}, K_eff={spec.query.k_eff}{ways}{spread}{queries}{self.unknown}"
+        return f"{name}, {shots}, K_eff={spec.query.k_eff_text}{ways}{spread}{queries}{self.unknown}"
 
     @property
     def unknown(self) -> str:

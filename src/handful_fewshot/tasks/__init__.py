@@ -3,6 +3,7 @@
 from handful_fewshot.tasks.draw import Draw, TaskSpec, draw
 from handful_fewshot.tasks.rules import (
     Balanced,
+    CorrelatedStream,
     Dirichlet,
     FixedSupport,
     ShotsPerClass,
@@ -12,6 +13,7 @@ from handful_fewshot.tasks.rules import (
 
 __all__ = [
     "Balanced",
+    "CorrelatedStream",
     "Dirichlet",
     "Draw",
     "FixedSupport",

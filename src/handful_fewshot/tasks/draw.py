@@ -6,6 +6,7 @@ is drawn from the rows that are not in the support, so the two are disjoint by c
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,7 @@ from handful_fewshot.tasks.rules import (
     UNKNOWN,
     Balanced,
     ClassRows,
+    CorrelatedStream,
     FixedSupport,
     QueryRule,
     Stream,
@@ -37,7 +39,7 @@ class TaskSpec:
     ----------
     support : ShotsPerClass or FixedSupport
         Which labelled rows a task has.
-    query : UniformOverPool, Balanced or Dirichlet
+    query : UniformOverPool, Balanced, Dirichlet or CorrelatedStream
         How the rows to label are spread over the classes that occur.
     n_query : int
         |Q|, number of rows to label.
@@ -65,18 +67,21 @@ class TaskSpec:
         for name in ("n_query", "n_classes"):
             if (value := getattr(self, name)) is not None or name == "n_query":
                 object.__setattr__(self, name, whole(name, value, least=1, error=TaskError))
-        if self.n_classes is not None and self.query.k_eff > self.n_classes:
+        if self.n_classes is not None and self.query.possible[-1] > self.n_classes:
             raise TaskError(
-                f"k_eff={self.query.k_eff} classes of the query must be among the n_classes={self.n_classes} of the "
-                "support; lower k_eff or raise n_classes"
+                f"k_eff={self.query.k_eff_text} classes of the query must be among the n_classes={self.n_classes} of "
+                "the support; lower k_eff or raise n_classes"
             )
-        if isinstance(self.query, Balanced) and self.n_known % self.query.k_eff:
-            each = self.n_known // self.query.k_eff
+        if isinstance(self.query, Balanced) and any(self.n_known % k for k in self.query.possible):
+            k = math.lcm(*self.query.possible)
+            each = self.n_known // k
             queries = "n_query" if self.unknown is None else "known items of the query"
             raise TaskError(
-                f"{queries}={self.n_known} cannot be shared equally by k_eff={self.query.k_eff} classes; ask for "
-                f"{max(each, 1) * self.query.k_eff} or {(each + 1) * self.query.k_eff} queries"
+                f"{queries}={self.n_known} cannot be shared equally by k_eff={self.query.k_eff_text} classes; ask for "
+                f"{max(each, 1) * k} or {(each + 1) * k} queries"
             )
+        if isinstance(self.query, CorrelatedStream) and self.unknown is not None:
+            raise TaskError("a stream has no unknown classes: their rows could come twice; leave unknown out")
 
     @property
     def n_known(self) -> int:
@@ -127,7 +132,8 @@ class Draw:
 def draw(labels: Any, spec: TaskSpec, seed: int, indices: Iterable[int]) -> Draw:
     """Draw the tasks numbered `indices`.
 
-    Task i is the same whether it is drawn alone, in a range or in another order.
+    Task i is the same whether it is drawn alone, in a range or in another order. Tasks of one stream have its number as
+    the address of their classes and support, other tasks their own.
 
     Parameters
     ----------
@@ -159,20 +165,22 @@ def draw(labels: Any, spec: TaskSpec, seed: int, indices: Iterable[int]) -> Draw
     tasks = _checked_indices(seed, indices)
     classes_of_rows = _checked_labels(labels)
     pool, library = _rows_by_class(classes_of_rows, spec)
-    unknown, left = _draw_unknown(len(pool.sizes), spec.unknown, seed, tasks)
-    classes = _draw_classes(left, spec.n_classes, seed, tasks)
+    catalogues = spec.query.catalogue_of(tasks)
+    unknown, left = _draw_unknown(len(pool.sizes), spec.unknown, seed, catalogues)
+    classes = _draw_classes(left, spec.n_classes, seed, catalogues)
     if isinstance(spec.support, FixedSupport):
         support = spec.support.draw(library, classes, every_class=classes.shape[1] == len(pool.sizes))
     else:
-        support = spec.support.draw(pool, classes, seed, tasks)
+        support = spec.support.draw(pool, classes, seed, catalogues)
 
     each = np.arange(len(tasks))[:, None]
-    k_eff = spec.query.k_eff
     n_classes = np.full(len(tasks), classes.shape[1])
-    occurring = distinct(uniforms(seed, tasks, Stream.QUERY_CLASSES, k_eff), n_classes, k_eff)
+    uniform = uniforms(seed, catalogues, Stream.QUERY_CLASSES, spec.query.possible[-1])
+    occurring = distinct(uniform, n_classes, spec.query.class_counts(seed, catalogues))  # then -1
     of_bank = classes[each if len(classes) > 1 else 0, occurring]
     shots = 0 if support.offsets is None else support.offsets.shape[-1]
-    picks = spec.query.pick(pool.sizes[of_bank] - shots, spec.n_known, seed, tasks)
+    free = (pool.sizes[of_bank] - shots) * (occurring >= 0)
+    picks = spec.query.pick(free, spec.n_known, seed, tasks)
     offsets = picks.offsets
     if support.offsets is not None:
         offsets = _step_over(offsets, np.sort(support.offsets[each, occurring], -1)[each, picks.present])
@@ -207,7 +215,7 @@ def _rows_by_class(labels: Int[np.ndarray, "row"], spec: TaskSpec) -> tuple[Clas
             fixed_labels = labels[fixed]
             rows = np.setdiff1d(rows, fixed, assume_unique=True)
     n_unknown = 0 if spec.unknown is None else spec.unknown.count
-    wanted = max(spec.n_classes or 0, spec.query.k_eff) + n_unknown
+    wanted = max(spec.n_classes or 0, spec.query.possible[-1]) + n_unknown
     if wanted > n_classes:
         of_them = f", {n_unknown} of them unknown," if n_unknown else ""
         raise TaskError(

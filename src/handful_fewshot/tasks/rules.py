@@ -35,6 +35,8 @@ class Stream(IntEnum):
     QUERY_COUNTS = 4
     UNKNOWN_CLASSES = 5
     UNKNOWN_QUERY = 6
+    CLASS_COUNT = 7
+    SLOTS = 8
 
 
 def generator(seed: int, index: int, stream: int) -> np.random.Generator:
@@ -217,13 +219,40 @@ class Picks(NamedTuple):
 class UniformOverPool:
     """|Q| rows without replacement from the pooled rows of `k_eff` classes: counts follow the sizes of the classes.
 
-    This is the paper's rule. A class may get no row by chance, so at most `k_eff` classes occur.
+    This is the paper's rule. A class may get no row by chance, so at most `k_eff` classes occur. A pair `(low, high)`
+    draws this number for each task, from low to high, all equally likely.
     """
 
-    k_eff: int
+    k_eff: int | tuple[int, int]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "k_eff", whole("k_eff", self.k_eff, least=1, error=TaskError))
+        given = self.k_eff if isinstance(self.k_eff, tuple | list) else (self.k_eff,)
+        ends = tuple(whole("k_eff", end, least=1, error=TaskError) for end in given)
+        if len(ends) not in (1, 2) or ends[0] > ends[-1]:
+            raise TaskError(f"k_eff must be a number of classes or a pair (low, high) with low <= high, got {given!r}")
+        object.__setattr__(self, "k_eff", ends[0] if ends[0] == ends[-1] else ends)
+
+    @property
+    def possible(self) -> range:
+        """Numbers of classes that a query may be drawn from."""
+        low, high = self.k_eff if isinstance(self.k_eff, tuple) else (self.k_eff, self.k_eff)
+        return range(low, high + 1)
+
+    @property
+    def k_eff_text(self) -> str:
+        """`5`, or `2-10` for a range, as plans and the command line write it."""
+        return "-".join(str(end) for end in sorted({self.possible[0], self.possible[-1]}))
+
+    def class_counts(self, seed: int, indices: Indices) -> Indices:
+        """Return the number of classes of each query."""
+        if len(self.possible) == 1:
+            return np.full(len(indices), self.possible[0])
+        uniform = uniforms(seed, indices, Stream.CLASS_COUNT, 1)[:, 0]
+        return self.possible[0] + (uniform * len(self.possible)).astype(np.int64)
+
+    def catalogue_of(self, indices: Indices) -> Indices:
+        """Return the address of what tasks may share: their classes and support. Here, each task has its own."""
+        return indices
 
     def pick(self, free: Counts, n_query: int, seed: int, indices: Indices) -> Picks:
         """Pick queries among the `free` rows of each class."""
@@ -231,7 +260,7 @@ class UniformOverPool:
 
     @property
     def _pool(self) -> str:
-        return f"the pool of its query's {self.k_eff} classes"
+        return f"the pool of its query's {self.k_eff_text} classes"
 
 
 @dataclass(frozen=True)
@@ -240,9 +269,12 @@ class Balanced(UniformOverPool):
 
     def pick(self, free: Counts, n_query: int, seed: int, indices: Indices) -> Picks:
         """Pick queries among the `free` rows of each class."""
-        each = n_query // self.k_eff
-        _refuse_scarcity(free.min(-1), each, indices, "a class of its query")
-        return _pick_counts(np.full_like(free, each), free, n_query, seed, indices)
+        n_classes = self.class_counts(seed, indices)
+        occurs = np.arange(free.shape[-1]) < n_classes[:, None]
+        each = n_query // n_classes
+        fewest = free.min(-1, where=occurs, initial=int(free.max()))
+        _refuse_scarcity(fewest, each, indices, "a class of its query")
+        return _pick_counts(each[:, None] * occurs, free, n_query, seed, indices)
 
 
 @dataclass(frozen=True)
@@ -256,25 +288,75 @@ class Dirichlet(UniformOverPool):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 < self.concentration < np.inf:
-            raise TaskError(f"concentration must be a positive number, got {self.concentration}")
+        _refuse_concentration(self.concentration)
 
     def pick(self, free: Counts, n_query: int, seed: int, indices: Indices) -> Picks:
         """Pick queries among the `free` rows of each class."""
         _refuse_scarcity(free.sum(-1), n_query, indices, self._pool)
-        counts = np.stack([self._counts(f, n_query, seed, i) for f, i in zip(free, indices.tolist(), strict=True)])
+        counts = np.zeros_like(free)
+        for t, (index, n) in enumerate(zip(indices.tolist(), self.class_counts(seed, indices), strict=True)):
+            counts[t, :n] = self._counts(free[t, :n], n_query, seed, index)
         return _pick_counts(counts, free, n_query, seed, indices)
 
     def _counts(self, free: Int[np.ndarray, "present"], n_query: int, seed: int, index: int) -> np.ndarray:
         rng = generator(seed, index, Stream.QUERY_COUNTS)
         for _ in range(MOST_REDRAWS):
-            counts = round_to_sum(rng.dirichlet(np.full(self.k_eff, self.concentration)), n_query)
+            counts = round_to_sum(rng.dirichlet(np.full(len(free), self.concentration)), n_query)
             if (counts <= free).all():
                 return counts
         raise TaskError(
             f"task {index}: {MOST_REDRAWS} draws of Dirichlet proportions all needed more rows of a class than it has "
             f"(the classes have {free.tolist()} rows); ask for fewer queries than {n_query}, or raise the concentration"
         )
+
+
+@dataclass(frozen=True)
+class CorrelatedStream(UniformOverPool):
+    """Task i is batch `i mod batches` of stream `⌊i / batches⌋`; the batches of a stream share classes and support.
+
+    A stream has `batches` · |Q| rows without replacement from the pooled rows of `k_eff` classes. Those of each class
+    are spread over `slots` slots in proportions p ~ Dirichlet(concentration · 1). Slots follow one another; within a
+    slot, classes follow one another in random order. The smaller the concentration, the fewer classes a batch has. With
+    one slot, all items of a class come at once.
+    """
+
+    slots: int = 100
+    concentration: float = 0.1
+    batches: int = 20
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _refuse_concentration(self.concentration)
+        for name in ("slots", "batches"):
+            object.__setattr__(self, name, whole(name, getattr(self, name), least=1, error=TaskError))
+
+    def catalogue_of(self, indices: Indices) -> Indices:
+        """Return the number of each task's stream."""
+        return indices // self.batches
+
+    def pick(self, free: Counts, n_query: int, seed: int, indices: Indices) -> Picks:
+        """Pick each stream once, and of it the batches asked for."""
+        of_stream = self.batches * n_query
+        _refuse_scarcity(free.sum(-1), of_stream, indices, self._pool)
+        streams, first, which = np.unique(self.catalogue_of(indices), return_index=True, return_inverse=True)
+        picks = pick_pooled(free[first], of_stream, seed, streams, Stream.QUERY, self._pool)
+        orders = [self._order(row, seed, s) for row, s in zip(picks.present, streams.tolist(), strict=True)]
+        places = (indices % self.batches)[:, None] * n_query + np.arange(n_query)
+        chosen = np.stack(orders)[which[:, None], places]
+        return Picks(picks.present[which[:, None], chosen], picks.offsets[which[:, None], chosen])
+
+    def _order(self, present: Int[np.ndarray, "item"], seed: int, stream: int) -> Int[np.ndarray, "item"]:
+        """Order the items of a stream by slot, then by class."""
+        rng = generator(seed, stream, Stream.SLOTS)
+        counts = np.bincount(present)
+        ends = np.cumsum(rng.dirichlet(np.full(self.slots, self.concentration), len(counts)), -1)[:, :-1]
+        # Rank of each item among those of its class, in random order: item r of n is at (r + ½) / n.
+        by_class = np.lexsort([rng.random(len(present)), present])
+        rank = np.empty_like(present)
+        rank[by_class] = np.arange(len(present)) - np.repeat(np.cumsum(counts) - counts, counts)
+        slot = (ends[present] <= ((rank + 0.5) / counts[present])[:, None]).sum(-1)
+        turns = rng.random((self.slots, len(counts)))
+        return np.lexsort([rank, turns[slot, present], slot])
 
 
 @dataclass(frozen=True)
@@ -345,13 +427,21 @@ def _pick_counts(counts: Counts, free: Counts, n_query: int, seed: int, indices:
     return Picks(present[real].reshape(n_tasks, n_query), offsets[real].reshape(n_tasks, n_query))
 
 
-def _refuse_scarcity(there: Int[np.ndarray, "task"], wanted: int, indices: Indices, pool: str) -> None:
+def _refuse_scarcity(
+    there: Int[np.ndarray, "task"], wanted: Int[np.ndarray, "task"] | int, indices: Indices, pool: str
+) -> None:
     if (scarce := there < wanted).any():
         t = int(scarce.argmax())
         raise TaskError(
-            f"task {indices[t]}: without the support, {pool} has {there[t]} rows left, fewer than the {wanted} queries "
-            "asked for; ask for fewer queries or fewer shots, or change k_eff"
+            f"task {indices[t]}: without the support, {pool} has {there[t]} rows left, fewer than the "
+            f"{np.broadcast_to(wanted, there.shape)[t]} queries asked for; ask for fewer queries or fewer shots, or "
+            "change k_eff"
         )
 
 
-QueryRule: TypeAlias = UniformOverPool | Balanced | Dirichlet
+def _refuse_concentration(concentration: float) -> None:
+    if not 0 < concentration < np.inf:
+        raise TaskError(f"concentration must be a positive number, got {concentration}")
+
+
+QueryRule: TypeAlias = UniformOverPool | Balanced | Dirichlet | CorrelatedStream

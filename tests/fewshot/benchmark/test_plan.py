@@ -8,7 +8,16 @@ import pytest
 
 from handful.cli.main import main
 from handful.errors import OptionError
-from handful_fewshot import METHODS, Dirichlet, FixedSupport, ShotsPerClass, TaskSpec, UniformOverPool, UnknownClasses
+from handful_fewshot import (
+    METHODS,
+    CorrelatedStream,
+    Dirichlet,
+    FixedSupport,
+    ShotsPerClass,
+    TaskSpec,
+    UniformOverPool,
+    UnknownClasses,
+)
 from handful_fewshot.benchmark.plan import (
     Cell,
     bound_plan,
@@ -130,8 +139,10 @@ def test_a_toml_plan_is_a_grid(tmp_path):
         ("[[cells]]\nbank = 'toy'\nmethod = 'paddle'\nunknown_share = 0.2", "go together, got 0 and 0.2"),
         (
             "[[cells]]\nbank = 'toy'\nmethod = 'paddle'\nconcentration = 2.0",
-            "'uniform' has no concentration; leave it out",
+            "'uniform' has no concentration; leave it out, or set query to dirichlet or stream",
         ),
+        ("[[cells]]\nbank = 'toy'\nmethod = 'paddle'\nquery = 'dirichlet'\nslots = 3", "'dirichlet' has no slots"),
+        ("[[cells]]\nbank = 'toy'\nmethod = 'paddle'\nk_eff = '2 to 10'", "a range such as 2-10, got '2 to 10'"),
         ("[[cells]]\nbank = 'toy'\nmethod = ['paddle', 'x.py:x']", "a method in a Python file"),
     ],
 )
@@ -140,6 +151,18 @@ def test_plans_with_mistakes_are_refused_with_a_sentence(tmp_path, text, sentenc
     file.write_text(text)
     with pytest.raises(PlanError, match=sentence):
         grid(read_plan(file)[0], {})
+
+
+def test_ranges_and_streams_are_part_of_a_cell():
+    entry = {"bank": "toy", "method": "paddle", "k_eff": ["2-10", 3], "n_query": 64}
+    stream = {**entry, "query": "stream", "slots": 50, "batches": 8, "concentration": 0.01}
+    cells = grid([entry, stream], {})
+    rules = [cell.spec.query for cell in cells]
+    assert rules[:2] == [UniformOverPool((2, 10)), UniformOverPool(3)]
+    assert rules[2:] == [CorrelatedStream(k, 50, 0.01, 8) for k in ((2, 10), 3)]
+    assert len({cell.content_hash for cell in cells}) == 4
+    for cell in cells:
+        assert Cell.from_mapping(json.loads(json.dumps(cell.to_mapping()))) == cell
 
 
 def test_unknown_classes_are_part_of_a_cell():

@@ -5,7 +5,7 @@ import pytest
 
 pytest.importorskip("typer")
 from handful.cli.main import main
-from handful_fewshot import Dirichlet, ShotsPerClass, TaskSpec, UniformOverPool, draw
+from handful_fewshot import CorrelatedStream, Dirichlet, ShotsPerClass, TaskSpec, UniformOverPool, draw
 from tests.banks_at_hand import random_bank
 
 
@@ -37,6 +37,15 @@ def test_a_concentration_is_that_of_the_library(bank, tmp_path, capsys):
     lines = run(capsys, "--bank", tmp_path / "bank", *options, "--concentration", 0.5)
     drawn = draw(bank.labels, TaskSpec(ShotsPerClass(2), Dirichlet(4, 0.5), 10), 0, range(3))
     assert [json.loads(line)["query"] for line in lines] == drawn.query.tolist()
+
+
+def test_a_range_and_a_stream_are_those_of_the_library(bank, tmp_path, capsys):
+    options = ["--shots", 2, "--n-query", 4, "--tasks", "1:4", "--k-eff", "2-4"]
+    stream = ["--query", "stream", "--concentration", 0.5, "--slots", 3, "--batches", 2]
+    for more, rule in (([], UniformOverPool((2, 4))), (stream, CorrelatedStream((2, 4), 3, 0.5, 2))):
+        lines = run(capsys, "--bank", tmp_path / "bank", *options, *more)
+        drawn = draw(bank.labels, TaskSpec(ShotsPerClass(2), rule, 4), 0, range(1, 4))
+        assert [json.loads(line)["query"] for line in lines] == drawn.query.tolist()
 
 
 def test_a_preview_names_the_classes(bank, tmp_path, capsys):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import torch
 
 import handful_fewshot as fewshot
-from handful_fewshot.methods.ostim import EolOptions, OstimOptions
+from handful_fewshot.methods.ostim import EolOptions, OpenProblem, OstimOptions, eol_gradient
 from tests.tasks_at_hand import random_task
 
 
@@ -77,6 +77,23 @@ def test_ostim_is_the_same_loop_with_autograd():
         (w,) = descended(ostim_loss, task, t, options, 0)
         p = open_probabilities(task.query[t], w, options.temperature)
         close(solution, t, p[:, -1], p[:, :-1] / p[:, :-1].sum(1, keepdim=True), w)
+
+
+def test_eol_pushes_the_classes_that_occur_down_and_labels_by_the_others():
+    """Its third term wants every class in the query; without it, few among many are no harder than all."""
+    task = random_task(4, n_classes=40, n_present=3, dim=30, spread=0.3)
+    task = task.with_features(task.support + 2, task.query + 2)  # so that cosines differ by less
+    truth = fewshot.solve("nearest_prototype", task).predictions
+    occurs = torch.zeros(3, 1, 40, dtype=torch.bool).scatter_(-1, truth.unsqueeze(1), value=True)
+    problem = OpenProblem.of(task)
+    zeros = torch.zeros_like(problem.means[..., :1]).mT
+    only = EolOptions(support_weight=0.0, conditional_weight=0.0)
+    _, _, of_delta = eol_gradient(problem, only, problem.means, zeros, zeros)
+    assert (of_delta[occurs] > 0).all()
+    assert (of_delta[~occurs] < 0).all()
+    with_it, without = (fewshot.solve("eol", task, marginal_weight=b).predictions == truth for b in (1.0, 0.0))
+    assert with_it.double().mean() < 0.3
+    assert without.all()
 
 
 def test_eol_is_the_same_loop_with_autograd():

@@ -1,6 +1,7 @@
 """draw: what every task promises, and specs that are refused."""
 
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from handful.errors import TaskError
 from handful_fewshot import (
     Balanced,
+    CorrelatedStream,
     Dirichlet,
     Draw,
     FixedSupport,
@@ -20,21 +22,30 @@ from handful_fewshot import (
     draw,
 )
 
+RULES = {
+    "uniform": UniformOverPool,
+    "balanced": Balanced,
+    "dirichlet": Dirichlet,
+    "stream": partial(CorrelatedStream, slots=3, concentration=0.5, batches=2),
+}
+
 
 @st.composite
 def problems(draw_from) -> dict:
     """Sizes and rules for `pose`; the checker of annotations draws random numbers, so specs are made in the tests."""
     sizes = draw_from(st.lists(st.integers(8, 14), min_size=3, max_size=8))
-    n_unknown = draw_from(st.integers(0, 2))
+    query = draw_from(st.sampled_from(list(RULES)))
+    n_unknown = draw_from(st.integers(0, 0 if query == "stream" else 2))
     left = len(sizes) - n_unknown
     ways = draw_from(st.one_of(st.none(), st.integers(1, left)))
+    most = draw_from(st.integers(1, ways or left))
     return {
         "sizes": sizes,
         "ways": ways,
-        "k_eff": draw_from(st.integers(1, ways or left)),
+        "k_eff": (most if query == "balanced" else draw_from(st.integers(1, most)), most),
         "support": draw_from(st.sampled_from(["shots", "fixed", "elsewhere"])),
         "shots": draw_from(st.integers(1, 3)),
-        "query": draw_from(st.sampled_from([UniformOverPool, Balanced, Dirichlet])),
+        "query": query,
         "each": draw_from(st.integers(1, 2)),
         "unknown": (n_unknown, draw_from(st.integers(0, 4)) if n_unknown else 0),
     }
@@ -49,9 +60,9 @@ def pose(problem: dict) -> tuple[np.ndarray, TaskSpec]:
         "fixed": FixedSupport([r for k in range(len(sizes)) for r in np.flatnonzero(labels == k)[: 1 + k % 3]]),
         "elsewhere": FixedSupport.whole(labels),
     }[problem["support"]]
-    n_query = k_eff * problem["each"] + strangers
+    n_query = k_eff[0] * problem["each"] + strangers
     unknown = UnknownClasses(n_unknown, strangers / n_query) if n_unknown else None
-    return labels, TaskSpec(support, problem["query"](k_eff), n_query, problem["ways"], unknown)
+    return labels, TaskSpec(support, RULES[problem["query"]](k_eff), n_query, problem["ways"], unknown)
 
 
 def task(drawn: Draw, t: int) -> tuple[list[int], ...]:
@@ -89,7 +100,7 @@ def test_what_every_draw_promises(problem, seed):
         assert set(support_labels) == set(range(n_classes))
         known = [(row, k) for row, k in zip(query, query_labels, strict=True) if k >= 0]
         assert all(labels[row] == classes[k] for row, k in known)
-        assert len({k for _, k in known}) <= spec.query.k_eff
+        assert len({k for _, k in known}) <= problem["k_eff"][1]
         strangers = {labels[row] for row, k in zip(query, query_labels, strict=True) if k == -1}
         assert len(known) == spec.n_query - n_strangers
         assert len(strangers) <= n_unknown
@@ -109,6 +120,8 @@ def test_a_published_task_never_changes():
     _, support, _, query, _ = task(draw(labels, TaskSpec(ShotsPerClass(2), UniformOverPool(2), 6), 2020, [3]), 0)
     assert support == [8, 3, 11, 15, 28, 26, 35, 32]
     assert query == [2, 1, 36, 6, 34, 37]
+    for rule in (Balanced(2), Dirichlet(2)):
+        assert draw(labels, TaskSpec(ShotsPerClass(2), rule, 6), 2020, [3]).query.tolist() == [[1, 7, 9, 33, 37, 38]]
     some = draw(labels, TaskSpec(ShotsPerClass(2), UniformOverPool(2), 4, n_classes=3), 0, [5])
     assert some.classes.tolist() == [[1, 2, 3]]
 
@@ -144,6 +157,19 @@ REFUSED = {
     r"k_eff=5 .* n_classes=4": lambda: drawn_with(None, UniformOverPool(5), n_classes=4),
     r"ask for 72 or 76 queries": lambda: drawn_with(None, Balanced(4), 75),
     r"ask for 4 or 4 queries": lambda: drawn_with(None, Balanced(4), 3),
+    r"k_eff=2-4 classes; ask for 12 or 24 queries": lambda: drawn_with(None, Balanced((2, 4)), 20),
+    r"k_eff=2-5 .* n_classes=4": lambda: drawn_with(None, UniformOverPool((2, 5)), n_classes=4),
+    r"a pair \(low, high\) with low <= high, got \(3, 2\)": lambda: UniformOverPool((3, 2)),
+    r"a pair \(low, high\) with low <= high, got \(1, 2, 3\)": lambda: UniformOverPool((1, 2, 3)),
+    r"a stream has no unknown classes": lambda: drawn_with(
+        None, CorrelatedStream(2), 4, unknown=UnknownClasses(1, 0.5)
+    ),
+    r"slots must be a whole number of at least 1": lambda: CorrelatedStream(2, slots=0),
+    r"batches must be a whole number of at least 1": lambda: CorrelatedStream(2, batches=0),
+    r"positive number, got -0.5": lambda: CorrelatedStream(2, concentration=-0.5),
+    r"task 3: without the support, the pool of its query's 6 .* 123 rows left, fewer than the 160": lambda: drawn_with(
+        None, CorrelatedStream(6), 8, indices=[3]
+    ),
     r"known items of the query=7 cannot be shared": lambda: drawn_with(
         None, Balanced(2), 10, unknown=UnknownClasses(1, 0.3)
     ),

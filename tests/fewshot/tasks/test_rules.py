@@ -8,7 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import beta, chisquare, kstest
 
-from handful_fewshot import Dirichlet, FixedSupport, ShotsPerClass, TaskSpec, UniformOverPool, UnknownClasses, draw
+from handful_fewshot import (
+    Balanced,
+    CorrelatedStream,
+    Dirichlet,
+    FixedSupport,
+    ShotsPerClass,
+    TaskSpec,
+    UniformOverPool,
+    UnknownClasses,
+    draw,
+)
 from handful_fewshot.tasks.rules import ClassRows, Stream, distinct, generator, round_to_sum
 
 LABELS = np.repeat(np.arange(6), [10, 15, 20, 25, 30, 35])
@@ -155,3 +165,88 @@ def test_tasks_at_another_share_of_unknown_items_have_the_same_classes_and_suppo
         np.testing.assert_array_equal(one.classes, drawn[0].classes)
         np.testing.assert_array_equal(one.support, drawn[0].support)
     assert set(LABELS[drawn[2].query].ravel()) == set(range(6))
+
+
+@pytest.mark.parametrize("rule", [UniformOverPool, Balanced, Dirichlet, CorrelatedStream])
+def test_a_range_of_one_number_is_that_number(rule):
+    assert rule((3, 3)) == rule([3, 3]) == rule(3)
+    assert (rule(3).k_eff_text, rule((2, 5)).k_eff_text) == ("3", "2-5")
+
+
+@pytest.mark.parametrize("rule", [UniformOverPool, Dirichlet])
+def test_a_task_of_a_range_is_the_task_of_its_own_number_of_classes(rule):
+    """The range draws a number from a stream of its own, so everything else is as with this number."""
+    ranged = rule((1, 4))
+    numbers = ranged.class_counts(3, np.arange(40))
+    assert set(numbers) == {1, 2, 3, 4}
+    of_range = draw(LABELS, TaskSpec(ShotsPerClass(2), ranged, 8), 3, range(40))
+    for number in range(1, 5):
+        fixed = draw(LABELS, TaskSpec(ShotsPerClass(2), rule(number), 8), 3, range(40))
+        assert (of_range.query[numbers == number] == fixed.query[numbers == number]).all()
+        np.testing.assert_array_equal(of_range.support, fixed.support)
+
+
+def test_numbers_of_a_range_are_equally_likely():
+    _, seen = np.unique(UniformOverPool((2, 10)).class_counts(0, np.arange(20_000)), return_counts=True)
+    assert len(seen) == 9
+    assert chisquare(seen).pvalue > 1e-4
+
+
+def test_a_balanced_query_of_a_range_has_the_same_number_of_each_class():
+    found = counts(Balanced((2, 4)), 12, 60)
+    assert {(int((row > 0).sum()), int(row.max())) for row in found} == {(2, 6), (3, 4), (4, 3)}
+    assert (found.sum(-1) == 12).all()
+
+
+def stream(rule, n_query, n_streams=1, labels=LABELS, seed=0):
+    return draw(labels, TaskSpec(ShotsPerClass(2), rule, n_query), seed, range(n_streams * rule.batches))
+
+
+def test_the_batches_of_a_stream_share_a_catalogue_and_no_row():
+    drawn = stream(CorrelatedStream((2, 5), slots=4, batches=6), 4, n_streams=3)
+    for k in range(3):
+        own = slice(6 * k, 6 * k + 6)
+        assert (drawn.support[own] == drawn.support[6 * k]).all()
+        assert len(np.unique(drawn.query[own])) == 24
+        assert len(np.unique(drawn.query_labels[own])) <= 5
+        assert not np.isin(drawn.query[own], drawn.support[own]).any()
+    assert (drawn.support[0] != drawn.support[6]).any()
+    other = draw(LABELS, TaskSpec(ShotsPerClass(2), UniformOverPool(2), 4), 0, range(3))
+    np.testing.assert_array_equal(drawn.support[::6], other.support)  # stream k has the support of task k elsewhere
+
+
+def test_a_stream_as_long_as_the_pool_has_every_row_once():
+    drawn = stream(CorrelatedStream(6, slots=5, batches=41), 3)
+    rows = np.sort(np.concatenate([drawn.query.ravel(), drawn.support[0]]))
+    np.testing.assert_array_equal(rows, np.arange(135))
+
+
+def test_with_one_slot_all_items_of_a_class_come_at_once():
+    drawn = stream(CorrelatedStream(6, slots=1, batches=41), 3)
+    assert (np.diff(drawn.query_labels.ravel()) != 0).sum() == 5
+
+
+def test_at_a_large_concentration_every_slot_has_its_part_of_every_class():
+    labels = np.repeat(np.arange(3), 42)  # 40 of each are left: 8 in each of five slots
+    drawn = stream(CorrelatedStream(3, slots=5, concentration=1e9, batches=5), 24, labels=labels)
+    for batch in drawn.query_labels:
+        assert np.bincount(batch).tolist() == [8, 8, 8]
+        assert (np.diff(batch) != 0).sum() == 2
+
+
+def test_the_smaller_the_concentration_the_fewer_classes_a_batch_has():
+    labels = np.repeat(np.arange(20), 60)
+    present = [
+        np.mean([len(set(batch)) for batch in stream(CorrelatedStream(20, 20, c, 16), 32, 3, labels).query_labels])
+        for c in (1e-3, 1e-2, 1e-1, 10.0)
+    ]
+    assert present == sorted(present)
+    assert present[0] < 0.4 * present[-1]
+
+
+def test_the_rows_of_a_class_are_spread_over_a_stream_in_random_order():
+    """Rows of one class in one slot: the first half of the rows is as often before the second half as after it."""
+    labels = np.zeros(102, np.int64)
+    drawn = stream(CorrelatedStream(1, slots=1, batches=1), 100, 400, labels)
+    place = np.argsort(drawn.query, axis=-1).astype(float)
+    assert abs(place[:, :50].mean() - place[:, 50:].mean()) < 4 * np.sqrt(100**2 / 12 * 4 / 100 / 400)
