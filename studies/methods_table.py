@@ -24,12 +24,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from handful.extraction.backbones import load_backbone
 from scipy.special import stdtrit
 
 import handful
 import handful_fewshot as fewshot
 from bank_data import Floats
-from handful.extraction.backbones import load_backbone
 from handful_fewshot.reports.summary import FEW_MARK, FEW_TASKS, TaskMean, footnotes
 from handful_fewshot.reports.tables import markdown_table
 from handful_fewshot.transforms import method_at, parameters_of, scale_name
