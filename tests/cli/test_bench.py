@@ -197,6 +197,25 @@ def test_methods_are_compared_on_the_same_tasks(bank, tmp_path, capsys):
     assert "it has paddle (published scale), soft_kmeans (published scale)" in capsys.readouterr().err
 
 
+def test_a_run_is_exported_and_keeps_predictions_if_told(bank, tmp_path, capsys):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    out = tmp_path / "run"
+    run(capsys, *grid(bank, out, "--tasks", 2, "--keep", "predictions"))
+    assert run(capsys, "export", out, tmp_path / "run.parquet") == [f"{tmp_path / 'run.parquet'}: 8 rows"]
+    table = parquet.read_table(tmp_path / "run.parquet")
+    assert [len(labels) for labels in table["predictions"].to_pylist()] == [6] * 8
+    said, left_out = run(capsys, "export", out, tmp_path / "run.csv")
+    assert said.endswith("run.csv: 8 rows")
+    assert left_out.startswith(
+        "Without classes, query_labels, predictions, probabilities, unknown: a CSV has no lists."
+    )
+    head = (tmp_path / "run.csv").read_text().splitlines()[0]
+    assert head.startswith('"cell","bank","split",')
+    assert "predictions" not in head
+    assert "leave out --keep" in refused(capsys, "run", "--resume", "--keep", "predictions", "--out", out)
+    assert "has rows that keep predictions" in refused(capsys, *grid(bank, out, "--tasks", 3, "--resume"))
+
+
 def test_a_method_at_two_scales_is_named_with_its_scale(bank, tmp_path, capsys):
     (tmp_path / "plan.toml").write_text(
         "[[cells]]\nbank = 'toy'\nmethod = 'paddle'\nn_query = 6\nk_eff = 2\ntasks = 4\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
@@ -47,6 +48,7 @@ OF_A_GRID = (
     *("--shots", "--support-bank", "--k-eff", "--n-query", "--n-classes", "--query", "--concentration"),
     *("--unknown-classes", "--unknown-share", "--split", "--transform", "--option"),
 )
+KEEP = "--keep"
 # Options that cannot be combined with such a plan, and why.
 NOT_BESIDE: Mapping[str, tuple[str, Sequence[str]]] = {
     TOML: ("a plan in TOML is complete", ("--paper", "--method", *OF_A_GRID)),
@@ -54,9 +56,16 @@ NOT_BESIDE: Mapping[str, tuple[str, Sequence[str]]] = {
     GRID: ("", ()),
     RUN: (
         "--resume alone continues the run as it is; to change it, give its plan again with --resume",
-        (*OF_A_GRID, "--tasks", "--seed", "--budget"),
+        (*OF_A_GRID, "--tasks", "--seed", "--budget", KEEP),
     ),
 }
+
+
+class Keep(StrEnum):
+    """What rows may keep."""
+
+    PREDICTIONS = "predictions"
+
 
 app = typer.Typer(
     cls=SectionGroup,
@@ -100,6 +109,9 @@ def run(
         typer.Option(
             help="Seconds of processor time per cell; tasks are solved in order until then.", show_default=False
         ),
+    ] = None,
+    keep: Annotated[
+        Keep | None, typer.Option(help="Keep labels and probabilities of every query in the rows.", show_default=False)
     ] = None,
     on: On = HERE,
     resume: Annotated[
@@ -211,6 +223,30 @@ def compare(
         data(line)
 
 
+@app.command("export")
+def export(
+    run: Annotated[Path, typer.Argument(help="Folder of a run.")],
+    out: Annotated[Path, typer.Argument(help="File to write, .parquet or .csv.")],
+) -> None:
+    """Write the rows of a run as one table: a row per task, with bank, protocol, method, scale, options and seed.
+
+    Predictions that were kept, with --keep predictions, are only in Parquet, since a CSV has no lists.
+
+    \b
+    Examples:
+      handful bench export runs/one one.parquet
+      handful bench export runs/one one.csv
+    """
+    from handful.arguments import counted
+    from handful_fewshot.benchmark.export import write_rows
+    from handful_fewshot.benchmark.journal import Journal
+
+    n_rows, left_out = write_rows(Journal(run), out)
+    data(f"{out}: {counted(n_rows, 'row')}")
+    if left_out:
+        data(f"Without {', '.join(left_out)}: a CSV has no lists. Export to .parquet to have them.")
+
+
 def report(
     run: Annotated[Path, typer.Argument(help="Folder of a run.")],
     out: Annotated[Path, typer.Option(help="Folder for the page, and for every table and figure as a file.")],
@@ -270,7 +306,7 @@ def _asked(source: str, given: Mapping[str, Any]) -> tuple[dict[str, str], Banks
             raise PlanError("--method needs a bank to run on: give --bank as well")
         entries = [_grid_entry(given, places)]
     banks = {name: open_bank(place) for name, place in places.items()}
-    keys = {"tasks": "tasks", "seed": "seed", "budget": "cpu_budget"}
+    keys = {"tasks": "tasks", "seed": "seed", "budget": "cpu_budget", "keep": "keep"}
     changes = {key: given[name] for name, key in keys.items() if name in given}
     if source == PAPER:
         cells = _paper_plan(given["paper"], banks, changes, given.get("method", []))

@@ -2,7 +2,7 @@
 
 A row of results is a function of the cell and the number of its task. The content hash of a cell covers all that the
 row depends on: features (by the bank's own hash), split, spec, method, transform, options and seed. It leaves out how
-many tasks are wanted and how long they may take, so a run can be extended by asking for more.
+many tasks are wanted, how long they may take and what is kept of them, so a run can be extended by asking for more.
 
 A method may come from a file: `file.py:name` is the `Method` that a Python file calls `name`. The file is run as it is
 when its hash is taken, so a plan can record what its rows were computed with. It is run only if a program or a command
@@ -54,8 +54,11 @@ ENTRY_DEFAULTS: Mapping[str, Any] = {
     **{"bank": None, "method": None, "split": "", "transform": "", "parameters": {}, "options": {}},
     **{"shots": 5, "support_bank": "", "query": "uniform", "k_eff": 5, "concentration": None},
     **{"n_query": 75, "n_classes": 0, "unknown_classes": 0, "unknown_share": None},
-    **{"seed": 0, "tasks": 1000, "cpu_budget": 0.0},
+    **{"seed": 0, "tasks": 1000, "cpu_budget": 0.0, "keep": ""},
 }
+# What a row may keep besides its scores.
+PREDICTIONS = "predictions"
+KEEP = ("", PREDICTIONS)
 
 PLACE = re.compile(r"(?P<path>.+\.py):(?P<name>[^:]+)")
 # Hash of the file of each method that came from one, by the method's name.
@@ -87,6 +90,8 @@ class Cell:
         Tasks 0 … n_tasks-1 of this seed: the same for every method.
     cpu_budget : float, optional
         Seconds of processor time after which no further tasks are started. The tasks done are the first of the list.
+    keep : str
+        `predictions` for the labels and probabilities of every query in each row, or nothing.
     support_bank : str
         Name of the bank that a `FixedSupport` with labels takes its rows from.
     bank_hash : str
@@ -107,6 +112,7 @@ class Cell:
     seed: int = 0
     n_tasks: int = 1000
     cpu_budget: float | None = None
+    keep: str = ""
     support_bank: str = ""
     bank_hash: str = ""
     bank_shape: tuple[int, int] = (0, 0)
@@ -130,6 +136,8 @@ class Cell:
             raise PlanError(
                 f"a cell needs at least one task and a budget above 0 s, got {self.n_tasks} and {self.cpu_budget}"
             )
+        if self.keep not in KEEP:
+            raise PlanError(f"a row can keep {PREDICTIONS!r} or nothing, got {self.keep!r}")
         if bool(self.support_bank) != (isinstance(self.spec.support, FixedSupport) and self.spec.support.elsewhere):
             raise PlanError("support_bank goes with a FixedSupport that has labels: give both or neither")
 
@@ -137,7 +145,8 @@ class Cell:
     def content_hash(self) -> str:
         """First 16 hex digits of the SHA-256 of all that a row of results depends on."""
         entries = self.to_mapping()
-        del entries["n_tasks"], entries["cpu_budget"], entries["bank_shape"]  # the bank's hash covers its shape
+        for name in ("n_tasks", "cpu_budget", "keep", "bank_shape"):  # the bank's hash covers its shape
+            del entries[name]
         return hashlib.sha256(json.dumps(entries, sort_keys=True).encode()).hexdigest()[:16]
 
     def bound(self, banks: Banks) -> Cell:
@@ -148,12 +157,29 @@ class Cell:
         n_classes = len(bank.splits.get(self.split, ())) if self.split else bank.n_classes
         return replace(self, bank_hash=hashes, bank_shape=(n_classes, bank.dim))
 
+    @property
+    def rule(self) -> str:
+        """Name of the rule that spreads queries over their classes."""
+        return next(name for name, kind in QUERY_RULES.items() if type(self.spec.query) is kind)
+
+    @property
+    def protocol(self) -> str:
+        """The rule, with what it has besides `k_eff`.
+
+        Examples
+        --------
+        >>> Cell("birds", TaskSpec(ShotsPerClass(5), Dirichlet(k_eff=5)), "paddle").protocol
+        'dirichlet (concentration=2)'
+        """
+        rest = (f for f in dataclasses.fields(self.spec.query) if f.name != "k_eff")
+        stated = ", ".join(f"{f.name}={_short(getattr(self.spec.query, f.name))}" for f in rest)
+        return f"{self.rule} ({stated})" if stated else self.rule
+
     def to_mapping(self) -> dict[str, Any]:
         """Return all fields as plain values, fit for JSON."""
         entries = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        rule = next(name for name, kind in QUERY_RULES.items() if type(self.spec.query) is kind)
         entries["spec"] = dataclasses.asdict(self.spec)
-        entries["spec"]["query"]["rule"] = rule
+        entries["spec"]["query"]["rule"] = self.rule
         plain: dict[str, Any] = json.loads(json.dumps(entries, default=_plain))
         return plain
 
@@ -167,6 +193,10 @@ class Cell:
         rule = QUERY_RULES[query.pop("rule")](**query)
         tasks = TaskSpec(kind(**spec["support"]), rule, spec["n_query"], spec["n_classes"], unknown)
         return cls(**{**entries, "spec": tasks, "bank_shape": tuple(entries.get("bank_shape", (0, 0)))})
+
+
+def _short(value: Any) -> str:
+    return format(value, "g") if isinstance(value, float) else str(value)
 
 
 def _plain(value: Any) -> Any:
@@ -247,7 +277,7 @@ def _cell(given: Mapping[str, Any], banks: Banks) -> Cell:
     for name in ("bank", "method"):
         if not isinstance(entry[name], str):
             raise PlanError(f"every cell needs a {name}, given as a name, got {entry[name]!r}")
-    as_they_are = ("bank", "method", "split", "transform", "parameters", "options", "seed", "support_bank")
+    as_they_are = ("bank", "method", "split", "transform", "parameters", "options", "seed", "support_bank", "keep")
     return Cell(
         spec=task_spec(entry, banks),
         n_tasks=entry["tasks"],
