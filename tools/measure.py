@@ -92,7 +92,7 @@ STUDIES = {
     "methods": Study(
         (
             "studies/methods_table.py DATA/clinc150-minilm DATA/cub200-efflite0 DATA/omniglot659-conv4"
-            " --budget-minutes 0.75",
+            " --budget-minutes 2 --cpu-minutes 75",
         ),
         ("studies/methods_table.py --render",),
         "methods_table.json",

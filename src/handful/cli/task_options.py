@@ -26,6 +26,7 @@ class Spread(StrEnum):
     DIRICHLET = "dirichlet"
 
 
+SCALES = "Scale of the features: published, found, or a transform by its name"
 BANK = "as PATH or NAME=PATH, or clinc150, which comes with the package"
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from handful.errors import PlanError
-from handful.machine.extras import import_pyarrow
+from handful.machine.extras import import_extra, import_pyarrow
 from handful.machine.outputs import refuse_overwriting, written_whole
 from handful_fewshot.benchmark.journal import Journal, banks_at, read_shard
 from handful_fewshot.benchmark.run import KEPT
@@ -54,9 +54,7 @@ def write_rows(journal: Journal, path: str | os.PathLike[str]) -> tuple[int, tup
     table = table.take(pa.array(chosen))
     with written_whole(file) as place:
         if file.suffix == ".csv":
-            from pyarrow import csv
-
-            csv.write_csv(table, place)
+            import_extra("pyarrow.csv", "parquet").write_csv(table, place)
         else:
             parquet.write_table(table, place)
     return table.num_rows, left_out

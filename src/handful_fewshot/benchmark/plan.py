@@ -2,7 +2,8 @@
 
 A row of results is a function of the cell and the number of its task. The content hash of a cell covers all that the
 row depends on: features (by the bank's own hash), split, spec, method, transform, options and seed. It leaves out how
-many tasks are wanted, how long they may take and what is kept of them, so a run can be extended by asking for more.
+many tasks are wanted, how long they may take, what is kept of them and what stands beside them in a table, so a run can
+be extended by asking for more.
 
 A method may come from a file: `file.py:name` is the `Method` that a Python file calls `name`. The file is run as it is
 when its hash is taken, so a plan can record what its rows were computed with. It is run only if a program or a command
@@ -30,6 +31,7 @@ from handful.banks import FeatureBank
 from handful.errors import OptionError, PlanError
 from handful.machine.untrusted import read_bytes, read_text
 from handful_fewshot.methods import METHODS, Method, no_method, register
+from handful_fewshot.methods.method import FOUND, PUBLISHED
 from handful_fewshot.tasks import (
     Balanced,
     Dirichlet,
@@ -51,10 +53,10 @@ QUERY_RULES: Mapping[str, type[QueryRule]] = {
 }
 # Keys of an entry of a TOML plan, and their defaults.
 ENTRY_DEFAULTS: Mapping[str, Any] = {
-    **{"bank": None, "method": None, "split": "", "transform": "", "parameters": {}, "options": {}},
+    **{"bank": None, "method": None, "split": "", "scale": "", "parameters": {}, "options": {}},
     **{"shots": 5, "support_bank": "", "query": "uniform", "k_eff": 5, "concentration": None},
     **{"n_query": 75, "n_classes": 0, "unknown_classes": 0, "unknown_share": None},
-    **{"seed": 0, "tasks": 1000, "cpu_budget": 0.0, "keep": ""},
+    **{"seed": 0, "tasks": 1000, "cpu_budget": 0.0, "keep": "", "as_published": False},
 }
 # What a row may keep besides its scores.
 PREDICTIONS = "predictions"
@@ -80,7 +82,7 @@ class Cell:
     split : str
         Split of the bank whose classes take part; empty means all classes.
     transform : str
-        A key of `TRANSFORMS`; empty means the one used for the method's published results.
+        A key of `TRANSFORMS`, `published` or `found`; empty means the method's default, see `Method.transform_at`.
     parameters : Mapping[str, object]
         What the transform needs in addition to the task. By default, `base_mean` is the mean of the bank's split
         `base`, see `handful_fewshot.benchmark.run`.
@@ -92,12 +94,14 @@ class Cell:
         Seconds of processor time after which no further tasks are started. The tasks done are the first of the list.
     keep : str
         `predictions` for the labels and probabilities of every query in each row, or nothing.
+    as_published : bool
+        Whether somebody says that the bank is the one of the paper, so that tables print the paper's number beside.
     support_bank : str
         Name of the bank that a `FixedSupport` with labels takes its rows from.
     bank_hash : str
         Content hash of the features, once the cell is bound to banks.
-    bank_shape : tuple of two int
-        Classes that take part and dimension of their vectors, once the cell is bound to banks.
+    bank_shape : tuple of three int
+        Classes that take part, dimension of their vectors and number of these, once the cell is bound to banks.
     method_hash : str
         Hash of the file that the method came from; empty if it came from none.
     """
@@ -113,9 +117,10 @@ class Cell:
     n_tasks: int = 1000
     cpu_budget: float | None = None
     keep: str = ""
+    as_published: bool = False
     support_bank: str = ""
     bank_hash: str = ""
-    bank_shape: tuple[int, int] = (0, 0)
+    bank_shape: tuple[int, int, int] = (0, 0, 0)
     method_hash: str = ""
 
     def __post_init__(self) -> None:
@@ -127,8 +132,8 @@ class Cell:
             if self.method not in METHODS:
                 raise PlanError(str(no_method(self.method)))
             METHODS[self.method].make_options(**self.options)
-        if not self.transform:
-            object.__setattr__(self, "transform", METHODS[self.method].transform)
+        if self.transform in ("", PUBLISHED, FOUND):
+            object.__setattr__(self, "transform", METHODS[self.method].transform_at(self.transform))
         unknown = set(self.parameters) - set(parameters_of(self.transform))
         if unknown:
             raise PlanError(f"transform {self.transform!r} has no parameter {', '.join(sorted(unknown))}; leave it out")
@@ -145,7 +150,7 @@ class Cell:
     def content_hash(self) -> str:
         """First 16 hex digits of the SHA-256 of all that a row of results depends on."""
         entries = self.to_mapping()
-        for name in ("n_tasks", "cpu_budget", "keep", "bank_shape"):  # the bank's hash covers its shape
+        for name in ("n_tasks", "cpu_budget", "keep", "as_published", "bank_shape"):  # the bank's hash covers its shape
             del entries[name]
         return hashlib.sha256(json.dumps(entries, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -154,8 +159,9 @@ class Cell:
         names = [self.bank, *([self.support_bank] if self.support_bank else [])]
         hashes = "+".join(named_bank(banks, name).content_hash for name in names)
         bank = banks[self.bank]
-        n_classes = len(bank.splits.get(self.split, ())) if self.split else bank.n_classes
-        return replace(self, bank_hash=hashes, bank_shape=(n_classes, bank.dim))
+        used = bank.splits.get(self.split, ()) if self.split else range(bank.n_classes)
+        n_rows = int(bank.class_sizes[list(used)].sum())
+        return replace(self, bank_hash=hashes, bank_shape=(len(used), bank.dim, n_rows))
 
     @property
     def rule(self) -> str:
@@ -192,7 +198,7 @@ class Cell:
         unknown = UnknownClasses(**spec["unknown"]) if spec.get("unknown") else None
         rule = QUERY_RULES[query.pop("rule")](**query)
         tasks = TaskSpec(kind(**spec["support"]), rule, spec["n_query"], spec["n_classes"], unknown)
-        return cls(**{**entries, "spec": tasks, "bank_shape": tuple(entries.get("bank_shape", (0, 0)))})
+        return cls(**{**entries, "spec": tasks, "bank_shape": tuple(entries["bank_shape"])})
 
 
 def _short(value: Any) -> str:
@@ -260,7 +266,10 @@ def read_plan(path: str | os.PathLike[str]) -> tuple[list[dict[str, Any]], dict[
 
 
 def grid(entries: Sequence[Mapping[str, Any]], banks: Banks) -> Plan:
-    """Make all combinations of the lists in entries from `read_plan` into cells; later keys vary fastest."""
+    """Make all combinations of the lists in entries from `read_plan` into cells; later keys vary fastest.
+
+    Scales that are one transform for a method make one cell: `found` and `published` of `unem`, for instance.
+    """
     cells = []
     for entry in entries:
         if unknown := set(entry) - set(ENTRY_DEFAULTS):
@@ -268,7 +277,13 @@ def grid(entries: Sequence[Mapping[str, Any]], banks: Banks) -> Plan:
                 f"a cell has no key {', '.join(map(repr, sorted(unknown)))}; it may have {', '.join(ENTRY_DEFAULTS)}"
             )
         values = (value if isinstance(value, list) else [value] for value in entry.values())
-        cells += [_cell(dict(zip(entry, combination, strict=True)), banks) for combination in product(*values)]
+        first: dict[tuple[str, str], str] = {}  # scale of each transform, with the other values of its cell
+        for combination in product(*values):
+            given = dict(zip(entry, combination, strict=True))
+            cell = _cell(given, banks)
+            scale = given.pop("scale", "")
+            if first.setdefault((repr(given), cell.transform), scale) == scale:
+                cells.append(cell)
     return tuple(cells)
 
 
@@ -277,11 +292,12 @@ def _cell(given: Mapping[str, Any], banks: Banks) -> Cell:
     for name in ("bank", "method"):
         if not isinstance(entry[name], str):
             raise PlanError(f"every cell needs a {name}, given as a name, got {entry[name]!r}")
-    as_they_are = ("bank", "method", "split", "transform", "parameters", "options", "seed", "support_bank", "keep")
+    as_they_are = ("bank", "method", "split", "parameters", "options", "seed", "support_bank", "keep", "as_published")
     return Cell(
         spec=task_spec(entry, banks),
         n_tasks=entry["tasks"],
         cpu_budget=entry["cpu_budget"] or None,
+        transform=entry["scale"],
         **{name: entry[name] for name in as_they_are},
     )
 

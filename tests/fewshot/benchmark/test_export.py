@@ -21,8 +21,8 @@ pd = optional("pandas")
 duckdb = optional("duckdb")
 
 CELLS = [
-    Cell("toy", SPEC, "paddle", n_tasks=12, options={"max_iter": 7}, seed=3, keep="predictions"),
-    Cell("toy", replace(SPEC, query=Dirichlet(2, 1.5), n_classes=4), "paddle", n_tasks=5, transform="found_scale"),
+    Cell("toy", SPEC, "paddle", n_tasks=12, options={"max_iter": 7}, transform="published", seed=3, keep="predictions"),
+    Cell("toy", replace(SPEC, query=Dirichlet(2, 1.5), n_classes=4), "paddle", n_tasks=5),
     Cell("toy", replace(SPEC, unknown=UnknownClasses(1, 1 / 3)), "oslo", n_tasks=4, keep="predictions"),
 ]
 

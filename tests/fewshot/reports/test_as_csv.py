@@ -15,8 +15,12 @@ from tests.plans_at_hand import SPEC
 
 pd = optional("pandas")
 
-PADDLE = Cell("toy", SPEC, "paddle", options={"max_iter": 5})
-PLAN = (PADDLE, replace(PADDLE, transform="found_scale"), Cell("toy", replace(SPEC, n_query=8), "paddle"))
+PADDLE = Cell("toy", SPEC, "paddle", options={"max_iter": 5}, transform="published")
+PLAN = (
+    PADDLE,
+    replace(PADDLE, transform="found"),
+    Cell("toy", replace(SPEC, n_query=8), "paddle", transform="published"),
+)
 
 
 @pytest.fixture
