@@ -100,7 +100,7 @@ STUDIES = {
     "study": Study(
         (
             f"studies/banks_study.py run {RUN} {' '.join(f'DATA/{bank}' for bank in BANKS)} --tasks 40"
-            " --budget-minutes 0.1 --stages table k_eff n_query weights pt_map slow",
+            " --budget-minutes 0.1 --cpu-minutes 45 --stages table k_eff n_query weights pt_map slow",
             f"studies/banks_study.py keep {RUN}",
         ),
         ("studies/study_page.py",),
