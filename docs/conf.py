@@ -148,11 +148,6 @@ def gather_changes(app: Sphinx) -> None:
         place.write_text(page, encoding="utf-8")
 
 
-def write_docstring_pages(app: Sphinx) -> None:
-    """Write the pages of the methods from their docstrings."""
-    subprocess.run([sys.executable, str(HERE.parent / "tools" / "docstring_pages.py")], check=True, capture_output=True)
-
-
 def draw_architecture(app: Sphinx) -> None:
     """Draw the layers from the contracts as they are now."""
     tools = HERE.parent / "tools"
@@ -321,7 +316,6 @@ def setup(app: Sphinx) -> None:
     app.connect("autodoc-skip-member", skip_fields)
     app.connect("builder-inited", gather_changes, priority=1)
     app.connect("builder-inited", draw_architecture, priority=1)
-    app.connect("builder-inited", write_docstring_pages, priority=1)
 
 
 html_math_renderer = "mathml"

@@ -15,7 +15,9 @@ far it is, `handful report RUN` draws it) that continues where it was stopped. S
   these along K_eff on the two banks with fewest classes;
 - **optimiser**: seconds of PADDLE's updates, of projected gradient and of α-TIM, on CLINC150.
 
-Quick methods solve 1,000 tasks per cell (300 where |Q| > 200 or λ varies), slow ones 30 or what a budget allows. If
+Quick methods solve 1,000 tasks per cell (300 where |Q| > 200 or λ varies), slow ones 30 or what a budget allows.
+`--cpu-minutes` bounds the whole run: the stages that are left share what is left, and within a stage the slow methods
+share what it has. A run that was cut short continues with the same command. If
 the smallest classes of a bank cannot fill a query, it is as large as they allow. Settings are the published ones:
 each method's defaults after the transform it names (`l2` for `cl2n`, which needs base classes). Published PADDLE also
 runs on unit vectors times 5.
@@ -28,7 +30,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -159,8 +163,23 @@ def stage(name: str, banks: Banks, most: int, budget: float) -> Plan:
 STAGES = ("table", "k_eff", "n_query", "weights", "pt_map", "slow", "sweep-slow", "optimiser")
 
 
-def run(folder: Path, plan: Plan, banks: Banks) -> Journal:
-    """Add a plan to a run and complete it."""
+class UsedUp(Exception):
+    """The CPU time of a stage is used up; rows that were solved are kept."""
+
+
+def within(plan: Plan, seconds: float) -> Plan:
+    """Lower the budget of each cell that has one, so that all of them together take so many CPU seconds."""
+    budgeted = sum(cell.cpu_budget is not None for cell in plan)
+    return tuple(
+        cell if cell.cpu_budget is None else replace(cell, cpu_budget=min(cell.cpu_budget, seconds / budgeted))
+        for cell in plan
+    )
+
+
+def run(folder: Path, plan: Plan, banks: Banks, seconds: float = np.inf) -> Journal:
+    """Add a plan to a run and complete it, or as much of it as so many CPU seconds allow."""
+    begun = time.process_time()
+    plan = within(plan, seconds)
     if (folder / "plan.json").exists():
         journal = Journal(folder)
         new = {cell.content_hash for cell in plan}
@@ -169,14 +188,23 @@ def run(folder: Path, plan: Plan, banks: Banks) -> Journal:
         journal = Journal.create(folder, plan)
 
     def report(state: CellProgress) -> None:
+        if time.process_time() - begun > seconds:
+            raise UsedUp
         if state.done >= state.wanted:
             print(f"{state.cell.method:<18} {state.cell.bank:<26} {state.done} tasks", flush=True)
 
-    complete(journal, banks, on_progress=report)
+    try:
+        complete(journal, banks, on_progress=report)
+    except UsedUp:
+        print(f"{seconds / 60:.3g} CPU minutes are used up; the same command continues", flush=True)
     return journal
 
 
 # ---------------------------------------------------------------------------------------------------------------------
+
+
+# What a cell says of how it was run, or of tables.
+NOT_KEPT = ("n_tasks", "cpu_budget", "keep", "as_published")
 
 
 def keep(folders: Sequence[Path]) -> None:
@@ -195,7 +223,7 @@ def keep(folders: Sequence[Path]) -> None:
         alone = next((r for r in column.results if r.cell.method == "nearest_prototype"), None)
         for result in column.results:
             entry = {
-                **{key: v for key, v in result.cell.to_mapping().items() if key not in ("n_tasks", "cpu_budget")},
+                **{key: v for key, v in result.cell.to_mapping().items() if key not in NOT_KEPT},
                 "hash": result.cell.content_hash,
                 "applied": result.transform,
                 "n_tasks": len(result.tasks),
@@ -233,15 +261,19 @@ def main() -> None:
     running.add_argument("banks", nargs="+", type=Path)
     running.add_argument("--stages", nargs="+", choices=STAGES, default=list(STAGES))
     running.add_argument("--tasks", type=int, default=N_TASKS, help="most tasks per cell; a later run may ask for more")
-    running.add_argument("--budget-minutes", type=float, default=30.0)
+    running.add_argument("--budget-minutes", type=float, default=30.0, help="CPU minutes of a cell of a slow method")
+    running.add_argument("--cpu-minutes", type=float, default=np.inf, help="CPU minutes of the whole run")
     keeping = verbs.add_parser("keep")
     keeping.add_argument("runs", nargs="+", type=Path)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     if arguments.verb == "run":
         banks = {path.name: handful.read_bank(path) for path in arguments.banks}
-        for name in arguments.stages:
-            run(arguments.run, stage(name, banks, arguments.tasks, 60 * arguments.budget_minutes), banks)
+        begun = time.process_time()
+        for done, name in enumerate(arguments.stages):
+            left = 60 * arguments.cpu_minutes - (time.process_time() - begun)
+            share = max(left, 1.0) / (len(arguments.stages) - done)
+            run(arguments.run, stage(name, banks, arguments.tasks, 60 * arguments.budget_minutes), banks, share)
     else:
         keep(arguments.runs)
 

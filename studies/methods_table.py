@@ -3,10 +3,14 @@
     python studies/methods_table.py BANK...      run what is missing, write docs/measured/methods.md
     python studies/methods_table.py --render     write the page from the cells that are there
 
-Every method sees the same tasks, at its defaults, after the transform it names, and is printed with that scale. A cell
-is one method on one bank: 200 tasks where the first two take less than 0.2 s of CPU time each, else the first 20 of
-them, or as many as `--budget-minutes` of CPU time allow (but at least the first two). Each cell is stored when it is
-finished. A stored cell is not run again, unless its budget stopped it and the budget is larger now.
+Every method sees the same tasks, at its defaults, and is printed with the scale of its features. Methods whose answer
+depends on the scale have two rows: at the published scale, and at the found one.
+
+A cell is a row on one bank: 1,000 tasks where one takes less than 0.02 s of CPU time, the first 200 of them where it
+takes less than 0.2 s, else the first 20; or as many as `--budget-minutes` of CPU time allow, but at least two.
+`--cpu-minutes` bounds the whole run: the cells that are left share what is left of it, from the quickest to the
+slowest. Each cell is stored when it is finished. A stored cell is not run again, unless its budget stopped it and the
+budget is larger now, or more tasks are wanted now.
 """
 
 from __future__ import annotations
@@ -19,17 +23,19 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from handful.extraction.backbones import load_backbone
 from scipy.special import stdtrit
 
 import handful
 import handful_fewshot as fewshot
 from bank_data import Floats
+from handful.extraction.encoders import load_encoder
+from handful_fewshot.methods.method import FITS_FEW, FOUND_TRANSFORM
 from handful_fewshot.reports.summary import FEW_MARK, FEW_TASKS, TaskMean, footnotes
 from handful_fewshot.reports.tables import markdown_table
 from handful_fewshot.transforms import method_at, parameters_of, scale_name
@@ -41,8 +47,19 @@ RESULTS = ROOT / "studies" / "results" / "methods_table.json"
 SPEC = fewshot.TaskSpec(fewshot.ShotsPerClass(5), fewshot.UniformOverPool(k_eff=5), n_query=75)
 SEED = 0
 PROBE = 2  # tasks that tell how long one takes
-QUICK_SECONDS, QUICK_TASKS, SLOW_TASKS, FEWEST_TASKS = 0.2, 200, 20, 5
+# Tasks of a method that takes less than so many CPU seconds for each; the first that holds.
+TASKS_AT_SPEED = {0.02: 1000, 0.2: 200, np.inf: 20}
+FEWEST_TASKS = 5
 CHUNK_TASKS = 20  # tasks in memory at once
+# What a cell says besides what decides its accuracies.
+MEASURED = {
+    *("n_tasks", "n_wanted", "accuracy", "half_width", "right", "cpu_seconds_per_task", "budget_minutes"),
+    "cpu_minutes",
+}
+# Methods whose answer does not change if all features are multiplied by a number; a test asks every method.
+NEED_NO_SCALE = {
+    *("batch_classifier", "baseline_pp", "bd_cspn", "ilpc", "oslo", "em_dirichlet", "transclip", "stata"),
+}
 
 Cell = dict[str, Any]
 
@@ -76,9 +93,9 @@ PUBLIC = "public code"
 NAMES = "names"
 STORED = "stored pair"
 # Who made the features of a bank whose names can be embedded alike, as its provenance says.
-TEXT_BACKBONE = "MiniLM"
+TEXT_ENCODER = "MiniLM"
 # From the quickest to the slowest, so that a run that is cut short has most of the table.
-ROWS = [
+AT_THEIR_OWN = [
     Row("nearest_prototype"),
     Row("batch_classifier"),
     Row("sparse_em"),
@@ -118,9 +135,23 @@ ROWS = [
 ]
 
 
+def at_both(rows: Sequence[Row]) -> list[Row]:
+    """Add the found scale to each method that depends on the scale, and PADDLE's published one if found is its own."""
+    both = []
+    for row in rows:
+        other = FOUND_TRANSFORM if row.transform != FOUND_TRANSFORM else next(iter(FITS_FEW))
+        both.append(row)
+        if row.method not in NEED_NO_SCALE and not row.note:
+            both.append(Row(row.method, row.options, other))
+    return both
+
+
+ROWS = at_both(AT_THEIR_OWN)
+
+
 def identity(row: Row, bank: handful.FeatureBank, name: str) -> Cell:
     """Everything that decides the accuracies of a cell but the number of tasks."""
-    names = {"names": TEXT_BACKBONE} if row.named else {}
+    names = {"names": TEXT_ENCODER} if row.named else {}
     return {
         **names,
         "bank": name,
@@ -137,43 +168,50 @@ def identity(row: Row, bank: handful.FeatureBank, name: str) -> Cell:
 
 def can_be_named(bank: handful.FeatureBank) -> bool:
     """Whether the names of its classes can be embedded by the network of its features."""
-    return bank.provenance is not None and TEXT_BACKBONE in bank.provenance.backbone
+    return bank.provenance is not None and TEXT_ENCODER in bank.provenance.encoder
 
 
 @cache
 def names_of(bank: handful.FeatureBank) -> Floats:
     """Vectors of the names of its classes, with spaces for underscores and in small letters."""
-    return np.asarray(load_backbone("minilm").embed([name.replace("_", " ").lower() for name in bank.class_names]))
+    return np.asarray(load_encoder("minilm").embed([name.replace("_", " ").lower() for name in bank.class_names]))
 
 
-def run_tasks(row: Row, bank: handful.FeatureBank, indices: range) -> tuple[list[float], float]:
-    """Accuracy of each task, and the CPU seconds that `solve` took for all of them."""
+def run_tasks(row: Row, bank: handful.FeatureBank, indices: range) -> tuple[list[int], float]:
+    """Labels of each task that are right, and the CPU seconds that `solve` took for all of them."""
     names = names_of(bank) if row.named else None
     task, truth = fewshot.gather(bank, fewshot.draw(bank.labels, SPEC, SEED, indices), names=names)
     task = fewshot.transform(row.transform, task)
     start = time.process_time()
     predictions = fewshot.solve(row.method, task, **row.options).predictions
     seconds = time.process_time() - start
-    return (predictions == truth).double().mean(-1).tolist(), seconds
+    return (predictions == truth).sum(-1).tolist(), seconds
+
+
+def wanted_tasks(seconds: float) -> int:
+    """How many tasks a method should have that takes so many CPU seconds for one."""
+    return next(n for limit, n in TASKS_AT_SPEED.items() if seconds < limit)
 
 
 def run_cell(row: Row, bank: handful.FeatureBank, budget_seconds: float) -> Cell:
-    """As many tasks as the method's speed and the budget allow."""
-    accuracies, seconds = run_tasks(row, bank, range(PROBE))
-    quick = seconds / PROBE < QUICK_SECONDS
-    wanted, step = (QUICK_TASKS, CHUNK_TASKS) if quick else (SLOW_TASKS, 1)
+    """As many tasks as the method's speed and the budget allow; the number of right labels of each is kept."""
+    right, seconds = run_tasks(row, bank, range(PROBE))
     # A further step must fit as well, if it takes as long as those before.
-    while (done := len(accuracies)) < wanted and seconds * (done + step) / done <= budget_seconds:
+    while (done := len(right)) < (wanted := wanted_tasks(seconds / len(right))):
+        step = CHUNK_TASKS if wanted > min(TASKS_AT_SPEED.values()) else 1
+        if seconds * (done + step) / done > budget_seconds:
+            break
         more, took = run_tasks(row, bank, range(done, min(done + step, wanted)))
-        accuracies += more
+        right += more
         seconds += took
+    accuracies = [count / SPEC.n_query for count in right]
     return {
-        "n_tasks": len(accuracies),
+        "n_tasks": len(right),
         "n_wanted": wanted,
         "accuracy": float(np.mean(accuracies)),
         "half_width": half_width(accuracies),
-        "cpu_seconds_per_task": seconds / len(accuracies),
-        "budget_minutes": budget_seconds / 60,
+        "right": " ".join(map(str, right)),  # one line of the file
+        "cpu_seconds_per_task": seconds / len(right),
     }
 
 
@@ -203,27 +241,46 @@ def store(results: Path, cell: Cell) -> None:
 
 def same(cell: Cell, other: Cell) -> bool:
     """Whether two cells are of one identity."""
-    measured = {"n_tasks", "n_wanted", "accuracy", "half_width", "cpu_seconds_per_task", "budget_minutes"}
-    return {key: cell[key] for key in cell.keys() - measured} == {key: other[key] for key in other.keys() - measured}
+    return {key: cell[key] for key in cell.keys() - MEASURED} == {key: other[key] for key in other.keys() - MEASURED}
 
 
 def finished(cell: Cell, budget_minutes: float) -> bool:
     """Whether a new run could not add tasks to it."""
-    return bool(cell["n_tasks"] >= cell["n_wanted"] or cell["budget_minutes"] >= budget_minutes)
+    stopped = cell["n_tasks"] < cell["n_wanted"]
+    if stopped:
+        return bool(cell["budget_minutes"] >= budget_minutes)
+    return bool(cell["n_tasks"] >= wanted_tasks(cell["cpu_seconds_per_task"]))
 
 
-def run(paths: Sequence[Path], methods: Sequence[str], budget_minutes: float, results: Path) -> None:
-    """Run the cells that are not stored, bank after bank for each method."""
+def run(
+    paths: Sequence[Path], methods: Sequence[str], budget_minutes: float, results: Path, cpu_minutes: float = np.inf
+) -> None:
+    """Run the cells that are not stored, bank after bank for each row."""
     banks = {path.name: handful.read_bank(path) for path in paths}
-    for row in ROWS:
-        for name, bank in banks.items():
-            known = identity(row, bank, name)
-            stored = [cell for cell in load(results) if same(known, cell) and finished(cell, budget_minutes)]
-            if stored or row.method not in methods or (row.named and not can_be_named(bank)):
-                continue
-            cell = known | run_cell(row, bank, 60 * budget_minutes)
-            store(results, cell)
-            print(f"{row.title:<28} {name:<20} {figures(cell)}", flush=True)
+    stored = load(results)
+    wanted = [
+        (row, name)
+        for row in ROWS
+        if row.method in methods
+        for name, bank in banks.items()
+        if can_be_named(bank) or not row.named
+    ]
+    cells = [(row, name, identity(row, banks[name], name)) for row, name in wanted]
+    left = [
+        (row, name, known)
+        for row, name, known in cells
+        if not any(same(known, cell) and finished(cell, budget_minutes) for cell in stored)
+    ]
+    begun = time.process_time()
+    for done, (row, name, known) in enumerate(left):
+        share = (60 * cpu_minutes - (time.process_time() - begun)) / (len(left) - done)
+        if share <= 0:
+            print(f"{cpu_minutes:g} CPU minutes are used up; {len(left) - done} cells are left", flush=True)
+            return
+        budgets = {"budget_minutes": budget_minutes} | ({"cpu_minutes": cpu_minutes} if cpu_minutes < np.inf else {})
+        cell = known | run_cell(row, banks[name], min(60 * budget_minutes, share)) | budgets
+        store(results, cell)
+        print(f"{row.title:<28} {name:<20} {figures(cell)}", flush=True)
 
 
 def figures(cell: Cell) -> str:
@@ -259,6 +316,37 @@ def belongs(cell: Cell, row: Row) -> bool:
     return same_method and ("names" in cell) == row.named
 
 
+def paired(cells: Sequence[Cell], bank: str, first: Row, second: Row) -> TaskMean:
+    """Accuracy of the first row minus that of the second, in points, over the tasks of a bank that both have."""
+    found = [next((c for c in cells if c["bank"] == bank and belongs(c, row)), {}) for row in (first, second)]
+    right = [np.array(cell.get("right", "").split(), dtype=float) for cell in found]
+    most = min(map(len, right))
+    return TaskMean.of(100 * (right[0][:most] - right[1][:most]) / SPEC.n_query)
+
+
+def at_one_scale(cells: Sequence[Cell]) -> str:
+    """Compare PADDLE with other methods at the found scale, and each method with itself at both; empty if not run."""
+    banks = list(dict.fromkeys(cell["bank"] for cell in cells))
+    paddle = Row("paddle", {}, FOUND_TRANSFORM)
+    sentences = []
+    for other in (Row("prior_em", {}, FOUND_TRANSFORM), Row("unem"), Row("paddle")):
+        gains = {bank: paired(cells, bank, other, paddle) for bank in banks}
+        said = ", ".join(f"{gain.text(1, '+')} on {bank.partition('-')[0]}" for bank, gain in gains.items() if gain.n)
+        if said:
+            sentences.append(f"`{other.title}` minus `{paddle.title}` on the same tasks, in points: {said}.")
+    pairs = [(a, b) for a, b in pairwise(ROWS) if (a.method, a.options) == (b.method, b.options)]
+    pairs = [(b, a) if b.transform == FOUND_TRANSFORM else (a, b) for a, b in pairs]
+    gains = [gain for found, other in pairs for bank in banks if (gain := paired(cells, bank, found, other)).decides]
+    if gains:
+        above = sum(gain.above_zero for gain in gains)
+        below = sum(gain.mean < 0 and not gain.holds_zero for gain in gains)
+        sentences.append(
+            f"The found scale is ahead of the other in {above} of {len(gains)} pairs of a method and a data set that "
+            f"were run at both on 30 tasks or more, and behind in {below}."
+        )
+    return " ".join(sentences)
+
+
 def page(cells: Sequence[Cell]) -> Page:
     """Make the page."""
     short = sum(cell["n_tasks"] < cell["n_wanted"] for cell in cells)
@@ -290,8 +378,9 @@ def page(cells: Sequence[Cell]) -> Page:
             "`nearest_prototype`, except where the published scale does not fit the features: `paddle` and `prior_em` "
             "lose there on cub200. So `unem`, at the found scale, is not shown to be better than `paddle` as a method: "
             "[PADDLE at both scales](scale.md) is measured on other tasks. Methods that expect every class to have its "
-            "share fall far below it. Methods that train by gradient take seconds to minutes per task."
-        ),
+            "share fall far below it. Methods that train by gradient take seconds to minutes per task. "
+            + at_one_scale(cells)
+        ).rstrip(),
         limits=(
             f"A time budget stopped {short} of {len(cells)} cells, and their intervals are wide; accuracy on fewer "
             f"than {FEWEST_TASKS} tasks is not shown, and such methods are not in the figure. No option was tuned on "
@@ -309,12 +398,16 @@ def page(cells: Sequence[Cell]) -> Page:
         ),
         commands=[
             f"python studies/methods_table.py {' '.join(dict.fromkeys(cell['bank'] for cell in cells))}"
-            f" --budget-minutes {max(cell['budget_minutes'] for cell in cells):g}",
+            f" --budget-minutes {max(cell['budget_minutes'] for cell in cells):g}"
+            + "".join(
+                f" --cpu-minutes {most:g}" for most in [max(cell.get("cpu_minutes", 0) for cell in cells)] if most
+            ),
         ],
         rows=[
             {
                 "method": row.title,
                 **{key: cell[key] for key in ("bank", "n_classes", "transform", "n_tasks", "n_wanted")},
+                "scale": scale_name(row.transform),
                 "options": ", ".join(f"{name}={value!r}" for name, value in row.options.items()),
                 "accuracy": [100 * cell["accuracy"], 100 * cell["half_width"]],
                 "cpu_seconds_per_task": cell["cpu_seconds_per_task"],
@@ -332,6 +425,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("banks", nargs="*", type=Path, help="folders of banks")
     parser.add_argument("--budget-minutes", type=float, default=30.0, help="CPU minutes per cell")
+    parser.add_argument("--cpu-minutes", type=float, default=np.inf, help="CPU minutes of the whole run")
     parser.add_argument("--methods", nargs="+", default=list(fewshot.METHODS), choices=list(fewshot.METHODS))
     parser.add_argument("--results", type=Path, default=RESULTS, help="where cells are stored")
     parser.add_argument("--render", action="store_true", help="run nothing, write the page")
@@ -341,7 +435,7 @@ def main() -> None:
     torch.set_num_threads(1)
     arguments.results.parent.mkdir(parents=True, exist_ok=True)
     if not arguments.render:
-        run(arguments.banks, arguments.methods, arguments.budget_minutes, arguments.results)
+        run(arguments.banks, arguments.methods, arguments.budget_minutes, arguments.results, arguments.cpu_minutes)
     page(load(arguments.results)).write()
 
 

@@ -41,7 +41,7 @@ from handful.catalogue import Catalogue
 from handful.catalogue.files import load_catalogue, save_catalogue
 from handful.estimators import BatchClassifier
 from handful.large import solve
-from methods_table import ROWS, Row
+from methods_table import ROWS
 from pages import SAME_ANSWERS, VERSIONS, keep
 
 # Examples of each class; 0 stands for one to eight of them, another number for each class.
@@ -61,9 +61,8 @@ SIZE = 75
 MOST = 1e-5
 FIELDS = ("labels", "rejected", "probabilities", "unknown", "presence")
 Answers = dict[str, npt.NDArray[Any]]
-# Tasks by which methods are compared, small enough for the slowest; PADDLE is measured at the found scale too.
+# Tasks by which methods are compared, small enough for the slowest.
 TASKS = fewshot.TaskSpec(fewshot.ShotsPerClass(5), fewshot.UniformOverPool(k_eff=5), n_query=75, n_classes=10)
-METHODS = [*ROWS, Row("paddle", {}, "found_scale", "found scale")]
 # The name under which a file has what wrote it.
 ABOUT = "about"
 
@@ -235,7 +234,7 @@ def by_methods(world: World) -> Iterator[tuple[str, Answers]]:
     features = handful.FeatureBank.from_arrays(world.points, world.truth, names)
     task, _ = fewshot.gather(features, fewshot.draw(features.labels, TASKS, 0, range(2)))
     nothing = np.empty(0)
-    for row in METHODS:
+    for row in ROWS:
         if row.method in fewshot.METHODS:
             found = fewshot.solve(row.method, fewshot.transform(row.transform, task), **row.options)
             answers = dict.fromkeys(FIELDS, nothing)

@@ -1,4 +1,4 @@
-"""Pages from docstrings: python tools/docstring_pages.py; the build of the site does it too.
+"""Pages from docstrings: python tools/docstring_pages.py. They are in the repository, so that they can be read there.
 
 The page of a method has the paper, what the class of options says about the use of the method, its options with the
 comments beside them, and the docstring of the file, which has the formulas. `batch_classifier` and `paddle` have pages
@@ -107,12 +107,18 @@ def rules() -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def write() -> None:
-    """Write all pages that are not as they should be."""
+def behind() -> dict[Path, str]:
+    """Return the pages that are not as they should be, and what they should be."""
     made = {PAGES / f"{name}.md": text(name) for name in names()} | {RULES: rules()}
-    for place, page in made.items():
-        if not place.is_file() or place.read_text(encoding="utf-8") != page:  # an untouched page is not built again
-            place.write_text(page, encoding="utf-8")
+    return {
+        place: page for place, page in made.items() if not place.is_file() or place.read_text(encoding="utf-8") != page
+    }
+
+
+def write() -> None:
+    """Write the pages that are not as they should be."""
+    for place, page in behind().items():
+        place.write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -92,7 +92,7 @@ STUDIES = {
     "methods": Study(
         (
             "studies/methods_table.py DATA/clinc150-minilm DATA/cub200-efflite0 DATA/omniglot659-conv4"
-            " --budget-minutes 0.75",
+            " --budget-minutes 2 --cpu-minutes 75",
         ),
         ("studies/methods_table.py --render",),
         "methods_table.json",
@@ -101,7 +101,7 @@ STUDIES = {
     "study": Study(
         (
             f"studies/banks_study.py run {RUN} {' '.join(f'DATA/{bank}' for bank in BANKS)} --tasks 40"
-            " --budget-minutes 0.1 --stages table k_eff n_query weights pt_map slow",
+            " --budget-minutes 0.1 --cpu-minutes 45 --stages table k_eff n_query weights pt_map slow",
             f"studies/banks_study.py keep {RUN}",
         ),
         ("studies/study_page.py",),

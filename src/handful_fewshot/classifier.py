@@ -21,14 +21,13 @@ from handful_fewshot.dispatch import solve
 from handful_fewshot.errors import CollapseWarning, NotConvergedWarning
 from handful_fewshot.frame import Frame
 from handful_fewshot.methods import METHODS, no_method
+from handful_fewshot.methods.method import FOUND, PUBLISHED
 from handful_fewshot.numerics.vectors import half_squared_distances
 from handful_fewshot.task import TaskBatch
 from handful_fewshot.transforms import TRANSFORMS, method_at, parameters_of, scale_name, transform
 
 # Used instead of a transform that subtracts the mean of base classes.
 WITHOUT_BASE_CLASSES = "l2"
-# Used instead of the scaling of the published numbers, which fits few other features.
-FITTING = {"range_scale_public_code": "found_scale"}
 # An answer has collapsed when one class takes this share of the labels, although it is the nearest class of fewer than
 # a third of the items, and of less than 1.5 times as many as some other class. This finds 108 of the 115 cases in which
 # published PADDLE gave a single class to unit vectors of five classes, and would flag 4 of the 89 answers of a single
@@ -46,10 +45,10 @@ class MethodClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     method : str
         A key of `METHODS`.
-    feature_transform : str or None
-        A key of `TRANSFORMS` without parameters; None means the method's own, with two exceptions: `found_scale`
-        instead of `range_scale_public_code`, which fits few features but those of the paper, and `l2` instead of
-        `cl2n`, because the mean of base classes is not available here.
+    scale : str or None
+        `published`, `found`, or a key of `TRANSFORMS` without parameters; None means the method's default, see
+        `Method.transform_at`, as in the benchmark. `l2` is used instead of `cl2n`, because the mean of base classes is
+        not available here; the benchmark does so if a bank has none.
     options : dict or None
         Options of the method.
 
@@ -63,7 +62,7 @@ class MethodClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Examples
     --------
     >>> X, y = np.array([[0.0, 1.0], [0.1, 1.0], [1.0, 0.0], [1.0, 0.1]]), ["up", "up", "right", "right"]
-    >>> classifier = MethodClassifier("nearest_prototype", feature_transform="l2").fit(X, y)
+    >>> classifier = MethodClassifier("nearest_prototype", scale="l2").fit(X, y)
     >>> classifier.predict(np.array([[0.0, 2.0], [3.0, 0.1]])).tolist()
     ['up', 'right']
     """
@@ -71,10 +70,10 @@ class MethodClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     n_features_in_: int
 
     def __init__(
-        self, method: str = "paddle", *, feature_transform: str | None = None, options: dict[str, Any] | None = None
+        self, method: str = "paddle", *, scale: str | None = None, options: dict[str, Any] | None = None
     ) -> None:
         self.method = method
-        self.feature_transform = feature_transform
+        self.scale = scale
         self.options = options
 
     def check(self) -> None:
@@ -141,15 +140,12 @@ class MethodClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.method not in METHODS:
             raise OptionError(str(no_method(self.method)))
         usable = [name for name in TRANSFORMS if not parameters_of(name)]
-        if self.feature_transform not in (None, *usable):
-            raise OptionError(
-                f"feature_transform must be None or one of {', '.join(usable)}, got {self.feature_transform!r}"
-            )
+        if self.scale not in (None, PUBLISHED, FOUND, *usable):
+            names = ", ".join((PUBLISHED, FOUND, *usable))
+            raise OptionError(f"scale must be None or one of {names}, got {self.scale!r}")
         METHODS[self.method].make_options(**(self.options or {}))
-        if self.feature_transform is not None:
-            return self.feature_transform
-        named = METHODS[self.method].transform
-        return WITHOUT_BASE_CLASSES if parameters_of(named) else FITTING.get(named, named)
+        named = METHODS[self.method].transform_at(self.scale or "")
+        return WITHOUT_BASE_CLASSES if parameters_of(named) else named
 
 
 def not_converged(n_iter: int, converged: bool) -> Diagnostic | None:

@@ -89,10 +89,6 @@ def made_by_the_site(target: Path) -> bool:
         return inside.name == "index.rst" or (ROOT / "docs" / "gallery" / f"{inside.stem}.py").is_file()
     if inside.parts[:1] == ("drawn",):
         return (ROOT / "tools" / f"draw_{inside.stem}.py").is_file()
-    if inside == Path("understand", "review_rules.md"):
-        return True
-    if inside.parent == Path("understand", "methods"):
-        return inside.stem in importlib.import_module("docstring_pages").names()
     return inside == Path("changelog.md")
 
 

@@ -16,7 +16,7 @@ TRAIN = "train --items photos --out run"
 COLUMNS = ("--features more", "--labels kind", "--trust-pickle", "--skip-bad")
 OF_A_GRID = (
     *("--shots 3", "--k-eff 3", "--n-query 9", "--split left", "--unknown-classes 2 --unknown-share 0.1"),
-    *("--n-classes 4", "--query balanced", "--transform l2", "--option max_iter=20", "--support-bank other"),
+    *("--n-classes 4", "--query balanced", "--scale l2", "--option max_iter=20", "--support-bank other"),
     *("--query dirichlet --concentration 0.5", "--query stream --slots 3 --batches 2", "--k-eff 2-3"),
 )
 # A command that would work, and the options that do not go with it.

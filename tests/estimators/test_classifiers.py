@@ -46,7 +46,7 @@ def catalogue(shots: int = 5):
 def test_present_classes_of_real_sentences():
     bank, features, labels, names, spare = catalogue()
     classifier, rng = BatchClassifier().fit(features, labels), np.random.default_rng(1)
-    one_by_one = fewshot.MethodClassifier("nearest_prototype", feature_transform="l2").fit(features, labels)
+    one_by_one = fewshot.MethodClassifier("nearest_prototype", scale="l2").fit(features, labels)
     right, right_alone, found, believed, called = [], [], [], [], []
     for _ in range(20):
         present = rng.choice(150, 3, replace=False)

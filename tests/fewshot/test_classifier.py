@@ -24,7 +24,7 @@ def by_design(estimator) -> dict[str, str]:
     return {"check_methods_subset_invariance": JOINT}
 
 
-@parametrize_with_checks([MethodClassifier("soft_kmeans", feature_transform="raw")], expected_failed_checks=by_design)
+@parametrize_with_checks([MethodClassifier("soft_kmeans", scale="raw")], expected_failed_checks=by_design)
 @quiet
 def test_the_contract_of_scikit_learn(estimator, check):
     check(estimator)
@@ -65,7 +65,7 @@ def test_the_answer_is_that_of_the_method(method, transform):
     features, batch = (bank.take(some).astype(np.float32) for some in (support, np.concatenate(rows[:3])[15:60]))
     names = np.array(bank.class_names)[bank.labels[support]]
     classes, codes = np.unique(names, return_inverse=True)
-    found = MethodClassifier(method, feature_transform=transform, options={"max_iter": 20}).fit(features, names)
+    found = MethodClassifier(method, scale=transform, options={"max_iter": 20}).fit(features, names)
     used = "found_scale" if transform is None else transform
     task = fewshot.transform(used, fewshot.TaskBatch.single(features, codes, batch, 150))
     expected = fewshot.solve(method, task, max_iter=20)
@@ -80,8 +80,8 @@ def test_mistakes_are_refused_with_a_sentence():
     features = np.eye(3)
     with pytest.raises(OptionError, match=r"no method is called .*choose from batch_classifier, paddle, "):
         MethodClassifier("magic").fit(features, [0, 1, 2])
-    with pytest.raises(OptionError, match="feature_transform must be None or one of raw, "):
-        MethodClassifier(feature_transform="magic").fit(features, [0, 1, 2])
+    with pytest.raises(OptionError, match="scale must be None or one of published, found, raw, "):
+        MethodClassifier(scale="magic").fit(features, [0, 1, 2])
     with pytest.raises(OptionError, match="has no option 'speed'"):
         MethodClassifier(options={"speed": 1}).fit(features, [0, 1, 2])
     with pytest.raises(NotFittedError):
@@ -108,7 +108,7 @@ def real_task(bank, index: int):
 
 def test_collapse(bank):
     X, y, batch = real_task(bank, 0)
-    published = MethodClassifier("paddle", feature_transform="l2", options=PATIENT).fit(X, y)
+    published = MethodClassifier("paddle", scale="l2", options=PATIENT).fit(X, y)
     for ask in (published.predict, published.predict_proba, published.infer):
         with pytest.warns(
             CollapseWarning, match=r"items were labelled '\d+', but only .* Use BatchClassifier"
@@ -132,7 +132,7 @@ def test_one_class_that_is_nearest_to_most_is_no_collapse():
 
 def test_iterations_that_run_out(bank):
     X, y, batch = real_task(bank, 3)
-    short = MethodClassifier("soft_kmeans", feature_transform="l2", options={"max_iter": 3, "tol": 0.0}).fit(X, y)
+    short = MethodClassifier("soft_kmeans", scale="l2", options={"max_iter": 3, "tol": 0.0}).fit(X, y)
     with pytest.warns(NotConvergedWarning, match="still changing after 3 iterations"):
         (found,) = short.infer(batch).diagnostics
     assert found.value == 3

@@ -92,21 +92,13 @@ def test_a_review_goes_on_with_all_its_answers(folder, tmp_path):
         assert review.session.n_decisions == 6
 
 
-def test_a_benchmark_is_read(folder):
-    found = CliRunner().invoke(make_app(), ["bench", "status", str(folder / "bench")])
-    assert found.exit_code == 0
-    assert "3/3" in found.output
-
-
-def test_a_benchmark_with_rows_of_two_versions_has_to_be_allowed(folder):
-    grid = ["--bank", f"kinds={folder / 'kinds.bank'}", "--method", "baseline", "--method", "paddle", "--shots", "1"]
-    tasks = ["--k-eff", "2", "--n-query", "6", "--tasks", "4", "--resume", "--out", str(folder / "bench")]
-    refused = CliRunner().invoke(make_app(), ["bench", "run", *grid, *tasks])
+@pytest.mark.parametrize("command", ["bench status {}", "bench run --resume --out {}", "bench export {} rows.csv"])
+def test_a_benchmark_whose_rows_have_other_columns_is_refused_in_a_sentence(folder, command, monkeypatch):
+    monkeypatch.chdir(folder)
+    refused = CliRunner().invoke(make_app(), command.format("bench").split())
     assert isinstance(refused.exception, PlanError)
-    assert "--mix-versions" in str(refused.exception)
-    assert CliRunner().invoke(make_app(), ["bench", "run", *grid, *tasks, "--mix-versions"]).exit_code == 0
-    found = CliRunner().invoke(make_app(), ["bench", "status", str(folder / "bench")])
-    assert found.output.count("4/4") == 2
+    assert "bench is a run of handful 0.4.0, whose rows have other columns than those of " in str(refused.exception)
+    assert not (folder / "rows.csv").exists()
 
 
 def test_the_same_tasks_are_drawn(folder):

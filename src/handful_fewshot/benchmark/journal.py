@@ -4,6 +4,8 @@ A shard is written under another name, flushed to disk and renamed, so it exists
 plan or rows holds a lock that the system releases when the process ends, however it ends. So rows are never lost once
 appended, and never appear twice.
 
+A row says what it is about in columns, see `ABOUT`, so that any reader of Parquet can use the shards without the plan.
+
 The name of a shard ends with a hash of its number and of all its bytes. A shard that was cut, changed by a single bit
 or copied under another number is refused, not read as other numbers.
 """
@@ -23,24 +25,29 @@ from typing import Any
 
 import numpy as np
 
+from handful import __version__
 from handful.machine.extras import import_pyarrow
 from handful.machine.lock import only_writer, remove_unfinished
 from handful.machine.outputs import refuse_overwriting, written_whole
 from handful.machine.untrusted import read_bytes, read_json
 from handful.shapes import Int
 from handful_fewshot.benchmark.plan import Cell, Plan
-from handful_fewshot.benchmark.run import Row, versions_text
+from handful_fewshot.benchmark.run import ABOUT, KEPT, Row, versions_text
 from handful_fewshot.benchmark.score import TaskScores
 from handful_fewshot.errors import PlanError
 
 # Columns of the journal and their Arrow types; a task that the method failed on has an error and no scores.
 COLUMNS = {
-    **{"cell": "string", "task": "int64", "method": "string", "transform": "string"},
+    **ABOUT,
     **{name: "int64" if name == "n_predicted" else "float64" for name in TaskScores._fields},
     **{"n_iter": "int64", "converged": "bool", "seconds": "float64", "cpu_seconds": "float64"},
     **{"error": "string", "versions": "string"},
 }
+# What `columns` returns: all but what the plan says of a cell, which would be as many texts as there are rows.
+SUMMARISED = tuple(name for name in COLUMNS if name in ("cell", "task", "transform") or name not in ABOUT)
 PLAN_FILE = "plan.json"
+# Counts up when plan or rows change so that older runs cannot be read.
+FORMAT = 2
 SHARD = re.compile(r"rows-(\d{6,})-([0-9a-f]{16})\.parquet")
 # Most tasks of a cell in one range; ranges are smaller if there are few tasks, so that several workers can share them.
 MOST_IN_RANGE = 64
@@ -70,8 +77,8 @@ class Journal:
         with only_writer(place, PlanError):
             _refuse_used(place)
             versions = dict(part.split() for part in versions_text().split(", "))
-            cells = [cell.to_mapping() for cell in plan]
-            _write_plan(place, {"cells": cells, "versions": versions, "bank_places": dict(bank_places)})
+            about = {"format": FORMAT, "cells": _entries(plan), "versions": versions}
+            _write_plan(place, {**about, "bank_places": dict(bank_places)})
         return cls(place)
 
     @property
@@ -94,7 +101,8 @@ class Journal:
                         f"the bank {cell.bank!r} is not the one this run was started with: its content hash differs; "
                         "give that bank, give this one another name, or start another run"
                     )
-            about = {**self._about, "cells": [cell.to_mapping() for cell in plan]}
+            self._refuse_another_keep(plan)
+            about = {**self._about, "cells": _entries(plan)}
             about["bank_places"] = {**self.bank_places, **bank_places}
             _write_plan(self.folder, about)
             self._read_plan()
@@ -122,7 +130,8 @@ class Journal:
         if not rows:
             return
         pa, parquet = import_pyarrow()
-        table = pa.table({name: pa.array([row[name] for row in rows], kind) for name, kind in COLUMNS.items()})
+        rows = [{**dict.fromkeys(KEPT), **row} for row in rows]
+        table = pa.table({field.name: pa.array([row[field.name] for row in rows], field.type) for field in _schema()})
         sink = pa.BufferOutputStream()
         parquet.write_table(table, sink)
         content = sink.getvalue().to_pybytes()
@@ -137,14 +146,17 @@ class Journal:
         return sorted(self.folder.glob("rows-*.parquet"), key=_noted)
 
     def table(self) -> Any:
-        """All rows as one `pyarrow.Table`; they are read again when a shard was added, removed or changed."""
+        """All rows as one `pyarrow.Table`, without what is kept of predictions.
+
+        They are read again when a shard was added, removed or changed.
+        """
         pa, _ = import_pyarrow()
         shards = self.shards()
         there = [(shard, shard.stat().st_mtime_ns) for shard in shards]
         if self._rows is not None and self._rows[0] == there:
             return self._rows[1]
-        tables = [_read_shard(shard) for shard in shards]
-        table = pa.concat_tables([pa.schema(list(COLUMNS.items())).empty_table(), *tables])
+        tables = [read_shard(shard) for shard in shards]
+        table = pa.concat_tables([_schema(COLUMNS).empty_table(), *tables])
         if table.group_by(["cell", "task"]).aggregate([]).num_rows < table.num_rows:
             shard_of_row = np.repeat([shard.name for shard in shards], [shard.num_rows for shard in tables])
             _name_two_answers(table, shard_of_row)
@@ -152,9 +164,9 @@ class Journal:
         return table
 
     def columns(self, cell: Cell | None = None) -> dict[str, np.ndarray]:
-        """Rows as arrays by column, of one cell or of all, ordered by task; text columns hold objects."""
+        """Rows as arrays by column, see `SUMMARISED`, of one cell or of all, ordered by task; texts are objects."""
         table = self.table()
-        arrays = {name: table[name].to_numpy() for name in COLUMNS}
+        arrays = {name: table[name].to_numpy() for name in SUMMARISED}
         if cell is not None:
             chosen = arrays["cell"] == cell.content_hash
             arrays = {name: values[chosen] for name, values in arrays.items()}
@@ -165,16 +177,37 @@ class Journal:
         """Numbers of the tasks of a cell that have a row."""
         return self.columns(cell)["task"]
 
+    def _refuse_another_keep(self, plan: Plan) -> None:
+        """Refuse to keep predictions of only some of a cell's tasks."""
+        before = {cell.content_hash: cell.keep for cell in self.plan}
+        begun = set(self.table()["cell"].unique().to_pylist())
+        for cell in plan:
+            key = cell.content_hash
+            if key in begun and before.get(key, cell.keep) != cell.keep:
+                now, then = (keep or "nothing" for keep in (cell.keep, before[key]))
+                raise PlanError(
+                    f"{cell.method} on {cell.bank} has rows that keep {then}, and new ones would keep {now}; ask for "
+                    "the same as before, or start another run"
+                )
+
     def _read_plan(self) -> None:
         try:
-            self._about = read_json(self.folder / PLAN_FILE, PlanError, "a plan")
-            self.plan: Plan = tuple(map(Cell.from_mapping, self._about["cells"]))
-            noted = self._about.pop("checksum")
+            about = read_json(self.folder / PLAN_FILE, PlanError, "a plan")
+            by = about["versions"]["handful"]
+            written = about.get("format", 1)
+            self.plan: Plan = tuple(map(_cell, about["cells"])) if written == FORMAT else ()
+            noted = about.pop("checksum")
+            self._about = about
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise PlanError(
                 f"{self.folder} is not a run: its {PLAN_FILE} cannot be read ({error}); start one with "
                 "`handful bench run`"
             ) from error
+        if written != FORMAT:
+            raise PlanError(
+                f"{self.folder} is a run of handful {by}, whose rows have other columns than those of {__version__}; "
+                "read it with the version that made it, or start another run"
+            )
         if noted != _plan_checksum(self._about):
             raise PlanError(
                 f"{self.folder / PLAN_FILE} is damaged: its checksum does not fit its content; restore a good copy "
@@ -216,6 +249,23 @@ def banks_at(places: Mapping[str, str]) -> dict[str, str]:
     return {f"bank {name}": place for name, place in places.items() if Path(place).exists()}
 
 
+def _entries(plan: Plan) -> list[dict[str, Any]]:
+    """Return the cells as they are written, each with the hash that its rows have in the column `cell`."""
+    return [{"cell": cell.content_hash, **cell.to_mapping()} for cell in plan]
+
+
+def _cell(entry: Mapping[str, Any]) -> Cell:
+    return Cell.from_mapping({name: value for name, value in entry.items() if name != "cell"})
+
+
+def _schema(kinds: Mapping[str, str] = MappingProxyType({**COLUMNS, **KEPT})) -> Any:
+    """Return the Arrow schema of a shard, or of some of its columns."""
+    pa, _ = import_pyarrow()
+    lists = {"list<int32>": pa.list_(pa.int32()), "list<float>": pa.list_(pa.float32())}
+    lists["list<list<float>>"] = pa.list_(lists["list<float>"])
+    return pa.schema([(name, lists.get(kind, kind)) for name, kind in kinds.items()])
+
+
 def _refuse_used(place: Path) -> None:
     if place.exists() and any(not file.name.startswith(".") for file in place.iterdir()):
         raise PlanError(f"{place} already exists and is not empty; resume it, or choose another name")
@@ -236,7 +286,8 @@ def _checksum(number: int, content: bytes) -> str:
     return hashlib.sha256(f"{number}\n".encode() + content).hexdigest()[:16]
 
 
-def _read_shard(shard: Path) -> Any:
+def read_shard(shard: Path, kinds: Mapping[str, str] = MappingProxyType(COLUMNS)) -> Any:
+    """Return some columns of a shard as a `pyarrow.Table`; refuse one that is not as it was written."""
     pa, parquet = import_pyarrow()
     content = read_bytes(shard, PlanError)
     (number, checksum) = _noted(shard)
@@ -246,10 +297,10 @@ def _read_shard(shard: Path) -> Any:
             f"{shard} is damaged, or a copy of another shard: its bytes are not those that were written. {again}"
         )
     try:
-        table = parquet.ParquetFile(pa.BufferReader(content)).read(use_threads=False)
-        if table.column_names != list(COLUMNS):
-            raise ValueError(f"its columns are {', '.join(table.column_names)}")
-        return table.cast(pa.schema(list(COLUMNS.items())))
+        file = parquet.ParquetFile(pa.BufferReader(content))
+        if file.schema_arrow.names != _schema().names:
+            raise ValueError(f"its columns are {', '.join(file.schema_arrow.names)}")
+        return file.read(list(kinds), use_threads=False).cast(_schema(kinds))
     except (pa.ArrowException, OSError, ValueError) as error:
         raise PlanError(
             f"{shard} cannot be read as the Parquet of this version's journal ({error}). {again}"

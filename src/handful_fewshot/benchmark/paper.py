@@ -17,6 +17,7 @@ from typing import Any
 
 from handful_fewshot.benchmark.plan import Banks, Cell, Plan, named_bank
 from handful_fewshot.errors import PlanError
+from handful_fewshot.methods.method import PUBLISHED
 from handful_fewshot.tasks import FixedSupport, ShotsPerClass, TaskSpec, UniformOverPool
 from handful_fewshot.tasks.rules import SupportRule
 
@@ -32,6 +33,8 @@ PAPER_BANKS: Mapping[str, tuple[str, str]] = MappingProxyType(
 )
 # Test classes of the data, and numbers in a vector of the network: what a bank of this name has in the paper.
 TEST_CLASSES: Mapping[str, int] = MappingProxyType({"mini-ImageNet": 20, "tiered-ImageNet": 160, "iNat": 227})
+# Images of these classes, all of which the public features have. For iNat the number is not stated.
+TEST_IMAGES: Mapping[str, int] = MappingProxyType({"mini-ImageNet": 12_000, "tiered-ImageNet": 206_209})
 DIMENSIONS: Mapping[str, int] = MappingProxyType({"ResNet-18": 512, "WRN28-10": 640})
 INAT = "inat"
 INAT_SUPPORT = "inat_support"
@@ -168,7 +171,7 @@ def _cell(
         spec,
         method,
         split="test" if "test" in named_bank(banks, name).splits else "",
-        transform=TRANSFORMS.get(method, ""),
+        transform=TRANSFORMS.get(method, PUBLISHED),
         options={**public_options(method, name, spec), **options},
         support_bank=INAT_SUPPORT if isinstance(support, FixedSupport) else "",
         **{"seed": SEED, "n_tasks": N_TASKS, **sizes},
@@ -225,9 +228,9 @@ def source_of_numbers() -> str:
 def published_accuracy(cell: Cell) -> float | None:
     """Accuracy in percent that the paper printed for a cell's column and method; None where it printed none.
 
-    The column is recognised by the name of the bank, by the shots and by the protocol. The bank must have the classes
-    and the dimension of the paper's, see `why_unpublished`. PADDLE with a λ other than the paper's has no published
-    number.
+    The column is recognised by the name of the bank, by the shots and by the protocol. The bank must have as many
+    classes, dimensions and images as the paper's, or somebody says that it is the paper's, see `why_unpublished`.
+    PADDLE with a λ other than the paper's has no published number.
     """
     return None if why_unpublished(cell) else _printed(cell)
 
@@ -239,9 +242,16 @@ def why_unpublished(cell: Cell) -> str:
     dataset, encoder = PAPER_BANKS[cell.bank]
     classes = TEST_CLASSES[dataset]
     dimensions = DIMENSIONS[encoder]
-    if cell.split in ("", "test") and cell.bank_shape == (classes, dimensions):
-        return ""
+    images = TEST_IMAGES.get(dataset)
     split = f" in its split {cell.split!r}" if cell.split else ""
+    if cell.split in ("", "test") and cell.bank_shape[:2] == (classes, dimensions):
+        if cell.as_published or cell.bank_shape[2] == images:
+            return ""
+        stated = "a number that is not published" if images is None else f"{images:,}"
+        return (
+            f"has {cell.bank_shape[2]:,} vectors{split}, but the test split of {dataset} has {stated}; if it is the "
+            "paper's, say so with --as-published"
+        )
     return (
         f"has {cell.bank_shape[0]} classes{split} and {cell.bank_shape[1]} dimensions, but the test split of {dataset} "
         f"has {classes}, with {dimensions} from {encoder}"

@@ -2,7 +2,8 @@
 
 A row of results is a function of the cell and the number of its task. The content hash of a cell covers all that the
 row depends on: features (by the bank's own hash), split, spec, method, transform, options and seed. It leaves out how
-many tasks are wanted and how long they may take, so a run can be extended by asking for more.
+many tasks are wanted, how long they may take, what is kept of them and what stands beside them in a table, so a run can
+be extended by asking for more.
 
 A method may come from a file: `file.py:name` is the `Method` that a Python file calls `name`. The file is run as it is
 when its hash is taken, so a plan can record what its rows were computed with. It is run only if a program or a command
@@ -31,6 +32,7 @@ from handful.errors import OptionError
 from handful.machine.untrusted import read_bytes, read_text
 from handful_fewshot.errors import PlanError
 from handful_fewshot.methods import METHODS, Method, no_method, register
+from handful_fewshot.methods.method import FOUND, PUBLISHED
 from handful_fewshot.tasks import (
     Balanced,
     CorrelatedStream,
@@ -57,12 +59,15 @@ OF_SOME_RULES = ("concentration", "slots", "batches")
 RANGE = re.compile(r"\d+-\d+")
 # Keys of an entry of a TOML plan, and their defaults.
 ENTRY_DEFAULTS: Mapping[str, Any] = {
-    **{"bank": None, "method": None, "split": "", "transform": "", "parameters": {}, "options": {}},
+    **{"bank": None, "method": None, "split": "", "scale": "", "parameters": {}, "options": {}},
     **{"shots": 5, "support_bank": "", "query": "uniform", "k_eff": 5},
     **dict.fromkeys(OF_SOME_RULES),
     **{"n_query": 75, "n_classes": 0, "unknown_classes": 0, "unknown_share": None},
-    **{"seed": 0, "tasks": 1000, "cpu_budget": 0.0},
+    **{"seed": 0, "tasks": 1000, "cpu_budget": 0.0, "keep": "", "as_published": False},
 }
+# What a row may keep besides its scores.
+PREDICTIONS = "predictions"
+KEEP = ("", PREDICTIONS)
 
 PLACE = re.compile(r"(?P<path>.+\.py):(?P<name>[^:]+)")
 # Hash of the file of each method that came from one, by the method's name.
@@ -84,7 +89,7 @@ class Cell:
     split : str
         Split of the bank whose classes take part; empty means all classes.
     transform : str
-        A key of `TRANSFORMS`; empty means the one used for the method's published results.
+        A key of `TRANSFORMS`, `published` or `found`; empty means the method's default, see `Method.transform_at`.
     parameters : Mapping[str, object]
         What the transform needs in addition to the task. By default, `base_mean` is the mean of the bank's split
         `base`, see `handful_fewshot.benchmark.run`.
@@ -94,12 +99,16 @@ class Cell:
         Tasks 0 … n_tasks-1 of this seed: the same for every method.
     cpu_budget : float, optional
         Seconds of processor time after which no further tasks are started. The tasks done are the first of the list.
+    keep : str
+        `predictions` for the labels and probabilities of every query in each row, or nothing.
+    as_published : bool
+        Whether somebody says that the bank is the one of the paper, so that tables print the paper's number beside.
     support_bank : str
         Name of the bank that a `FixedSupport` with labels takes its rows from.
     bank_hash : str
         Content hash of the features, once the cell is bound to banks.
-    bank_shape : tuple of two int
-        Classes that take part and dimension of their vectors, once the cell is bound to banks.
+    bank_shape : tuple of three int
+        Classes that take part, dimension of their vectors and number of these, once the cell is bound to banks.
     method_hash : str
         Hash of the file that the method came from; empty if it came from none.
     """
@@ -114,9 +123,11 @@ class Cell:
     seed: int = 0
     n_tasks: int = 1000
     cpu_budget: float | None = None
+    keep: str = ""
+    as_published: bool = False
     support_bank: str = ""
     bank_hash: str = ""
-    bank_shape: tuple[int, int] = (0, 0)
+    bank_shape: tuple[int, int, int] = (0, 0, 0)
     method_hash: str = ""
 
     def __post_init__(self) -> None:
@@ -128,8 +139,8 @@ class Cell:
             if self.method not in METHODS:
                 raise PlanError(str(no_method(self.method)))
             METHODS[self.method].make_options(**self.options)
-        if not self.transform:
-            object.__setattr__(self, "transform", METHODS[self.method].transform)
+        if self.transform in ("", PUBLISHED, FOUND):
+            object.__setattr__(self, "transform", METHODS[self.method].transform_at(self.transform))
         unknown = set(self.parameters) - set(parameters_of(self.transform))
         if unknown:
             raise PlanError(f"transform {self.transform!r} has no parameter {', '.join(sorted(unknown))}; leave it out")
@@ -137,6 +148,8 @@ class Cell:
             raise PlanError(
                 f"a cell needs at least one task and a budget above 0 s, got {self.n_tasks} and {self.cpu_budget}"
             )
+        if self.keep not in KEEP:
+            raise PlanError(f"a row can keep {PREDICTIONS!r} or nothing, got {self.keep!r}")
         if bool(self.support_bank) != (isinstance(self.spec.support, FixedSupport) and self.spec.support.elsewhere):
             raise PlanError("support_bank goes with a FixedSupport that has labels: give both or neither")
 
@@ -144,7 +157,8 @@ class Cell:
     def content_hash(self) -> str:
         """First 16 hex digits of the SHA-256 of all that a row of results depends on."""
         entries = self.to_mapping()
-        del entries["n_tasks"], entries["cpu_budget"], entries["bank_shape"]  # the bank's hash covers its shape
+        for name in ("n_tasks", "cpu_budget", "keep", "as_published", "bank_shape"):  # the bank's hash covers its shape
+            del entries[name]
         return hashlib.sha256(json.dumps(entries, sort_keys=True).encode()).hexdigest()[:16]
 
     def bound(self, banks: Banks) -> Cell:
@@ -152,15 +166,33 @@ class Cell:
         names = [self.bank, *([self.support_bank] if self.support_bank else [])]
         hashes = "+".join(named_bank(banks, name).content_hash for name in names)
         bank = banks[self.bank]
-        n_classes = len(bank.splits.get(self.split, ())) if self.split else bank.n_classes
-        return replace(self, bank_hash=hashes, bank_shape=(n_classes, bank.dim))
+        used = bank.splits.get(self.split, ()) if self.split else range(bank.n_classes)
+        n_rows = int(bank.class_sizes[list(used)].sum())
+        return replace(self, bank_hash=hashes, bank_shape=(len(used), bank.dim, n_rows))
+
+    @property
+    def rule(self) -> str:
+        """Name of the rule that spreads queries over their classes."""
+        return next(name for name, kind in QUERY_RULES.items() if type(self.spec.query) is kind)
+
+    @property
+    def protocol(self) -> str:
+        """The rule, with what it has besides `k_eff`.
+
+        Examples
+        --------
+        >>> Cell("birds", TaskSpec(ShotsPerClass(5), Dirichlet(k_eff=5)), "paddle").protocol
+        'dirichlet (concentration=2)'
+        """
+        rest = (f for f in dataclasses.fields(self.spec.query) if f.name != "k_eff")
+        stated = ", ".join(f"{f.name}={_short(getattr(self.spec.query, f.name))}" for f in rest)
+        return f"{self.rule} ({stated})" if stated else self.rule
 
     def to_mapping(self) -> dict[str, Any]:
         """Return all fields as plain values, fit for JSON."""
         entries = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        rule = next(name for name, kind in QUERY_RULES.items() if type(self.spec.query) is kind)
         entries["spec"] = dataclasses.asdict(self.spec)
-        entries["spec"]["query"]["rule"] = rule
+        entries["spec"]["query"]["rule"] = self.rule
         plain: dict[str, Any] = json.loads(json.dumps(entries, default=_plain))
         return plain
 
@@ -173,7 +205,11 @@ class Cell:
         unknown = UnknownClasses(**spec["unknown"]) if spec.get("unknown") else None
         rule = QUERY_RULES[query.pop("rule")](**query)
         tasks = TaskSpec(kind(**spec["support"]), rule, spec["n_query"], spec["n_classes"], unknown)
-        return cls(**{**entries, "spec": tasks, "bank_shape": tuple(entries.get("bank_shape", (0, 0)))})
+        return cls(**{**entries, "spec": tasks, "bank_shape": tuple(entries["bank_shape"])})
+
+
+def _short(value: Any) -> str:
+    return format(value, "g") if isinstance(value, float) else str(value)
 
 
 def _plain(value: Any) -> Any:
@@ -237,7 +273,10 @@ def read_plan(path: str | os.PathLike[str]) -> tuple[list[dict[str, Any]], dict[
 
 
 def grid(entries: Sequence[Mapping[str, Any]], banks: Banks) -> Plan:
-    """Make all combinations of the lists in entries from `read_plan` into cells; later keys vary fastest."""
+    """Make all combinations of the lists in entries from `read_plan` into cells; later keys vary fastest.
+
+    Scales that are one transform for a method make one cell: `found` and `published` of `unem`, for instance.
+    """
     cells = []
     for entry in entries:
         if unknown := set(entry) - set(ENTRY_DEFAULTS):
@@ -245,7 +284,13 @@ def grid(entries: Sequence[Mapping[str, Any]], banks: Banks) -> Plan:
                 f"a cell has no key {', '.join(map(repr, sorted(unknown)))}; it may have {', '.join(ENTRY_DEFAULTS)}"
             )
         values = (value if isinstance(value, list) else [value] for value in entry.values())
-        cells += [_cell(dict(zip(entry, combination, strict=True)), banks) for combination in product(*values)]
+        first: dict[tuple[str, str], str] = {}  # scale of each transform, with the other values of its cell
+        for combination in product(*values):
+            given = dict(zip(entry, combination, strict=True))
+            cell = _cell(given, banks)
+            scale = given.pop("scale", "")
+            if first.setdefault((repr(given), cell.transform), scale) == scale:
+                cells.append(cell)
     return tuple(cells)
 
 
@@ -254,11 +299,12 @@ def _cell(given: Mapping[str, Any], banks: Banks) -> Cell:
     for name in ("bank", "method"):
         if not isinstance(entry[name], str):
             raise PlanError(f"every cell needs a {name}, given as a name, got {entry[name]!r}")
-    as_they_are = ("bank", "method", "split", "transform", "parameters", "options", "seed", "support_bank")
+    as_they_are = ("bank", "method", "split", "parameters", "options", "seed", "support_bank", "keep", "as_published")
     return Cell(
         spec=task_spec(entry, banks),
         n_tasks=entry["tasks"],
         cpu_budget=entry["cpu_budget"] or None,
+        transform=entry["scale"],
         **{name: entry[name] for name in as_they_are},
     )
 

@@ -12,6 +12,7 @@ and the task is tried again when the run is resumed.
 
 from __future__ import annotations
 
+import json
 import math
 import platform
 import time
@@ -29,18 +30,34 @@ from handful import FeatureBank, __version__
 from handful.executors import Shared
 from handful.machine.threads import one_thread
 from handful.shapes import Float, Int
-from handful_fewshot.benchmark.plan import Banks, Cell, named_bank, refuse_another_file
+from handful_fewshot.benchmark.plan import PREDICTIONS, Banks, Cell, named_bank, refuse_another_file
 from handful_fewshot.benchmark.score import TaskScores, score
 from handful_fewshot.dispatch import solve
 from handful_fewshot.gathering import gather
 from handful_fewshot.numerics.fixed_point import Trace
+from handful_fewshot.solution import Solution
 from handful_fewshot.task import TaskBatch
-from handful_fewshot.tasks import draw
-from handful_fewshot.transforms import parameters_of, transform
+from handful_fewshot.tasks import Draw, ShotsPerClass, draw
+from handful_fewshot.transforms import parameters_of, scale_name, transform
 
 BASE_SPLIT = "base"
 WITHOUT_BASE = "l2"
 Row: TypeAlias = dict[str, Any]
+# What a row is about, and its Arrow types: the cell in words, so that rows can be read without the plan. Shots are null
+# for a fixed support, `n_classes` where tasks have all classes, and the unknown classes where there are none.
+ABOUT = {
+    **{"cell": "string", "bank": "string", "split": "string", "support_bank": "string", "shots": "int64"},
+    **{"k_eff": "int64", "n_query": "int64", "n_classes": "int64", "protocol": "string"},
+    **{"unknown_classes": "int64", "unknown_share": "float64"},
+    **{"method": "string", "scale": "string", "transform": "string", "options": "string"},
+    **{"seed": "int64", "task": "int64"},
+}
+# What is kept of a task if its cell asks for it: the classes of the bank (or of its split) that the task has, in the
+# order of its labels and probabilities; true and predicted labels, -1 for unknown; and `Solution.unknown`.
+KEPT = {
+    **{"classes": "list<int32>", "query_labels": "list<int32>", "predictions": "list<int32>"},
+    **{"probabilities": "list<list<float>>", "unknown": "list<float>"},
+}
 # Packages that rows are computed with; scikit-learn fits the logistic regression of `ici`.
 COMPUTING = ("numpy", "scikit-learn", "torch")
 # Methods open no files: an OSError is a failure of the machine.
@@ -85,8 +102,9 @@ def run_range(cell: Cell, material: Material, indices: Sequence[int]) -> list[Ro
     they are solved one by one, and a task that fails alone has a row with its error and no scores. (A task solved alone
     may differ from the same task solved in its range in the last bits.)
 
-    Keys of a row are `handful_fewshot.benchmark.journal.COLUMNS` and `lost`. `seconds` is wall time in the method,
-    `cpu_seconds` processor time of everything, both shared out equally among the tasks of the range.
+    Keys of a row are the columns of a journal, those of `KEPT` only if the cell keeps predictions, and `lost`.
+    `seconds` is wall time in the method, `cpu_seconds` processor time of everything, both shared out equally among the
+    tasks of the range.
     """
     refuse_another_file(cell.method, cell.method_hash)
     with one_thread():
@@ -111,7 +129,7 @@ def applied_transform(cell: Cell, material: Material) -> tuple[str, dict[str, An
 def trace_of(cell: Cell, material: Material, index: int) -> Trace:
     """Objective, criterion and elapsed time of every iteration on one task; for methods with the option `record`."""
     with one_thread():
-        _, task, _ = _tasks(cell, material, [index])
+        _, _, task, _ = _tasks(cell, material, [index])
         trace = solve(cell.method, task, **{**cell.options, "record": True}).trace
     assert trace is not None
     return trace
@@ -119,34 +137,47 @@ def trace_of(cell: Cell, material: Material, index: int) -> Trace:
 
 def _tasks(
     cell: Cell, material: Material, indices: Sequence[int]
-) -> tuple[str, TaskBatch, Int[torch.Tensor, "task query"]]:
-    """Name of the transform, the tasks after it, and the labels of their queries."""
+) -> tuple[str, Draw, TaskBatch, Int[torch.Tensor, "task query"]]:
+    """Name of the transform, the draw, its tasks after the transform, and the labels of their queries."""
     name, parameters = applied_transform(cell, material)
     drawn = draw(material.bank.labels, cell.spec, cell.seed, indices)
     task, truth = gather(material.bank, drawn, support_bank=material.support_bank)
-    return name, transform(name, task, **parameters), truth
+    return name, drawn, transform(name, task, **parameters), truth
 
 
 def _rows(cell: Cell, material: Material, indices: Sequence[int]) -> list[Row]:
     cpu = time.thread_time()
-    name, task, truth = _tasks(cell, material, indices)
+    name, drawn, task, truth = _tasks(cell, material, indices)
     start = time.perf_counter()
     solution = solve(cell.method, task, **cell.options)
     seconds = (time.perf_counter() - start) / len(indices)
     scores = score(solution, truth)
     columns: dict[str, list[Any]] = {field: _values(getattr(scores, field)) for field in TaskScores._fields}
     columns |= {"n_iter": solution.n_iter.tolist(), "converged": solution.converged.tolist()}
+    columns |= _kept(drawn, solution) if cell.keep == PREDICTIONS else {}
     shared = {
-        **_identity(cell, name),
+        **identity(cell, name),
         "seconds": seconds,
         "cpu_seconds": (time.thread_time() - cpu) / len(indices),
         "error": None,
         "lost": False,
     }
     return [
-        {"task": int(index), **shared, **{column: values[t] for column, values in columns.items()}}
+        {**shared, "task": int(index), **{column: values[t] for column, values in columns.items()}}
         for t, index in enumerate(indices)
     ]
+
+
+def _kept(drawn: Draw, solution: Solution) -> dict[str, list[Any]]:
+    """Return the columns of `KEPT`, one entry for each task."""
+    n_tasks = drawn.n_tasks
+    return {
+        "classes": np.broadcast_to(drawn.classes, (n_tasks, drawn.classes.shape[-1])).tolist(),
+        "query_labels": drawn.query_labels.tolist(),
+        "predictions": solution.predictions.tolist(),
+        "probabilities": solution.log_assignments.exp().tolist(),
+        "unknown": [None] * n_tasks if solution.unknown is None else solution.unknown.tolist(),
+    }
 
 
 def _values(scores: torch.Tensor) -> list[float | None]:
@@ -159,7 +190,7 @@ def failure(cell: Cell, material: Material, index: int, error: Exception) -> Row
     nothing = dict.fromkeys((*TaskScores._fields, "n_iter", "converged", "seconds", "cpu_seconds"))
     name, _ = applied_transform(cell, material)
     found = {"error": f"{type(error).__name__}: {error}", "lost": of_the_machine(error)}
-    return {"task": int(index), **_identity(cell, name), **nothing, **found}
+    return {**identity(cell, name), "task": int(index), **nothing, **found}
 
 
 def lost_range(task: tuple[Cell, Shared, Sequence[int]], error: Exception) -> list[Row]:
@@ -178,10 +209,29 @@ def of_the_machine(error: BaseException) -> bool:
     return error.__cause__ is not None and of_the_machine(error.__cause__)
 
 
-def _identity(cell: Cell, transform_name: str) -> Row:
-    """Return what a row is about, and what made it."""
-    about = {"cell": cell.content_hash, "method": cell.method, "transform": transform_name}
-    return {**about, "versions": versions_text()}
+def identity(cell: Cell, transform_name: str) -> Row:
+    """Return what the rows of a cell are about: `ABOUT` but for the task, and what made them."""
+    spec = cell.spec
+    k_eff = getattr(spec.query, "k_eff", None)
+    return {
+        "cell": cell.content_hash,
+        "bank": cell.bank,
+        "split": cell.split,
+        "support_bank": cell.support_bank,
+        "shots": spec.support.shots if isinstance(spec.support, ShotsPerClass) else None,
+        "k_eff": k_eff if isinstance(k_eff, int) else None,
+        "n_query": spec.n_query,
+        "n_classes": spec.n_classes,
+        "protocol": cell.protocol,
+        "unknown_classes": None if spec.unknown is None else spec.unknown.count,
+        "unknown_share": None if spec.unknown is None else spec.unknown.share,
+        "method": cell.method,
+        "scale": scale_name(transform_name, cell.parameters),
+        "transform": transform_name,
+        "options": json.dumps(dict(cell.options), sort_keys=True),
+        "seed": cell.seed,
+        "versions": versions_text(),
+    }
 
 
 @cache

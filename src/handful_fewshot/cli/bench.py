@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
@@ -17,6 +18,7 @@ from handful.errors import OptionError
 from handful.progress import bars
 from handful_fewshot.cli.runs import carry_out, end_with_failures
 from handful_fewshot.cli.task_options import (
+    SCALES,
     TaskOptions,
     find_bank,
     named_place,
@@ -47,7 +49,7 @@ RUN = "run"
 OF_A_GRID = (
     *("--shots", "--support-bank", "--k-eff", "--n-query", "--n-classes", "--query"),
     *("--concentration", "--slots", "--batches"),
-    *("--unknown-classes", "--unknown-share", "--split", "--transform", "--option"),
+    *("--unknown-classes", "--unknown-share", "--split", "--scale", "--option"),
 )
 # Options that cannot be combined with such a plan, and why.
 NOT_BESIDE: Mapping[str, tuple[str, Sequence[str]]] = {
@@ -56,9 +58,16 @@ NOT_BESIDE: Mapping[str, tuple[str, Sequence[str]]] = {
     GRID: ("", ()),
     RUN: (
         "--resume alone continues the run as it is; to change it, give its plan again with --resume",
-        (*OF_A_GRID, "--tasks", "--seed", "--budget"),
+        (*OF_A_GRID, "--tasks", "--seed", "--budget", "--keep", "--as-published"),
     ),
 }
+
+
+class Keep(StrEnum):
+    """What rows may keep."""
+
+    PREDICTIONS = "predictions"
+
 
 app = typer.Typer(
     cls=SectionGroup,
@@ -94,8 +103,9 @@ def run(
     option: Annotated[
         list[str] | None, typer.Option(help="An option of the methods, as NAME=VALUE or NAME=VALUE,VALUE. Repeatable.")
     ] = None,
-    transform: Annotated[
-        str | None, typer.Option(help="Transform of the features; by default the one of each method's paper.")
+    scale: Annotated[
+        list[str] | None,
+        typer.Option(help=f"{SCALES}; if left out, found for paddle and its kin, published for others. Repeatable."),
     ] = None,
     budget: Annotated[
         float | None,
@@ -103,6 +113,12 @@ def run(
             help="Seconds of processor time per cell; tasks are solved in order until then.", show_default=False
         ),
     ] = None,
+    keep: Annotated[
+        Keep | None, typer.Option(help="Keep labels and probabilities of every query in the rows.", show_default=False)
+    ] = None,
+    as_published: Annotated[
+        bool, typer.Option(help="Say that the banks are the paper's, so that its numbers are printed beside them.")
+    ] = False,
     on: On = HERE,
     resume: Annotated[
         bool, typer.Option(help="Continue the run in --out, if it exists; with its own plan if none is given.")
@@ -112,14 +128,15 @@ def run(
     ] = False,
     **of_tasks: Any,
 ) -> None:
-    """Run a plan: a TOML file, one of the paper's, or a grid of methods, shots and K_eff.
+    """Run a plan: a TOML file, one of the paper's, or a grid of methods, scales, shots and K_eff.
 
+    It says where a method at the published scale falls below the nearest prototype on the same tasks.
     Exits with 1 if every task of some cell failed, or if the machine failed on some tasks: --resume tries those again.
 
     \b
     Examples:
       handful bench run --bank clinc150 --method paddle --method batch_classifier --k-eff 2 --tasks 50 --out runs/one
-      handful bench run --bank clinc150 --method tim --option marginal_weight=0.5 --transform l2 --out runs/two
+      handful bench run --bank clinc150 --method tim --option marginal_weight=0.5 --scale found --out runs/two
       handful bench run --bank clinc150 --method oslo --unknown-classes 3 --unknown-share 0.3 --out runs/open
       handful bench run --paper table1 --bank mini=mini.bank --bank tiered=tiered.bank --budget 3600 --out runs/table1
       handful bench run --paper table1 --bank mini=mini.bank --method paddle --method baseline --out runs/two_rows
@@ -149,6 +166,7 @@ def status(run: Annotated[Path, typer.Argument(help="Folder of a run.")]) -> Non
     """
     from handful_fewshot.benchmark.completion import progress
     from handful_fewshot.benchmark.journal import Journal
+    from handful_fewshot.reports.control import below_nearest
     from handful_fewshot.reports.summary import columns_of, footnotes, remarks, results
 
     journal = Journal(run)
@@ -173,7 +191,8 @@ def status(run: Annotated[Path, typer.Argument(help="Folder of a run.")]) -> Non
             data(f"  {method}  {state.done}/{wanted}{ended}{failed}  {said}".rstrip())
             if result.n_failed:
                 data(f"    the first failed with: {result.first_error}")
-    for sentence in (*footnotes("".join(printed)), *remarks(journal)):
+    told = below_nearest(journal, partial(find_bank, journal.bank_places))
+    for sentence in (*footnotes("".join(printed)), *remarks(journal), *told):
         data(sentence)
 
 
@@ -181,7 +200,8 @@ def status(run: Annotated[Path, typer.Argument(help="Folder of a run.")]) -> Non
 def compare(
     run: Annotated[Path, typer.Argument(help="Folder of a run.")],
     methods: Annotated[
-        str, typer.Option(help="Two methods as A,B, each with its options and scale if several were run.")
+        str,
+        typer.Option(help="Two methods as A,B, or FILE.py:NAME; each with its options and scale if several were run."),
     ],
 ) -> None:
     """Print A minus B in accuracy on the tasks both have, in percentage points with a 95 % interval.
@@ -193,7 +213,7 @@ def compare(
     from handful_fewshot.benchmark.journal import Journal
     from handful_fewshot.reports.summary import columns_of, footnotes, paired_difference, results, verdict
 
-    names = [name.strip() for name in re.split(r",(?![^(]*\))", methods)]  # not the commas between options
+    names = [_named(name.strip()) for name in re.split(r",(?![^(]*\))", methods)]  # not the commas between options
     if len(names) != 2:
         raise OptionError(f"--methods must be two names separated by a comma, got {methods!r}")
     found = columns_of(results(Journal(run)))
@@ -211,6 +231,30 @@ def compare(
         lines.append(f"{column.title}: {a.label} − {b.label}: {said}")
     for line in (*lines, *footnotes("".join(lines))):
         data(line)
+
+
+@app.command("export")
+def export(
+    run: Annotated[Path, typer.Argument(help="Folder of a run.")],
+    out: Annotated[Path, typer.Argument(help="File to write, .parquet or .csv.")],
+) -> None:
+    """Write the rows of a run as one table: a row per task, with bank, protocol, method, scale, options and seed.
+
+    Predictions that were kept, with --keep predictions, are only in Parquet, since a CSV has no lists.
+
+    \b
+    Examples:
+      handful bench export runs/one one.parquet
+      handful bench export runs/one one.csv
+    """
+    from handful.arguments import counted
+    from handful_fewshot.benchmark.export import write_rows
+    from handful_fewshot.benchmark.journal import Journal
+
+    n_rows, left_out = write_rows(Journal(run), out)
+    data(f"{out}: {counted(n_rows, 'row')}")
+    if left_out:
+        data(f"Without {', '.join(left_out)}: a CSV has no lists. Export to .parquet to have them.")
 
 
 def report(
@@ -246,6 +290,14 @@ def _only(found: Sequence[Any], name: str) -> Any:
     return None
 
 
+def _named(text: str) -> str:
+    """Return the name of a method that is given as FILE.py:NAME, with what is in brackets after it; else the text."""
+    from handful_fewshot.benchmark.plan import is_place, load_method
+
+    name, bracket, rest = text.partition(" (")
+    return f"{load_method(name)}{bracket}{rest}" if is_place(name) else text
+
+
 def _source(given: Mapping[str, Any]) -> str:
     """Return where the plan comes from."""
     for name, source in (("plan", TOML), ("paper", PAPER), ("method", GRID), ("resume", RUN)):
@@ -272,7 +324,7 @@ def _asked(source: str, given: Mapping[str, Any]) -> tuple[dict[str, str], Banks
             raise PlanError("--method needs a bank to run on: give --bank as well")
         entries = [_grid_entry(given, places)]
     banks = {name: open_bank(place) for name, place in places.items()}
-    keys = {"tasks": "tasks", "seed": "seed", "budget": "cpu_budget"}
+    keys = {"tasks": "tasks", "seed": "seed", "budget": "cpu_budget", "keep": "keep", "as_published": "as_published"}
     changes = {key: given[name] for name, key in keys.items() if name in given}
     if source == PAPER:
         cells = _paper_plan(given["paper"], banks, changes, given.get("method", []))

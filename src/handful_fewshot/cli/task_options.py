@@ -33,6 +33,7 @@ OF_SOME_SPREADS = (
     ((Spread.STREAM,), "slots"),
     ((Spread.STREAM,), "batches"),
 )
+SCALES = "Scale of the features: published, found, or a transform by its name"
 BANK = "as PATH or NAME=PATH, or clinc150, which comes with the package"
 
 

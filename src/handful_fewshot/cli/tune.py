@@ -11,6 +11,7 @@ from handful.cli.options import HERE, On, given_values, refuse, with_options
 from handful.cli.terminal import data
 from handful_fewshot.cli.runs import carry_out, end_with_failures
 from handful_fewshot.cli.task_options import (
+    SCALES,
     Spread,
     TaskOptions,
     named_place,
@@ -22,7 +23,7 @@ from handful_fewshot.cli.task_options import (
 from handful_fewshot.errors import PlanError
 
 # Options of the tasks that are tuned on, named like the keys of a plan.
-KEYS = ("transform", "split", "shots", "k_eff", "n_classes", "n_query", "query", "concentration", "seed")
+KEYS = ("scale", "split", "shots", "k_eff", "n_classes", "n_query", "query", "concentration", "seed")
 # Options that say what is tuned on which tasks; a run that is continued as it is has them already.
 OF_A_TUNING = (
     *(f"--{key.replace('_', '-')}" for key in KEYS),
@@ -39,8 +40,8 @@ def tune(
         list[str] | None,
         typer.Option(help="The grid, as NAME=VALUE,VALUE,...; by default the published one. Repeat for several."),
     ] = None,
-    transform: Annotated[
-        str | None, typer.Option(help="Transform of the features; by default the one of the paper's plans.")
+    scale: Annotated[
+        str | None, typer.Option(help=f"{SCALES}; by default that of the paper's plans.", show_default=False)
     ] = None,
     split: Annotated[str | None, typer.Option(help="Split to tune on; validation if left out.")] = None,
     shots: Annotated[int | None, typer.Option(help="Support rows of each class, 5 if left out.")] = None,

@@ -14,6 +14,14 @@ from handful.errors import OptionError
 from handful_fewshot.solution import Solution
 from handful_fewshot.task import TaskBatch
 
+# Scales that every method has, besides the names in `TRANSFORMS`.
+PUBLISHED = "published"
+FOUND = "found"
+FOUND_TRANSFORM = "found_scale"
+# Published transforms that are not the default: this one fits few features but those of the paper, where the batch
+# collapses into a class or is spread over all.
+FITS_FEW = frozenset({"range_scale_public_code"})
+
 
 @dataclass(frozen=True)
 class Method:
@@ -59,6 +67,23 @@ class Method:
     def classifier(self) -> Any:
         """Return a `MethodClassifier` with this method; `handful.classify(method=…)` asks for it."""
         return import_module("handful_fewshot.classifier").MethodClassifier(self.name)  # it imports all methods
+
+    def transform_at(self, scale: str = "") -> str:
+        """Return the name of the transform at a scale, the same wherever the method is called by its name.
+
+        `published` is the transform of the published results, `found` is `found_scale`, and any other is itself.
+        Without a scale it is the published one; or the found one if that fits few features, see `FITS_FEW`.
+
+        Examples
+        --------
+        >>> import handful_fewshot as fewshot
+        >>> paddle, tim = fewshot.METHODS["paddle"], fewshot.METHODS["tim"]
+        >>> paddle.transform_at(), paddle.transform_at("published"), tim.transform_at(), tim.transform_at("found")
+        ('found_scale', 'range_scale_public_code', 'l2', 'found_scale')
+        """
+        if scale == FOUND or (not scale and self.transform in FITS_FEW):
+            return FOUND_TRANSFORM
+        return self.transform if scale in ("", PUBLISHED) else scale
 
     def make_options(self, **values: object) -> Any:
         """Build the options; raise `OptionError` for unknown names and for values of the wrong type.

@@ -15,6 +15,7 @@ from handful_fewshot.benchmark.paper import source_of_numbers
 from handful_fewshot.benchmark.run import Material, trace_of
 from handful_fewshot.numerics.fixed_point import Trace
 from handful_fewshot.reports import plots, summary, tables
+from handful_fewshot.reports.as_csv import csv_text, differences, measures
 from handful_fewshot.reports.summary import LEAST_TASKS, Column, MeanEstimate, Result
 from handful_fewshot.transforms import method_at
 
@@ -98,6 +99,7 @@ def write_report(journal: Journal, out: str | os.PathLike[str], find_bank: FindB
     outcomes = summary.results(journal)
     columns = summary.columns_of(outcomes)
     texts = {"accuracy.md": tables.accuracy_markdown(columns), "accuracy.tex": tables.accuracy_latex(columns)}
+    texts |= {"measures.csv": csv_text(measures(outcomes)), "differences.csv": csv_text(differences(columns))}
     for name, (_, _, head, rows_of) in MORE_TABLES.items():
         if text := tables.tables_markdown(columns, head, rows_of):
             texts[f"{name}.md"] = text

@@ -23,6 +23,7 @@ from handful_fewshot.benchmark.plan import Cell
 from handful_fewshot.tasks import CorrelatedStream, ShotsPerClass, TaskSpec
 from handful_fewshot.transforms import method_at, scale_name
 
+# What the tables have of every method.
 METRICS = (
     *("accuracy", "macro_recall", "n_predicted", "presence_precision", "presence_recall", "proportion_error"),
     *("negative_log_likelihood", "n_iter", "seconds"),

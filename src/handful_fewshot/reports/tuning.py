@@ -24,6 +24,7 @@ from handful_fewshot.benchmark.paper import TRANSFORMS, public_options
 from handful_fewshot.benchmark.plan import Banks, Cell, Plan, grid, is_place, load_method, named_bank, task_spec
 from handful_fewshot.errors import PlanError
 from handful_fewshot.methods import METHODS, no_method
+from handful_fewshot.methods.method import PUBLISHED
 from handful_fewshot.reports.summary import Result, common_means, footnotes, paired_difference, results, verdict
 from handful_fewshot.reports.tables import markdown_table
 from handful_fewshot.transforms import method_at
@@ -69,7 +70,7 @@ def tuning_plan(banks: Banks, methods: Sequence[str], points: Sequence[Point] = 
     Banks have the splits `validation` and `test`, which must have no class in common. What is not tuned, transform and
     other options, is as in the plans of the paper. `points` are the grid of a method that has none in `GRIDS`, or
     replace it; the published values are added to every grid. `keys` are keys of a plan that differ from `TASKS`, such
-    as `tasks=200` or `query="balanced"`, and `transform`.
+    as `tasks=200` or `query="balanced"`, and `scale`.
     """
     entry = {**TASKS, **keys}
     for bank in banks:
@@ -88,7 +89,7 @@ def tuning_plan(banks: Banks, methods: Sequence[str], points: Sequence[Point] = 
             published = published_point(method, fixed, list(wanted[0]))
             wanted += [published] if published not in wanted else []
             of_method = {"bank": bank, "method": method, "options": [{**fixed, **point} for point in wanted]}
-            cells += grid([{"transform": TRANSFORMS.get(method, ""), **entry, **of_method}], banks)
+            cells += grid([{"scale": TRANSFORMS.get(method, PUBLISHED), **entry, **of_method}], banks)
     return tuple(cells)
 
 
@@ -185,7 +186,7 @@ def tuned_plan(chosen: Sequence[Choice], bank_places: Mapping[str, str]) -> str:
         cell = choice.found.cell
         same = choice.found is choice.published
         lines = [f"[[cells]]\nbank = {_toml(cell.bank)}\nmethod = {_toml(cell.method)}\n"]
-        lines += [f"transform = {_toml(cell.transform)}\n", "options = [\n"]
+        lines += [f"scale = {_toml(cell.transform)}\n", "options = [\n"]
         kinds = {
             "found and published" if same else "found": choice.found,
             **({} if same else {"published": choice.published}),

@@ -5,14 +5,14 @@ from handful.errors import HandfulWarning
 from handful.executors.executor import in_process
 from handful_fewshot.benchmark import completion, run
 from handful_fewshot.benchmark.completion import CellProgress, complete, progress, time_left
-from handful_fewshot.benchmark.journal import COLUMNS, Journal
+from handful_fewshot.benchmark.journal import SUMMARISED, Journal
 from handful_fewshot.benchmark.plan import Cell, bound_plan
 from handful_fewshot.benchmark.run import Material, run_range
 from handful_fewshot.errors import PlanError
 from tests.banks_at_hand import random_bank
 from tests.plans_at_hand import SPEC, small_banks, small_plan
 
-COMPARED = [name for name in COLUMNS if name not in ("seconds", "cpu_seconds")]
+COMPARED = [name for name in SUMMARISED if name not in ("seconds", "cpu_seconds")]
 
 
 def values(journal):

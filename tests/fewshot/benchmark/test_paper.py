@@ -84,7 +84,7 @@ def test_missing_banks_are_named(banks):
 
 
 PAPER = TaskSpec(ShotsPerClass(10), UniformOverPool(5))
-CELL = Cell("tiered", PAPER, "paddle", split="test", bank_shape=(160, 512))
+CELL = Cell("tiered", PAPER, "paddle", split="test", bank_shape=(160, 512, 206_209))
 
 
 def test_numbers_stand_beside_the_cells_they_belong_to():
@@ -92,7 +92,7 @@ def test_numbers_stand_beside_the_cells_they_belong_to():
     assert published_accuracy(replace(CELL, method="soft_kmeans", transform="")) == 35.8
     assert published_accuracy(replace(CELL, method="ici", transform="")) is None  # intractable, says the paper
     fixed = replace(PAPER, support=FixedSupport.whole([0, 1, 2, 3, 4]))
-    inat = Cell("inat", fixed, "paddle", support_bank="inat_support", bank_shape=(227, 512))
+    inat = Cell("inat", fixed, "paddle", support_bank="inat_support", bank_shape=(227, 512, 50_000), as_published=True)
     assert published_accuracy(inat) == 84.3
     assert why_unpublished(inat) == ""
 
@@ -120,11 +120,17 @@ def test_other_protocols_have_none(change):
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"bank_shape": (150, 512)}, "has 150 classes in its split 'test' and 512 dimensions, but the test split of"),
-        ({"bank_shape": (160, 384)}, "has 160 classes in its split 'test' and 384 dimensions, but the test split of"),
-        ({"bank_shape": (150, 384), "split": ""}, "has 150 classes and 384 dimensions, but the test split of"),
+        (
+            {"bank_shape": (150, 512, 206_209)},
+            "has 150 classes in its split 'test' and 512 dimensions, but the test split of",
+        ),
+        (
+            {"bank_shape": (160, 384, 206_209)},
+            "has 160 classes in its split 'test' and 384 dimensions, but the test split of",
+        ),
+        ({"bank_shape": (150, 384, 9_000), "split": ""}, "has 150 classes and 384 dimensions, but the test split of"),
         ({"split": "validation"}, "in its split 'validation'"),
-        ({"bank_shape": (0, 0)}, "has 0 classes"),  # a cell that is not bound to a bank
+        ({"bank_shape": (0, 0, 0)}, "has 0 classes"),  # a cell that is not bound to a bank
     ],
 )
 def test_other_classes_and_other_networks_have_none_and_it_is_said_why(change, why):
@@ -132,6 +138,25 @@ def test_other_classes_and_other_networks_have_none_and_it_is_said_why(change, w
     assert published_accuracy(other) is None
     assert why in why_unpublished(other)
     assert why_unpublished(other).endswith("of tiered-ImageNet has 160, with 512 from ResNet-18")
+
+
+def test_a_bank_of_the_right_size_and_other_content_has_none_unless_somebody_says_so():
+    other = replace(CELL, bank_shape=(160, 512, 9_600))
+    assert published_accuracy(other) is None
+    assert (
+        "has 9,600 vectors in its split 'test', but the test split of tiered-ImageNet has 206,209; if it is the "
+        "paper's, say so with --as-published" in why_unpublished(other)
+    )
+    said = replace(other, as_published=True)
+    assert published_accuracy(said) == 62.5
+    assert why_unpublished(said) == ""
+    assert said.content_hash == other.content_hash
+    # Nobody can say that other classes or another network are the paper's.
+    assert published_accuracy(replace(said, bank_shape=(20, 512, 9_600))) is None
+    fixed = replace(PAPER, support=FixedSupport.whole([0, 1, 2, 3, 4]))
+    inat = Cell("inat", fixed, "paddle", support_bank="inat_support", bank_shape=(227, 512, 50_000))
+    assert published_accuracy(inat) is None
+    assert "the test split of iNat has a number that is not published" in why_unpublished(inat)
 
 
 def test_all_of_table_1_is_here():
@@ -143,7 +168,7 @@ def test_all_of_table_1_is_here():
     methods = {name: key for key, name in paper.PAPER_METHODS.items()}
     for row in rows:
         spec = TaskSpec(ShotsPerClass(row["shots"]), UniformOverPool(5))
-        shape = row["K"], paper.DIMENSIONS[row["encoder"]]
+        shape = row["K"], paper.DIMENSIONS[row["encoder"]], paper.TEST_IMAGES[row["dataset"]]
         cell = Cell(banks[row["dataset"], row["encoder"]], spec, methods[row["method"]], bank_shape=shape)
         assert published_accuracy(cell) == row["accuracy"]
     assert "NeurIPS 2022" in paper.source_of_numbers()

@@ -36,7 +36,7 @@ def test_rows_are_what_the_library_answers_step_by_step(banks, cell):
     rows = run_range(cell, Material.of(cell, banks), range(3, 7))
     drawn = fewshot.draw(banks["toy"].labels, SPEC, 0, range(3, 7))
     task, truth = fewshot.gather(banks["toy"], drawn)
-    solution = fewshot.solve("paddle", fewshot.transform("range_scale_public_code", task))
+    solution = fewshot.solve("paddle", fewshot.transform("found_scale", task))
     assert [row["task"] for row in rows] == [3, 4, 5, 6]
     assert all(set(row) == {*COLUMNS, "lost"} and row["cell"] == cell.content_hash for row in rows)
     assert [row["accuracy"] for row in rows] == (solution.predictions == truth).double().mean(-1).tolist()

@@ -7,14 +7,28 @@ pytest.importorskip("typer")
 from handful import FeatureBank
 from handful.cli.main import main
 from handful.datasets import load_clinc150
-from handful_fewshot import METHODS, Dirichlet, FixedSupport, ShotsPerClass, TaskSpec, UnknownClasses
+from handful_fewshot import (
+    METHODS,
+    Dirichlet,
+    FixedSupport,
+    MethodClassifier,
+    ShotsPerClass,
+    TaskSpec,
+    UniformOverPool,
+    UnknownClasses,
+    draw,
+    gather,
+    solve,
+)
+from handful_fewshot import transform as fewshot_transform
 from handful_fewshot.benchmark import plan as plans
 from handful_fewshot.benchmark.completion import progress
 from handful_fewshot.benchmark.journal import Journal
 from handful_fewshot.benchmark.paper import PAPER_PLANS, TABLE_1_METHODS, published_accuracy
 from handful_fewshot.benchmark.run import versions_text
 from handful_fewshot.cli import bench
-from handful_fewshot.reports.summary import FEW_NOTE
+from handful_fewshot.reports.control import CONTROL
+from handful_fewshot.reports.summary import FEW_NOTE, TaskMean
 from tests.banks_at_hand import random_bank
 
 
@@ -86,7 +100,7 @@ def test_tasks_with_unknown_classes_from_the_command_to_the_page(bank, tmp_path,
 
 
 def test_the_grid_takes_the_options_of_its_siblings(bank, tmp_path, capsys):
-    how = ("--query", "dirichlet", "--concentration", 1.5, "--n-classes", 4, "--transform", "l2")
+    how = ("--query", "dirichlet", "--concentration", 1.5, "--n-classes", 4, "--scale", "l2")
     options = ("--option", "max_iter=20", "--option", "tol=0,1e-3")
     small = ("--bank", bank, "--method", "paddle", "--k-eff", 3, "--n-query", 6, "--tasks", "0:4")
     run(capsys, "run", *small, *how, *options, "--out", tmp_path / "run")
@@ -143,6 +157,8 @@ def test_a_method_in_a_file_is_named_by_its_path(bank, tmp_path, capsys, monkeyp
     Journal(out).shards()[-1].unlink()
     assert "--method FILE.py:of_a_file" in refused(capsys, "run", "--resume", "--out", out)
     assert " 5/5 " in run(capsys, "run", *given, "--tasks", 5, "--resume")[1]
+    again = run(capsys, "compare", out, "--methods", f"{file}:mine,{file}:mine (unit length)")
+    assert again[0].startswith("toy, 5-shot, K_eff=5, |Q|=6: of_a_file (unit length) − of_a_file (unit length): ")
     (before,) = Journal(out).plan
     file.write_text(METHOD_FILE + "# changed\n")  # another method: its tasks are all to be solved
     assert " 2/2 " in run(capsys, "run", *given, "--tasks", 2, "--resume")[1]
@@ -188,20 +204,37 @@ def test_methods_are_compared_on_the_same_tasks(bank, tmp_path, capsys):
     run(capsys, *grid(bank, tmp_path / "run", "--tasks", 10))
     lines = run(capsys, "compare", tmp_path / "run", "--methods", "paddle,soft_kmeans")
     assert len(lines) == 3
-    assert lines[0].startswith(
-        "toy, 5-shot, K_eff=2, |Q|=6: paddle (published scale) − soft_kmeans (published scale): "
-    )
+    assert lines[0].startswith("toy, 5-shot, K_eff=2, |Q|=6: paddle (found scale) − soft_kmeans (found scale): ")
     assert " points† on 10 tasks: " in lines[0]
     assert lines[-1] == FEW_NOTE
     assert main(["bench", "compare", str(tmp_path / "run"), "--methods", "paddle,tim"]) == 1
-    assert "it has paddle (published scale), soft_kmeans (published scale)" in capsys.readouterr().err
+    assert "it has paddle (found scale), soft_kmeans (found scale)" in capsys.readouterr().err
+
+
+def test_a_run_is_exported_and_keeps_predictions_if_told(bank, tmp_path, capsys):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    out = tmp_path / "run"
+    run(capsys, *grid(bank, out, "--tasks", 2, "--keep", "predictions"))
+    assert run(capsys, "export", out, tmp_path / "run.parquet") == [f"{tmp_path / 'run.parquet'}: 8 rows"]
+    table = parquet.read_table(tmp_path / "run.parquet")
+    assert [len(labels) for labels in table["predictions"].to_pylist()] == [6] * 8
+    said, left_out = run(capsys, "export", out, tmp_path / "run.csv")
+    assert said.endswith("run.csv: 8 rows")
+    assert left_out.startswith(
+        "Without classes, query_labels, predictions, probabilities, unknown: a CSV has no lists."
+    )
+    head = (tmp_path / "run.csv").read_text().splitlines()[0]
+    assert head.startswith('"cell","bank","split",')
+    assert "predictions" not in head
+    assert "leave out --keep" in refused(capsys, "run", "--resume", "--keep", "predictions", "--out", out)
+    assert "has rows that keep predictions" in refused(capsys, *grid(bank, out, "--tasks", 3, "--resume"))
 
 
 def test_a_method_at_two_scales_is_named_with_its_scale(bank, tmp_path, capsys):
     (tmp_path / "plan.toml").write_text(
         "[[cells]]\nbank = 'toy'\nmethod = 'paddle'\nn_query = 6\nk_eff = 2\ntasks = 4\n"
-        "transform = ['range_scale_public_code', 'found_scale']\n"
-        "[[cells]]\nbank = 'toy'\nmethod = 'soft_kmeans'\nn_query = 6\nk_eff = 2\ntasks = 4\n"
+        "scale = ['published', 'found']\n"
+        "[[cells]]\nbank = 'toy'\nmethod = 'soft_kmeans'\nn_query = 6\nk_eff = 2\ntasks = 4\nscale = 'published'\n"
     )
     lines = run(capsys, "run", tmp_path / "plan.toml", "--bank", bank, "--out", tmp_path / "run")
     names = ["paddle (published scale)", "paddle (found scale)", "soft_kmeans (published scale)"]
@@ -212,6 +245,61 @@ def test_a_method_at_two_scales_is_named_with_its_scale(bank, tmp_path, capsys):
     assert "this run has paddle (published scale), paddle (found scale): say which paddle is meant" in said
     line, _ = run(capsys, "compare", tmp_path / "run", "--methods", "paddle (found scale),soft_kmeans")
     assert ": paddle (found scale) − soft_kmeans (published scale): " in line
+
+
+def test_a_scale_is_an_axis_of_a_grid_and_one_scale_is_one_cell(bank, tmp_path, capsys):
+    methods = ("--method", "paddle", "--method", "unem", "--method", "tim", "--option", "max_iter=5")
+    scales = ("--scale", "found", "--scale", "published", "--scale", "l2")
+    small = ("--k-eff", 2, "--n-query", 6, "--tasks", 2)
+    run(capsys, "run", "--bank", bank, *methods, *scales, *small, "--out", tmp_path / "run")
+    assert [(cell.method, cell.transform) for cell in Journal(tmp_path / "run").plan] == [
+        *(("paddle", "found_scale"), ("unem", "found_scale"), ("tim", "found_scale")),
+        *(("paddle", "range_scale_public_code"), ("tim", "l2"), ("paddle", "l2"), ("unem", "l2")),
+    ]
+    both = ("--bank", bank, "--method", "paddle", *small, "--out", tmp_path / "two")
+    assert "the plan has paddle on toy" in refused(capsys, "run", *both, "--scale", "found", "--scale", "found")
+    assert "no transform is called 'fond'" in refused(capsys, "run", *both, "--scale", "fond")
+
+
+def test_a_method_has_one_default_scale_wherever_it_is_called_by_name(bank):
+    cells = {name: plans.Cell("toy", TaskSpec(ShotsPerClass(5), Dirichlet(2)), name) for name in METHODS}
+    for name, cell in cells.items():
+        used = MethodClassifier(name)._transform()
+        assert used == ("l2" if cell.transform == "cl2n" else cell.transform)
+        assert MethodClassifier(name, scale="published")._transform() in (METHODS[name].transform, "l2")
+        assert MethodClassifier(name, scale="found")._transform() == "found_scale"
+    assert cells["paddle"].transform == "found_scale"
+
+
+@pytest.mark.parametrize("with_control", [False, True])
+def test_a_published_scale_that_falls_below_the_nearest_prototype_is_told(tmp_path, capsys, with_control):
+    methods = ["--method", "paddle", *(["--method", "nearest_prototype"] if with_control else [])]
+    small = ("--n-query", 20, "--tasks", 40, "--shots", 1, "--scale", "published", "--scale", "found")
+    lines = run(capsys, "run", "--bank", "clinc150", *methods, *small, "--out", tmp_path / "run")
+    told = [line for line in lines if "does not fit" in line]
+    (line,) = told
+    assert re.fullmatch(
+        r"clinc150, 1-shot, K_eff=5, \|Q\|=20: paddle \(published scale\) is [\d.]+ ± [\d.]+ points† below "
+        r"nearest_prototype \(unit length\) on the same 40 tasks, so its scale does not fit these features; "
+        r"add --scale found.",
+        line,
+    )
+    journal = Journal(tmp_path / "run")
+    assert len(journal.plan) == (4 if with_control else 2)
+    paddle, control = (
+        fewshot_accuracy(name, transform)
+        for name, transform in (("paddle", "range_scale_public_code"), (CONTROL, "l2"))
+    )
+    difference = TaskMean.of(100 * (control - paddle))
+    assert f" is {difference.text(unit=' points')} below " in line
+
+
+def fewshot_accuracy(method, transform):
+    """Accuracy of the same 40 tasks, by hand."""
+    bank = load_clinc150()
+    spec = TaskSpec(ShotsPerClass(1), UniformOverPool(5), n_query=20)
+    task, truth = gather(bank, draw(bank.labels, spec, 0, range(40)))
+    return (solve(method, fewshot_transform(transform, task)).predictions == truth).double().mean(-1).numpy()
 
 
 @pytest.fixture
@@ -237,7 +325,7 @@ def stand_ins(tmp_path):
 def table_1_of(tmp_path, capsys, arguments, methods):
     """Run it and report it; return the published numbers that stand beside ours."""
     pytest.importorskip("matplotlib")
-    lines = run(capsys, "run", "--paper", "table1", *arguments, "--out", tmp_path / "run")
+    lines = run(capsys, "run", "--paper", "table1", "--as-published", *arguments, "--out", tmp_path / "run")
     titles = [
         f"{bank}, {shots}-shot, K_eff=5"
         for bank in ("mini/test", "tiered", "mini_wrn/test", "tiered_wrn")
@@ -390,12 +478,12 @@ def test_one_task_has_no_interval_and_no_task_no_winner(bank, tmp_path, capsys, 
     assert " % on one task†  " in lines[1]
     compared = run(capsys, "compare", out, "--methods", "paddle,soft_kmeans")
     assert without_numbers(compared[0]).endswith(
-        "soft_kmeans (published scale): # points on one task†: too few tasks to tell"
+        "soft_kmeans (found scale): # points on one task†: too few tasks to tell"
     )
     for shard in Journal(out).shards():
         shard.unlink()
     lines += compared + run(capsys, "status", out) + run(capsys, "compare", out, "--methods", "paddle,soft_kmeans")
-    assert lines[-1].endswith("paddle (published scale) − soft_kmeans (published scale): no task in common")
+    assert lines[-1].endswith("paddle (found scale) − soft_kmeans (found scale): no task in common")
     assert not re.search(r"\b(nan|inf)\b", "\n".join(lines))
 
 

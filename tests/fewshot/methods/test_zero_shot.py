@@ -60,7 +60,7 @@ def test_the_probe_lowers_the_loss_of_the_support():
 @pytest.fixture(scope="module")
 def sentences():
     """Sentences of CLINC150 and vectors of its names; ones that MiniLM gave, where it is installed."""
-    minilm = pytest.importorskip("handful.extraction.backbones").load_backbone
+    minilm = pytest.importorskip("handful.extraction.encoders").load_encoder
     from handful.datasets import load_clinc150
     from handful.errors import MissingExtraError
 

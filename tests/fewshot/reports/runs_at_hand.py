@@ -8,7 +8,7 @@ import numpy as np
 
 from handful_fewshot.benchmark.journal import COLUMNS, Journal
 from handful_fewshot.benchmark.plan import Cell, Plan
-from handful_fewshot.benchmark.run import versions_text
+from handful_fewshot.benchmark.run import identity, versions_text
 from handful_fewshot.methods import METHODS
 
 
@@ -29,7 +29,7 @@ def noisy(mean: float, n: int = 100, seed: int = 0, spread: float = 0.1) -> list
 
 def _row(cell: Cell, task: int, accuracy: float | None, values: dict[str, object]) -> dict[str, object]:
     numbers = {name: 0.5 if kind == "float64" else 3 for name, kind in COLUMNS.items() if kind in ("float64", "int64")}
-    row = {**numbers, "cell": cell.content_hash, "task": task, "method": cell.method, "transform": cell.transform}
+    row = {**numbers, **identity(cell, cell.transform), "task": task}
     row |= {"error": "TaskError: too few" if accuracy is None else None, "versions": versions_text()}
     if not METHODS[cell.method].rejects:
         row["known_rejected"] = None

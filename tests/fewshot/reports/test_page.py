@@ -37,7 +37,7 @@ def test_the_page_needs_no_other_file_and_says_what_was_run(journal, tmp_path):
     assert text.count("<svg") == 1
     assert "ran with l2 instead of cl2n" in text
     assert {file.name for file in page.parent.iterdir()} == {
-        *("index.html", "accuracy.md", "accuracy.tex"),
+        *("index.html", "accuracy.md", "accuracy.tex", "measures.csv", "differences.csv"),
         *(f"accuracy_against_k_eff.{kind}" for kind in ("svg", "pdf", "png")),
     }
 

@@ -29,12 +29,12 @@ def test_a_line_for_each_method_and_a_point_for_each_k_eff(tmp_path):
     figure = plots.accuracy_against_k_eff(columns(tmp_path, cells))
     (axis,) = figure.axes
     assert [list(line.get_xdata()) for line in axis.lines] == [[2.0, 3.0, 5.0]] * 2
-    assert {line.get_label() for line in axis.lines} == {"paddle (published scale)", "soft_kmeans (published scale)"}
+    assert {line.get_label() for line in axis.lines} == {"paddle (found scale)", "soft_kmeans (found scale)"}
     # Told apart without colour.
     assert len({(line.get_marker(), line.get_linestyle()) for line in axis.lines}) == 2
     svg = plots.as_svg(figure, "a name")
     assert svg.startswith("<svg")
-    assert ">soft_kmeans (published scale)<" in svg
+    assert ">soft_kmeans (found scale)<" in svg
     assert plots.as_svg(figure, "a name") == svg
     paths = plots.save(figure, tmp_path, "figure")
     assert [path.suffix for path in paths] == [".svg", ".pdf", ".png"]

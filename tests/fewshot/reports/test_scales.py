@@ -17,7 +17,7 @@ from handful_fewshot.transforms import TRANSFORMS
 from tests.fewshot.reports.runs_at_hand import made_up_run, noisy
 
 SPEC = TaskSpec(ShotsPerClass(5), UniformOverPool(5))
-PAPER = {"split": "test", "bank_shape": (20, 512)}
+PAPER = {"split": "test", "bank_shape": (20, 512, 12_000)}
 SCALES = {"range_scale_public_code": "published scale", "found_scale": "found scale"}
 METHODS = ("paddle", "soft_kmeans", "paddle_gd")
 NAMES = {f"{method} ({scale})" for method in METHODS for scale in SCALES.values()}

@@ -81,16 +81,16 @@ def test_results_on_the_same_tasks_are_one_column_and_ties_share_first_place(tmp
     tuned = replace(PADDLE, options={"complexity_weight": 2.0})
     plan = (PADDLE, other, KMEANS, tuned)
     numbers = [noisy(0.8, seed=1), noisy(0.7), noisy(0.5, seed=2), noisy(0.805, seed=3)]
-    tuned_label = "paddle (complexity_weight=2, published scale)"
+    tuned_label = "paddle (complexity_weight=2, found scale)"
     first, second = columns_of(results(made_up_run(tmp_path / "run", plan, numbers)))
     assert [r.label for r in first.results] == [
-        "paddle (published scale)",
-        "soft_kmeans (published scale)",
+        "paddle (found scale)",
+        "soft_kmeans (found scale)",
         tuned_label,
     ]
-    assert {r.label for r in first.best()} == {"paddle (published scale)", tuned_label}
+    assert {r.label for r in first.best()} == {"paddle (found scale)", tuned_label}
     assert first.title == "toy, 2-shot, K_eff=2, balanced, |Q|=6"
-    assert [r.label for r in second.results] == ["paddle (published scale)"]
+    assert [r.label for r in second.results] == ["paddle (found scale)"]
 
 
 def test_labels_name_the_scale_and_the_options_that_tell_results_apart(tmp_path):
@@ -98,7 +98,7 @@ def test_labels_name_the_scale_and_the_options_that_tell_results_apart(tmp_path)
     labels = [r.label for r in results(made_up_run(tmp_path / "same", tuple(same), [[], []]))]
     assert labels == ["paddle (max_iter=5, unit length)", "paddle (max_iter=6, unit length)"]
     labels = [r.label for r in results(made_up_run(tmp_path / "other", (PADDLE, same[0]), [[], []]))]
-    assert labels == ["paddle (published scale)", "paddle (max_iter=5, unit length)"]
+    assert labels == ["paddle (found scale)", "paddle (max_iter=5, unit length)"]
 
 
 def test_a_few_easy_tasks_do_not_make_a_best(tmp_path):
@@ -108,7 +108,7 @@ def test_a_few_easy_tasks_do_not_make_a_best(tmp_path):
     lucky = [good[task] - 0.05 if task in easy else None for task in range(100)]
     (column,) = columns_of(results(made_up_run(tmp_path / "run", (PADDLE, KMEANS, ALPHA), [good, poor, lucky])))
     assert max(column.results, key=lambda r: r.estimate().mean).cell.method == "alpha_tim"
-    assert [r.label for r in column.best()] == ["paddle (published scale)"]
+    assert [r.label for r in column.best()] == ["paddle (found scale)"]
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from tests.fewshot.reports.runs_at_hand import made_up_run, noisy
 
 MINI = TaskSpec(ShotsPerClass(5), UniformOverPool(5))
 OWN = TaskSpec(ShotsPerClass(5), UniformOverPool(5), n_query=50)
-PAPER = {"split": "test", "bank_shape": (20, 512)}
+PAPER = {"split": "test", "bank_shape": (20, 512, 12_000)}
 PLAN = (
     Cell("mini", MINI, "paddle", **PAPER),
     Cell("mini", MINI, "nearest_prototype", **PAPER),
@@ -37,7 +37,7 @@ def columns(tmp_path):
 def test_markdown_has_interval_number_of_tasks_and_the_papers_number(columns):
     head, _, paddle, nearest = accuracy_markdown(columns).splitlines()
     assert head == "| method | transform | mini/test, 5-shot, K_eff=5 | my_own, 5-shot, K_eff=5, \\|Q\\|=50 |"
-    assert paddle.startswith("| paddle (published scale) | range_scale_public_code | **60.0** ")
+    assert paddle.startswith("| paddle (found scale) | found_scale | **60.0** ")
     assert "± 0.6 (1,200) / 63.2 |" in paddle
     assert nearest == "| nearest_prototype (centred on base classes) | cl2n | 50.0 ± 0.6 (1,000) | not in the plan |"
 
@@ -58,7 +58,7 @@ def test_latex_is_booktabs_with_every_special_letter_escaped(columns):
 
 def test_differences_are_from_the_best(columns):
     ((label, estimate),) = differences_table(columns[0])
-    assert label == "paddle (published scale) − nearest_prototype (centred on base classes)"
+    assert label == "paddle (found scale) − nearest_prototype (centred on base classes)"
     assert estimate.mean == pytest.approx(100 * (np.mean(noisy(0.6, 1200)[:1000]) - 0.5))  # on the tasks both have
     assert estimate.n == 1000
 
@@ -66,12 +66,12 @@ def test_differences_are_from_the_best(columns):
 def test_one_task_has_no_interval_and_no_task_no_mean(tmp_path):
     columns = columns_of(results(made_up_run(tmp_path / "run", PLAN, [[0.5], [], [0.7, 0.7]])))
     paddle, nearest, _, few, _, alone = accuracy_markdown(columns).splitlines()[2:]
-    assert paddle == "| paddle (published scale) | range_scale_public_code | 50.0, no interval† (1) | 70.0 ± 0.0† (2) |"
+    assert paddle == "| paddle (found scale) | found_scale | 50.0, no interval† (1) | 70.0 ± 0.0† (2) |"
     assert nearest == "| nearest_prototype (centred on base classes) | cl2n | not run yet (0) | not in the plan |"
     assert few == FEW_NOTE
     assert alone == "The paper's numbers are not beside figures of one task, which have no interval."
     latex, html = accuracy_latex(columns), accuracy_html(columns)
-    assert r"code & 50.0, no interval\textdagger{} & 70.0$_{\pm 0.0}$\textdagger{}" in latex
+    assert r"scale & 50.0, no interval\textdagger{} & 70.0$_{\pm 0.0}$\textdagger{}" in latex
     assert r"classes) & cl2n & not run yet & not in the plan" in latex
     assert "<td>50.0<span class='interval'>, no interval</span>†" in html
     assert not any(word in text for text in (latex, html, paddle) for word in ("nan", "inf", "∞"))
@@ -89,9 +89,7 @@ def test_unknown_items_have_a_table_that_says_whose_score_it_is(tmp_path, column
         "| method | transform | score | AUROC | AUPR | precision at 90 % recall | accuracy on known | "
     )
     assert oslo.startswith("| oslo (centred on the task) | task_cl2n | its own | 90.0 ± 0.0 | ")
-    assert paddle.startswith(
-        "| paddle (published scale) | range_scale_public_code | 1 − highest probability | 90.0 ± 0.0 | "
-    )
+    assert paddle.startswith("| paddle (found scale) | found_scale | 1 − highest probability | 90.0 ± 0.0 | ")
     assert " | 60.0 ± " in oslo
     assert " | 70.0 ± " in paddle
 
@@ -104,8 +102,8 @@ def test_a_tie_goes_to_the_most_accurate_on_the_tasks_they_share_not_to_the_one_
     assert {result.cell.method for result in column.best()} == {"paddle", "soft_kmeans"}
     tie, win = differences_table(column)
     assert [row[0] for row in (tie, win)] == [
-        "paddle (published scale) − soft_kmeans (published scale)",
-        "paddle (published scale) − nearest_prototype (centred on base classes)",
+        "paddle (found scale) − soft_kmeans (found scale)",
+        "paddle (found scale) − nearest_prototype (centred on base classes)",
     ]
     assert tie[1].mean == pytest.approx(1.0)
     assert tie[1].holds_zero
@@ -113,9 +111,9 @@ def test_a_tie_goes_to_the_most_accurate_on_the_tasks_they_share_not_to_the_one_
 
 def test_the_papers_numbers_are_not_beside_a_bank_of_other_classes(tmp_path):
     plan = (
-        Cell("mini", MINI, "paddle", bank_shape=(150, 384)),
-        Cell("mini", MINI, "tim", bank_shape=(150, 384)),
-        Cell("tiered", MINI, "paddle", split="test", bank_shape=(160, 512)),
+        Cell("mini", MINI, "paddle", bank_shape=(150, 384, 9000)),
+        Cell("mini", MINI, "tim", bank_shape=(150, 384, 9000)),
+        Cell("tiered", MINI, "paddle", split="test", bank_shape=(160, 512, 206_209)),
     )
     columns = columns_of(results(made_up_run(tmp_path / "run", plan, [noisy(0.9)] * 3)))
     note = (

@@ -1,0 +1,187 @@
+"""Runs are read by pandas and DuckDB: each row says what it is about, and predictions give any other metric."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import handful_fewshot as fewshot
+from handful.errors import OptionError
+from handful_fewshot import Dirichlet, ShotsPerClass, TaskSpec, UniformOverPool, UnknownClasses
+from handful_fewshot.benchmark.completion import complete
+from handful_fewshot.benchmark.export import write_rows
+from handful_fewshot.benchmark.journal import COLUMNS, PLAN_FILE, Journal
+from handful_fewshot.benchmark.plan import Cell, bound_plan
+from handful_fewshot.benchmark.run import ABOUT, KEPT
+from handful_fewshot.errors import PlanError
+from tests.optional import optional
+from tests.plans_at_hand import SPEC, small_banks
+
+pd = optional("pandas")
+duckdb = optional("duckdb")
+
+CELLS = [
+    Cell("toy", SPEC, "paddle", n_tasks=12, options={"max_iter": 7}, transform="published", seed=3, keep="predictions"),
+    Cell("toy", replace(SPEC, query=Dirichlet(2, 1.5), n_classes=4), "paddle", n_tasks=5),
+    Cell("toy", replace(SPEC, unknown=UnknownClasses(1, 1 / 3)), "oslo", n_tasks=4, keep="predictions"),
+]
+
+
+@pytest.fixture(scope="module")
+def banks():
+    return small_banks()
+
+
+@pytest.fixture(scope="module")
+def journal(tmp_path_factory, banks):
+    journal = Journal.create(tmp_path_factory.mktemp("runs") / "run", bound_plan(CELLS, banks))
+    complete(journal, banks)
+    return journal
+
+
+ABOUT_FIRST = {
+    **{"bank": "toy", "split": "", "support_bank": "", "shots": 2, "k_eff": 2, "n_query": 6, "n_classes": None},
+    **{"protocol": "balanced", "unknown_classes": None, "unknown_share": None, "method": "paddle", "seed": 3},
+}
+
+
+def test_each_row_says_what_it_is_about(journal):
+    rows = journal.table().to_pylist()
+    of_cells = [[row for row in rows if row["cell"] == cell.content_hash] for cell in journal.plan]
+    assert [len(rows) for rows in of_cells] == [12, 5, 4]
+    first, second, third = ({**rows[0]} for rows in of_cells)
+    assert {name: first[name] for name in ABOUT_FIRST} == ABOUT_FIRST
+    assert json.loads(first["options"]) == {"max_iter": 7}
+    assert (second["protocol"], second["n_classes"], second["scale"]) == (
+        "dirichlet (concentration=1.5)",
+        4,
+        "found scale",
+    )
+    assert (third["unknown_classes"], third["unknown_share"]) == (1, 1 / 3)
+
+
+def test_the_plan_names_its_cells_as_the_rows_do(journal):
+    entries = json.loads((journal.folder / PLAN_FILE).read_text())["cells"]
+    assert [entry["cell"] for entry in entries] == [cell.content_hash for cell in journal.plan]
+    assert {entry["cell"] for entry in entries} == set(journal.table()["cell"].to_pylist())
+
+
+@pytest.mark.parametrize("end", [".csv", ".parquet"])
+def test_pandas_and_duckdb_read_what_was_exported(journal, tmp_path, end):
+    n_rows, left_out = write_rows(journal, tmp_path / f"run{end}")
+    assert (n_rows, left_out) == (21, tuple(KEPT) if end == ".csv" else ())
+    read = pd.read_csv if end == ".csv" else pd.read_parquet
+    frame = read(tmp_path / f"run{end}")
+    assert list(frame) == [*COLUMNS, *(() if end == ".csv" else KEPT)]
+    assert frame["cell"].drop_duplicates().tolist() == [cell.content_hash for cell in journal.plan]
+    table = journal.table().to_pandas()
+    for cell, (_, found) in zip(journal.plan, frame.groupby("cell", sort=False), strict=True):
+        expected = table[table["cell"] == cell.content_hash].sort_values("task")
+        assert found["task"].tolist() == list(range(cell.n_tasks))
+        assert np.array_equal(found["accuracy"], expected["accuracy"])
+    query = "select method, scale, protocol, count(*), avg(accuracy) from '{}' group by all order by count(*) desc"
+    asked = duckdb.sql(query.format(tmp_path / f"run{end}")).fetchall()
+    assert [row[:4] for row in asked] == [
+        ("paddle", "published scale", "balanced", 12),
+        ("paddle", "found scale", "dirichlet (concentration=1.5)", 5),
+        ("oslo", asked[2][1], "balanced", 4),
+    ]
+    means = frame.groupby("cell", sort=False)["accuracy"].mean()
+    assert [row[4] for row in asked] == pytest.approx(means.tolist())
+
+
+def test_duckdb_reads_the_shards_of_a_run_as_they_are(journal):
+    shards = f"{journal.folder}/rows-*.parquet"
+    (found,) = duckdb.sql(f"select count(*), sum(options->>'max_iter' = '7'), min(seed) from '{shards}'").fetchall()
+    assert found == (21, 12, 0)
+
+
+def test_a_confusion_matrix_and_scores_come_from_kept_predictions(journal, banks, tmp_path):
+    write_rows(journal, tmp_path / "run.parquet")
+    frame = pd.read_parquet(tmp_path / "run.parquet")
+    cell = journal.plan[0]
+    rows = frame[frame["cell"] == cell.content_hash]
+    for row in rows.itertuples():
+        assert np.mean(row.query_labels == row.predictions) == row.accuracy
+        probabilities = np.stack(row.probabilities)
+        assert probabilities.shape == (6, 5)
+        assert np.allclose(probabilities.sum(1), 1, atol=1e-5)
+        assert np.array_equal(probabilities.argmax(1), row.predictions)
+        drawn = fewshot.draw(banks["toy"].labels, SPEC, 3, [row.task])
+        of_bank = np.asarray(row.classes)[row.query_labels]
+        assert np.array_equal(of_bank, banks["toy"].labels[drawn.query[0]])
+    confusion = np.zeros((5, 5), int)
+    for row in rows.itertuples():
+        np.add.at(confusion, (row.query_labels, row.predictions), 1)
+    assert confusion.sum() == 12 * 6
+    assert np.trace(confusion) / confusion.sum() == pytest.approx(rows["accuracy"].mean())
+    oslo = frame[frame["cell"] == journal.plan[2].content_hash]
+    assert all((np.asarray(row.query_labels) == -1).sum() == 2 and len(row.unknown) == 6 for row in oslo.itertuples())
+    silent = frame[frame["cell"] == journal.plan[1].content_hash]
+    assert silent[list(KEPT)].isna().all(axis=None)
+    counted = duckdb.sql(f"select count(*) from (select unnest(predictions) from '{tmp_path / 'run.parquet'}')")
+    assert counted.fetchall() == [(16 * 6,)]
+
+
+def test_labels_of_drawn_classes_lead_to_those_of_the_bank(banks, tmp_path):
+    spec = TaskSpec(ShotsPerClass(2), UniformOverPool(2), n_query=6, n_classes=3)
+    journal = Journal.create(
+        tmp_path / "run", bound_plan([Cell("toy", spec, "paddle", n_tasks=6, keep="predictions")], banks)
+    )
+    complete(journal, banks)
+    write_rows(journal, tmp_path / "run.parquet")
+    labels = banks["toy"].labels
+    for row in pd.read_parquet(tmp_path / "run.parquet").itertuples():
+        drawn = fewshot.draw(labels, spec, 0, [row.task])
+        assert np.array_equal(np.asarray(row.classes)[row.query_labels], labels[drawn.query[0]])
+
+
+def test_rows_of_cells_that_left_the_plan_are_not_exported(banks, tmp_path):
+    cells = bound_plan([Cell("toy", SPEC, name, n_tasks=3) for name in ("paddle", "soft_kmeans")], banks)
+    journal = Journal.create(tmp_path / "run", cells)
+    complete(journal, banks)
+    journal.extend(cells[1:])
+    assert write_rows(journal, tmp_path / "run.csv")[0] == 3
+    assert set(pd.read_csv(tmp_path / "run.csv")["method"]) == {"soft_kmeans"}
+
+
+def test_what_cannot_be_written_is_refused(journal, tmp_path):
+    with pytest.raises(PlanError, match=r"rows are written as \.parquet or \.csv, got 'run.xlsx'"):
+        write_rows(journal, tmp_path / "run.xlsx")
+    with pytest.raises(OptionError):
+        write_rows(journal, journal.folder / "rows.csv")
+
+
+def test_predictions_are_kept_of_all_tasks_of_a_cell_or_of_none(banks, tmp_path):
+    (cell,) = bound_plan([Cell("toy", SPEC, "paddle", n_tasks=3)], banks)
+    journal = Journal.create(tmp_path / "run", (cell,))
+    asked = replace(cell, n_tasks=5, keep="predictions")
+    assert asked.content_hash == cell.content_hash
+    journal.extend((asked,))  # nothing was solved yet
+    journal.extend((cell,))
+    complete(journal, banks)
+    with pytest.raises(
+        PlanError, match="paddle on toy has rows that keep nothing, and new ones would keep predictions"
+    ):
+        journal.extend((asked,))
+    with pytest.raises(PlanError, match="a row can keep 'predictions' or nothing, got 'labels'"):
+        Cell("toy", SPEC, "paddle", keep="labels")
+
+
+def test_a_run_of_an_older_format_is_refused_in_a_sentence(journal, tmp_path):
+    about = json.loads((journal.folder / PLAN_FILE).read_text())
+    del about["format"]
+    about["versions"]["handful"] = "0.5.0"
+    old = tmp_path / "old"
+    old.mkdir()
+    (old / PLAN_FILE).write_text(json.dumps(about))
+    with pytest.raises(PlanError, match=r"is a run of handful 0\.5\.0, whose rows have other columns than those of"):
+        Journal(old)
+
+
+def test_every_column_says_something(journal):
+    """No column of what a row is about is empty in all cells but those of banks without a split or second bank."""
+    frame = journal.table().to_pandas()
+    empty = [name for name in ABOUT if frame[name].isna().all() or (frame[name].astype(str) == "").all()]
+    assert empty == ["split", "support_bank"]
