@@ -24,6 +24,8 @@ from torch.utils._pytree import tree_leaves
 
 import handful
 import handful_fewshot as fewshot
+import handful_fewshot.dispatch
+import handful_fewshot.errors
 from handful import FeatureBank
 from handful_fewshot import METHODS, TaskBatch
 from handful_fewshot.methods import ici
