@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -12,8 +11,9 @@ from torch import Tensor
 FIRST_DECAY = 0.9
 SECOND_DECAY = 0.999
 DIVISION_GUARD = 1e-8
-# Squared gradients below this have no effect: the guard is 1e7 times their root. Unclamped, they become denormal.
-LOWEST_SQUARE = 1e-30
+# A gradient below this moves nothing: the guard is 1e7 times as large. Its square would come near the denormal numbers,
+# with which the step takes twenty times as long.
+LOWEST_GRADIENT = 1e-15
 
 
 @dataclass(frozen=True)
@@ -33,17 +33,27 @@ class AdamState:
 def adam_step(variable: Tensor, gradient: Tensor, state: AdamState, learning_rate: float) -> tuple[Tensor, AdamState]:
     """`x - η m̂ / (√v̂ + ε)`, with m̂ and v̂ the bias-corrected means; `variable` is left as it was.
 
-    `gradient` and `state` are overwritten: their memory is reused for the result, because allocating new memory would
-    cost more than the arithmetic. Both corrections are the same for all elements, so they are moved out of the
-    fraction: `m̂ / (√v̂ + ε) = (√b / a) m / (√v + ε√b)`, with a and b one minus the decays to the power of the count.
+    `gradient` and `state` are overwritten. Torch's own kernel reads and writes every array once; one operation after
+    the other takes two to four times as long.
     """
     count = state.count + 1
-    first = state.first.lerp_(gradient, 1 - FIRST_DECAY)
-    second = state.second.lerp_(gradient.square_().clamp_(min=LOWEST_SQUARE), 1 - SECOND_DECAY)
-    a = 1 - FIRST_DECAY**count
-    root_b = math.sqrt(1 - SECOND_DECAY**count)
-    divisor = torch.sqrt(second, out=gradient).add_(DIVISION_GUARD * root_b)
-    return torch.addcdiv(variable, first, divisor, value=-learning_rate * root_b / a), AdamState(first, second, count)
+    new = variable.clone(memory_format=torch.contiguous_format)
+    torch._fused_adam_(
+        [new],
+        [torch.hardshrink(gradient, LOWEST_GRADIENT)],
+        [state.first],
+        [state.second],
+        [],
+        [torch.tensor(float(count), device=variable.device)],
+        lr=learning_rate,
+        beta1=FIRST_DECAY,
+        beta2=SECOND_DECAY,
+        weight_decay=0.0,
+        eps=DIVISION_GUARD,
+        amsgrad=False,
+        maximize=False,
+    )
+    return new, AdamState(state.first, state.second, count)
 
 
 def minimised(

@@ -98,13 +98,23 @@ def softmax(logits: Float[Tensor, "*batch class"]) -> SoftLabels:
 
 
 def project_to_simplex(points: Float[Tensor, "*batch class"]) -> Float[Tensor, "*batch class"]:
-    """`argmin_p ‖p - x‖²` over the simplex: `p = max(x - θ, 0)`, with θ from the sorted cumulative sums."""
-    descending = points.sort(-1, descending=True).values
-    excess = descending.cumsum(-1) - 1
-    rank = torch.arange(1, points.shape[-1] + 1, dtype=points.dtype, device=points.device)
-    n_positive = (descending * rank > excess).sum(-1, keepdim=True)
-    threshold = excess.gather(-1, n_positive - 1) / n_positive
-    return (points - threshold).clamp_(min=0)
+    """`argmin_p ‖p - x‖²` over the simplex: `p = max(x - θ, 0)`, with θ the root of `f(θ) = Σ_k max(x_k - θ, 0) - 1`.
+
+    f falls and is convex, and linear between the coordinates. So Newton's method, started below the root, rises to it
+    and ends there: each step leaves out the coordinates below θ, and the last leaves out none. Below the root are both
+    the threshold at which all coordinates count, and the largest coordinate minus one.
+    """
+    n_classes = points.shape[-1]
+    threshold = torch.maximum((points.sum(-1, keepdim=True) - 1) / n_classes, points.amax(-1, keepdim=True) - 1)
+    n_positive = torch.zeros_like(threshold)
+    for _ in range(n_classes):
+        projected = (points - threshold).clamp_(min=0)
+        left = projected.sign().sum(-1, keepdim=True)
+        if torch.equal(left, n_positive):
+            break
+        n_positive = left
+        threshold = threshold + (projected.sum(-1, keepdim=True) - 1) / n_positive
+    return projected
 
 
 def entropy(probabilities: Float[Tensor, "*batch class"]) -> Float[Tensor, "*batch"]:

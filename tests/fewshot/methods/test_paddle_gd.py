@@ -24,7 +24,7 @@ def posed():
     task = random_task(31)
     frame = Frame(task)
     tilt = torch.tensor([1.0, 0.5, 2.0], dtype=torch.float64)
-    problem = paddle_gd.GradientProblem(frame.query, None, frame.n_query, frame.support, tilt)
+    problem = paddle_gd.problem_of(frame, tilt)
     generator = torch.Generator().manual_seed(0)
     u = torch.rand(3, 15, 6, dtype=torch.float64, generator=generator).softmax(-1)
     w = torch.randn(3, 6, 8, dtype=torch.float64, generator=generator)
