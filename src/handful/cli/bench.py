@@ -102,6 +102,9 @@ def run(
         ),
     ] = None,
     on: On = HERE,
+    device: Annotated[
+        str | None, typer.Option(help="Where tasks are solved: cpu, cuda, cuda:1; cpu if left out.", show_default=False)
+    ] = None,
     resume: Annotated[
         bool, typer.Option(help="Continue the run in --out, if it exists; with its own plan if none is given.")
     ] = False,
