@@ -336,12 +336,12 @@ def at_one_scale(cells: Sequence[Cell]) -> str:
             sentences.append(f"`{other.title}` minus `{paddle.title}` on the same tasks, in points: {said}.")
     pairs = [(a, b) for a, b in pairwise(ROWS) if (a.method, a.options) == (b.method, b.options)]
     pairs = [(b, a) if b.transform == FOUND_TRANSFORM else (a, b) for a, b in pairs]
-    gains = [gain for found, other in pairs for bank in banks if (gain := paired(cells, bank, found, other)).decides]
-    if gains:
-        above = sum(gain.above_zero for gain in gains)
-        below = sum(gain.mean < 0 and not gain.holds_zero for gain in gains)
+    scaled = [gain for found, other in pairs for bank in banks if (gain := paired(cells, bank, found, other)).decides]
+    if scaled:
+        above = sum(gain.above_zero for gain in scaled)
+        below = sum(gain.mean < 0 and not gain.holds_zero for gain in scaled)
         sentences.append(
-            f"The found scale is ahead of the other in {above} of {len(gains)} pairs of a method and a data set that "
+            f"The found scale is ahead of the other in {above} of {len(scaled)} pairs of a method and a data set that "
             f"were run at both on 30 tasks or more, and behind in {below}."
         )
     return " ".join(sentences)

@@ -15,7 +15,7 @@ import pytest
 from handful import progress
 from handful.catalogue import Catalogue
 from handful.estimators import BatchClassifier
-from handful.progress import Progress, Reporter, bars, silent
+from handful.progress import Progress, Reporter, bars, lines, silent
 from tests.worlds import Clouds
 
 
@@ -142,6 +142,18 @@ def test_fitting_and_labelling_groups_are_shown(monkeypatch):
         sys.stderr.truncate(0)
         label(X, groups=np.arange(100) // 10)
         assert "100 of 100 items" in drawn()
+
+
+def test_a_log_gets_a_line_at_most_every_while_and_the_last(monkeypatch, capsys):
+    monkeypatch.setattr(progress, "LONG", 0.0)
+    with lines(), bars("run"):
+        report = Reporter().stage("run", 4, unit="tasks")
+        for _ in range(4):
+            report(1)
+    said = capsys.readouterr().err.splitlines()
+    assert [line.partition(",")[0] for line in said] == ["run: 1 of 4 tasks", "run: 4 of 4 tasks"]
+    Reporter().stage("run", 1)(1)
+    assert capsys.readouterr().err == ""
 
 
 PROGRAM = """

@@ -1,7 +1,8 @@
 """Progress of long work: reports, and one bar per stage that shows them on a terminal or in a notebook.
 
 Work reports to a listener, `on_progress` of a public function. Without one, reports go to the bars that `bars` has
-opened further up, if standard error is a terminal or the code runs in a notebook. In a pipe or a log nothing is shown.
+opened further up, if standard error is a terminal or the code runs in a notebook. In a pipe or a log nothing is shown,
+except within `lines`: a benchmark that runs for days says in its log how far it is.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from typing import Any, Protocol, runtime_checkable
 # Seconds after which work is long enough to be shown, and between two pictures of it.
 LONG = 1.5
 BETWEEN = 0.2
+# Seconds between two lines of a log: a run of days has some thousands.
+BETWEEN_LINES = 60.0
 
 
 @dataclass(frozen=True)
@@ -135,6 +138,42 @@ def bars(what: str, listener: Listener | None = None) -> Iterator[Listener]:
     finally:
         _drawing.reset(token)
         drawn.close()
+
+
+@contextmanager
+def lines() -> Iterator[None]:
+    """Where there are no bars, write the reports of what is done here to standard error, a line at most every while.
+
+    Examples
+    --------
+    >>> with lines():
+    ...     report = Reporter().stage("count", 2)
+    ...     report(1)
+    """
+    if in_notebook() or sys.stderr.isatty() or _drawing.get() is not None:
+        yield
+        return
+    token = _drawing.set(_Lines())
+    try:
+        yield
+    finally:
+        _drawing.reset(token)
+
+
+class _Lines:
+    """Writes the first report after `LONG` seconds, one every `BETWEEN_LINES` seconds, and then the last."""
+
+    def __init__(self) -> None:
+        self._next = time.monotonic() + LONG
+        self._wrote = False
+
+    def __call__(self, progress: Progress) -> None:
+        ended = self._wrote and progress.done >= progress.total
+        if ended or time.monotonic() >= self._next:
+            sys.stderr.write(f"{progress}\n")
+            sys.stderr.flush()
+            self._next = time.monotonic() + BETWEEN_LINES
+            self._wrote = True
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from handful.progress import Reporter, bars
 from handful.shapes import Int
 from handful_fewshot.benchmark.journal import Journal, remaining, rows_of_cells
 from handful_fewshot.benchmark.plan import Banks, Cell, Plan, refuse_another_file
-from handful_fewshot.benchmark.run import Material, Row, lost_range, run_range, versions_text
+from handful_fewshot.benchmark.run import CPU, Material, Row, lost_range, run_range, versions_text
 from handful_fewshot.errors import PlanError
 
 # Rows are written when this many wait, or when the oldest has waited this long; a kill loses no more than that.
@@ -106,6 +106,7 @@ def complete(
     executor: Executor | None = None,
     *,
     mix_versions: bool = False,
+    device: str = CPU,
     on_progress: Callable[[CellProgress], None] | None = None,
 ) -> None:
     """Run what is left of a run.
@@ -123,6 +124,8 @@ def complete(
         `in_process(...)` of `handful.executors.executor`, the default, or its `on_ray(...)`.
     mix_versions : bool
         Continue even if existing rows were made by other versions. Otherwise that is a `PlanError`.
+    device : str
+        Where tasks are solved, as torch names it: `cpu`, `cuda`, `cuda:1`.
     on_progress : callable, optional
         Called with a cell's progress whenever rows of it come in. On a terminal and in a notebook there is a bar, too.
 
@@ -147,7 +150,7 @@ def complete(
         waiting: list[Row] = []
         oldest = time.monotonic()
         try:
-            for rows in (executor or in_process())(run_range, _ranges(states.values(), banks), lost_range):
+            for rows in (executor or in_process())(run_range, _ranges(states.values(), banks, device), lost_range):
                 if not mix_versions:
                     _refuse_other_worker(rows[0])
                 if not waiting:
@@ -213,7 +216,7 @@ def _states(plan: Plan, columns: dict[str, np.ndarray]) -> list[CellProgress]:
     return states
 
 
-def _ranges(states: Iterable[CellProgress], banks: Banks) -> Iterator[tuple[Any, ...]]:
+def _ranges(states: Iterable[CellProgress], banks: Banks, device: str) -> Iterator[tuple[Any, ...]]:
     """Yield ranges without rows, cell by cell, for `run_range`; if a budget is used up, only gaps are filled.
 
     Gaps are left by a killed run that worked out of order: once filled, the tasks done are the first of the list.
@@ -236,4 +239,4 @@ def _ranges(states: Iterable[CellProgress], banks: Banks) -> Iterator[tuple[Any,
             if state.over_budget and indices[0] > begun:
                 state.wanted = state.done
                 break
-            yield cell, materials[key], indices
+            yield cell, materials[key], indices, device

@@ -52,8 +52,6 @@ SHARD = re.compile(r"rows-(\d{6,})-([0-9a-f]{16})\.parquet")
 # Most tasks of a cell in one range; ranges are smaller if there are few tasks, so that several workers can share them.
 MOST_IN_RANGE = 64
 RANGES_PER_CELL = 8
-# Tasks in a range of a cell with a budget: it can only end between ranges.
-BUDGETED_RANGE = 2
 
 
 class Journal:
@@ -235,11 +233,9 @@ def remaining(cell: Cell, done: Int[np.ndarray, "done"]) -> list[list[int]]:
     """Tasks of a cell that have no row yet, in ranges.
 
     Ranges begin at multiples of their size, whatever is done, so a resumed run solves the same ranges as an
-    uninterrupted one.
+    uninterrupted one. Where there is a budget, a range is one task: nothing is begun once the budget is used up.
     """
-    size = min(MOST_IN_RANGE, -(-cell.n_tasks // RANGES_PER_CELL))
-    if cell.cpu_budget is not None:
-        size = min(size, BUDGETED_RANGE)
+    size = 1 if cell.cpu_budget is not None else min(MOST_IN_RANGE, -(-cell.n_tasks // RANGES_PER_CELL))
     missing = np.setdiff1d(np.arange(cell.n_tasks), done)
     return [part.tolist() for part in np.split(missing, np.flatnonzero(np.diff(missing // size)) + 1) if len(part)]
 

@@ -27,6 +27,7 @@ import numpy as np
 import torch
 
 from handful import FeatureBank, __version__
+from handful.errors import OptionError
 from handful.executors import Shared
 from handful.machine.threads import one_thread
 from handful.shapes import Float, Int
@@ -40,6 +41,9 @@ from handful_fewshot.task import TaskBatch
 from handful_fewshot.tasks import Draw, ShotsPerClass, draw
 from handful_fewshot.transforms import parameters_of, scale_name, transform
 
+CPU = "cpu"
+# Arrays of a solution that scores and rows are made of.
+SCORED = ("log_assignments", "proportions", "n_iter", "converged", "query_mask", "unknown")
 BASE_SPLIT = "base"
 WITHOUT_BASE = "l2"
 Row: TypeAlias = dict[str, Any]
@@ -95,8 +99,8 @@ class Material:
         return replace(self, bank=copied(self.bank), support_bank=other)
 
 
-def run_range(cell: Cell, material: Material, indices: Sequence[int]) -> list[Row]:
-    """Return one row for each task numbered in `indices`.
+def run_range(cell: Cell, material: Material, indices: Sequence[int], device: str = CPU) -> list[Row]:
+    """Return one row for each task numbered in `indices`; tasks are drawn and scored on the CPU, solved on `device`.
 
     Tasks are solved together on one thread, so that a row has the same bits on any machine. If that fails,
     they are solved one by one, and a task that fails alone has a row with its error and no scores. (A task solved alone
@@ -109,11 +113,21 @@ def run_range(cell: Cell, material: Material, indices: Sequence[int]) -> list[Ro
     refuse_another_file(cell.method, cell.method_hash)
     with one_thread():
         try:
-            return _rows(cell, material, indices)
+            return _rows(cell, material, indices, device)
         except Exception as error:
             if len(indices) == 1:
                 return [failure(cell, material, indices[0], error)]
-            return [row for index in indices for row in run_range(cell, material, [index])]
+            return [row for index in indices for row in run_range(cell, material, [index], device)]
+
+
+def usable_device(name: str) -> str:
+    """Return the name of a device that tensors can be made on; refuse others."""
+    try:
+        torch.zeros(1, device=name)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).partition("\n")[0].rstrip(".")
+        raise OptionError(f"--device {name} cannot be used here ({reason}); leave it out to use the CPU") from error
+    return name
 
 
 def applied_transform(cell: Cell, material: Material) -> tuple[str, dict[str, Any]]:
@@ -145,11 +159,12 @@ def _tasks(
     return name, drawn, transform(name, task, **parameters), truth
 
 
-def _rows(cell: Cell, material: Material, indices: Sequence[int]) -> list[Row]:
+def _rows(cell: Cell, material: Material, indices: Sequence[int], device: str) -> list[Row]:
     cpu = time.thread_time()
     name, drawn, task, truth = _tasks(cell, material, indices)
+    task = task.to(device)
     start = time.perf_counter()
-    solution = solve(cell.method, task, **cell.options)
+    solution = _fetched(solve(cell.method, task, **cell.options))
     seconds = (time.perf_counter() - start) / len(indices)
     scores = score(solution, truth)
     columns: dict[str, list[Any]] = {field: _values(getattr(scores, field)) for field in TaskScores._fields}
@@ -180,6 +195,12 @@ def _kept(drawn: Draw, solution: Solution) -> dict[str, list[Any]]:
     }
 
 
+def _fetched(solution: Solution) -> Solution:
+    """Return what is scored of a solution, on the CPU."""
+    values = {name: getattr(solution, name) for name in SCORED}
+    return replace(solution, **{name: value.cpu() for name, value in values.items() if value is not None})
+
+
 def _values(scores: torch.Tensor) -> list[float | None]:
     """Return the scores as numbers, None where a task cannot have one."""
     return [None if math.isnan(value) else value for value in scores.tolist()]
@@ -193,9 +214,9 @@ def failure(cell: Cell, material: Material, index: int, error: Exception) -> Row
     return {**identity(cell, name), "task": int(index), **nothing, **found}
 
 
-def lost_range(task: tuple[Cell, Shared, Sequence[int]], error: Exception) -> list[Row]:
+def lost_range(task: tuple[Cell, Shared, Sequence[int], str], error: Exception) -> list[Row]:
     """Return the rows of a range whose workers died on every attempt."""
-    cell, material, indices = task
+    cell, material, indices, _ = task
     died = BrokenExecutor(str(error).partition("\n")[0])
     return [failure(cell, material.value, index, died) for index in indices]
 

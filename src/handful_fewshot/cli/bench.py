@@ -120,6 +120,9 @@ def run(
         bool, typer.Option(help="Say that the banks are the paper's, so that its numbers are printed beside them.")
     ] = False,
     on: On = HERE,
+    device: Annotated[
+        str | None, typer.Option(help="Where tasks are solved: cpu, cuda, cuda:1; cpu if left out.", show_default=False)
+    ] = None,
     resume: Annotated[
         bool, typer.Option(help="Continue the run in --out, if it exists; with its own plan if none is given.")
     ] = False,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ import typer
 from handful.cli.options import HERE, executor_at, is_here, refuse
 from handful.cli.terminal import Interrupted
 from handful.errors import OptionError
+from handful.progress import lines
 from handful_fewshot.cli.task_options import named_place
 
 if TYPE_CHECKING:
@@ -27,12 +29,15 @@ def carry_out(
     `ask` returns the paths of the banks, the banks and the plan; None if the run continues with its own.
     """
     from handful.machine.outputs import refuse_overwriting
-    from handful_fewshot.benchmark.completion import complete, refuse_a_mix
+    from handful_fewshot.benchmark.completion import complete, progress, refuse_a_mix
+    from handful_fewshot.benchmark.hours import estimated_hours
     from handful_fewshot.benchmark.journal import PLAN_FILE, Journal
+    from handful_fewshot.benchmark.run import CPU, usable_device
 
     out = Path(given["out"])
     on = given.get("on", HERE)
     resume = given.get("resume", False)
+    device = usable_device(given.get("device", CPU))
     mix_versions = given.get("mix_versions", False)
     if not resume:
         refuse(context, ("--mix-versions",), "a new run has no rows of other versions")
@@ -54,12 +59,16 @@ def carry_out(
                     refuse_a_mix(journal, cells)  # before its plan is changed
                 journal.extend(cells, absolute)
             begun = True
-            complete(journal, banks, executor, mix_versions=mix_versions)
+            with lines():
+                sys.stderr.write(estimated_hours(progress(journal)) + "\n")
+                sys.stderr.flush()
+                complete(journal, banks, executor, mix_versions=mix_versions, device=device)
     except KeyboardInterrupt:
         if not (begun or (not there and (out / PLAN_FILE).exists())):
             raise Interrupted("interrupted before anything was changed; run the same command again") from None
         command = ["handful", "bench", str(context.command.name), "--resume", "--out", str(out)]
         command += ["--on", on] if on != HERE else []
+        command += ["--device", device] if device != CPU else []
         command += ["--mix-versions"] if mix_versions else []
         again = "the same command and --resume" if in_files else shlex.join(command)
         raise Interrupted(f"interrupted; rows that were written are kept. Continue with: {again}") from None

@@ -54,6 +54,9 @@ def tune(
         float | None, typer.Option(help="Seconds of processor time per point of a grid.", show_default=False)
     ] = None,
     on: On = HERE,
+    device: Annotated[
+        str | None, typer.Option(help="Where tasks are solved: cpu, cuda, cuda:1; cpu if left out.", show_default=False)
+    ] = None,
     resume: Annotated[bool, typer.Option(help="Continue the run in --out; without --method, its own plan.")] = False,
     mix_versions: Annotated[
         bool, typer.Option(help="Continue even if existing rows were made by other versions.")

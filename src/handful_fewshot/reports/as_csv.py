@@ -63,7 +63,7 @@ def _about(result: Result) -> Record:
     return identity(result.cell, result.transform)
 
 
-def _estimate(name: str, estimate: MeanEstimate) -> Record:
+def _estimate(name: str, estimate: MeanEstimate) -> dict[str, Any]:
     """Return mean and half width, None where there is none."""
     known = (value if math.isfinite(value) else None for value in (estimate.mean, estimate.half_width))
     return dict(zip((name, f"{name}_half_width"), known, strict=True))

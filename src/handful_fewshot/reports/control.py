@@ -43,7 +43,9 @@ def below_nearest(journal: Journal, find_bank: Callable[[str], FeatureBank | Non
     for column in columns_of(results(journal)):
         published = [one for one in column.results if one.transform in FITS_FEW and len(one.tasks)]
         control = _control(column, published, find_bank) if published else None
-        for result in published if control is not None else ():
+        if control is None:
+            continue
+        for result in published:
             lead = paired_difference(control, result).percent
             if lead.decides and lead.above_zero:
                 sentences.append(
