@@ -68,15 +68,16 @@ def per_task(method: str, bank: str, shots: int) -> float:
 
     options, steps = METHODS[method]
     batch = tasks(BANKS[bank][0], shots, BANKS[bank][1])
+    n_tasks = TOGETHER[BANKS[bank][0]]
 
-    def solved(**more: object) -> float:
+    def solved(**more: Any) -> float:
         return cpu_seconds(lambda: fewshot.solve(method, batch, **options, **more))
 
     if not steps:
-        return solved() / batch.n_tasks
+        return solved() / n_tasks
     few, many = (solved(max_iter=n) for n in TIMED_STEPS)
     each = max(0.0, many - few) / (TIMED_STEPS[1] - TIMED_STEPS[0])
-    return (few + (steps - TIMED_STEPS[0]) * each) / batch.n_tasks
+    return (few + (steps - TIMED_STEPS[0]) * each) / n_tasks
 
 
 def answer() -> None:

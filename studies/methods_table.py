@@ -59,6 +59,7 @@ MEASURED = {
 # Methods whose answer does not change if all features are multiplied by a number; a test asks every method.
 NEED_NO_SCALE = {
     *("batch_classifier", "baseline_pp", "bd_cspn", "ilpc", "oslo", "em_dirichlet", "transclip", "stata"),
+    *("sparse_em", "prototype_threshold", "zero_shot", "names_probe"),
 }
 
 Cell = dict[str, Any]
@@ -84,6 +85,11 @@ class Row:
         return "l2" if "base_mean" in parameters_of(name) else name
 
     @property
+    def by_default(self) -> bool:
+        """Whether options, features and what a task has are those that the method has by itself."""
+        return not self.options and self.named_transform is None and not self.named
+
+    @property
     def title(self) -> str:
         """How the page calls it."""
         return method_at(self.method, scale_name(self.transform), *([self.note] if self.note else []))
@@ -99,6 +105,7 @@ AT_THEIR_OWN = [
     Row("nearest_prototype"),
     Row("batch_classifier"),
     Row("sparse_em"),
+    Row("prototype_threshold"),
     Row("bd_cspn"),
     Row("bd_cspn", {"sharpness": 50.0, "public_code": True}, "raw", PUBLIC),
     Row("prior_em"),
@@ -141,8 +148,8 @@ def at_both(rows: Sequence[Row]) -> list[Row]:
     for row in rows:
         other = FOUND_TRANSFORM if row.transform != FOUND_TRANSFORM else next(iter(FITS_FEW))
         both.append(row)
-        if row.method not in NEED_NO_SCALE and not row.note:
-            both.append(Row(row.method, row.options, other))
+        if row.method not in NEED_NO_SCALE and row.by_default:
+            both.append(Row(row.method, {}, other, row.note))
     return both
 
 
@@ -168,7 +175,7 @@ def identity(row: Row, bank: handful.FeatureBank, name: str) -> Cell:
 
 def can_be_named(bank: handful.FeatureBank) -> bool:
     """Whether the names of its classes can be embedded by the network of its features."""
-    return bank.provenance is not None and TEXT_ENCODER in bank.provenance.encoder
+    return TEXT_ENCODER in bank.provenance.encoder
 
 
 @cache

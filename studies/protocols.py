@@ -252,7 +252,7 @@ def page() -> Page:
     ]
 
     def most(name: str) -> float:
-        return max(cell[name] for of in found.values() for cells in of.values() for cell in cells.values())
+        return max(float(cell[name]) for of in found.values() for cells in of.values() for cell in cells.values())
 
     return Page(
         name="protocols",

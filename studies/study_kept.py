@@ -84,7 +84,7 @@ def _estimate(kept: Sequence[float], n: int) -> TaskMean:
     return TaskMean(mean, half_width, n)
 
 
-def _place(result: Kept) -> tuple[str, Any, int]:
+def _place(result: Kept) -> tuple[str, Any, Any]:
     return result.cell.bank, result.cell.spec.support, result.cell.spec.query.k_eff
 
 

@@ -16,7 +16,7 @@ from handful_fewshot.benchmark.run import ABOUT, identity
 from handful_fewshot.benchmark.score import TaskScores
 from handful_fewshot.reports.summary import Column, MeanEstimate, Result, paired_difference
 
-Record: TypeAlias = Mapping[str, Any]
+CsvRow: TypeAlias = Mapping[str, Any]
 
 MEASURES = (*TaskScores._fields, "n_iter", "converged", "seconds", "cpu_seconds")
 # What a cell has besides its method; two methods are compared on the same tasks.
@@ -27,8 +27,8 @@ OF_TASKS = (
 OF_METHOD = ("method", "scale", "options")
 
 
-def measures(outcomes: Sequence[Result]) -> Iterator[Record]:
-    """Return a record for each cell: what it is, its tasks, and each measure with half the width of its interval."""
+def measures(outcomes: Sequence[Result]) -> Iterator[CsvRow]:
+    """Return a row for each cell: what it is, its tasks, and each measure with half the width of its interval."""
     for result in outcomes:
         about = _about(result)
         counts = {"n_tasks": len(result.tasks), "n_failed": result.n_failed}
@@ -36,30 +36,31 @@ def measures(outcomes: Sequence[Result]) -> Iterator[Record]:
         yield {name: about[name] for name in ABOUT if name != "task"} | counts | _joined(estimates)
 
 
-def differences(columns: Sequence[Column]) -> Iterator[Record]:
-    """Return a record for each two methods on the same tasks: accuracy of the first minus that of the second."""
+def differences(columns: Sequence[Column]) -> Iterator[CsvRow]:
+    """Return a row for each two methods on the same tasks: accuracy of the first minus that of the second."""
     for column in columns:
         for a, b in combinations(column.results, 2):
-            first, second = _about(a), _about(b)
+            first = _about(a)
+            second = _about(b)
             names = _joined([{name: first[name], f"{name}_2": second[name]} for name in OF_METHOD])
             difference = paired_difference(a, b)
             found = {"n_tasks": difference.n} | _estimate("difference", difference)
             yield {name: first[name] for name in OF_TASKS} | names | found
 
 
-def csv_text(records: Iterator[Record]) -> str:
-    """Return records as CSV, with a line of their keys; empty if there are none."""
+def csv_text(rows: Iterator[CsvRow]) -> str:
+    """Return rows as CSV, with a line of their keys; empty if there are none."""
     text = io.StringIO()
     writer: csv.DictWriter[str] | None = None
-    for record in records:
+    for row in rows:
         if writer is None:
-            writer = csv.DictWriter(text, list(record), lineterminator="\n")
+            writer = csv.DictWriter(text, list(row), lineterminator="\n")
             writer.writeheader()
-        writer.writerow(record)
+        writer.writerow(row)
     return text.getvalue()
 
 
-def _about(result: Result) -> Record:
+def _about(result: Result) -> CsvRow:
     return identity(result.cell, result.transform)
 
 
@@ -69,5 +70,5 @@ def _estimate(name: str, estimate: MeanEstimate) -> dict[str, Any]:
     return dict(zip((name, f"{name}_half_width"), known, strict=True))
 
 
-def _joined(records: Sequence[Record]) -> dict[str, Any]:
+def _joined(records: Sequence[CsvRow]) -> dict[str, Any]:
     return {name: value for record in records for name, value in record.items()}
