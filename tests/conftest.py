@@ -1,6 +1,6 @@
 """What every test may ask for.
 
-With `HANDFUL_CHECK_SHAPES=1` every call checks the shape annotations of the package. That more than doubles the time,
+With `HANDFUL_CHECK_SHAPES=1` every call checks the shape annotations of methods and engine. That more than doubles the time,
 so `make test` does it for `tests/contract/test_methods.py` only, where every method passes through, and `make slow` for
 all tests.
 """
@@ -19,7 +19,7 @@ from typing import Any
 if os.environ.get("HANDFUL_CHECK_SHAPES"):
     from jaxtyping import install_import_hook
 
-    with install_import_hook("handful", "beartype.beartype"):
+    with install_import_hook(["handful_fewshot", "handful.engine"], "beartype.beartype"):
         import handful_fewshot.dispatch  # noqa: F401
         import handful_fewshot.gathering  # noqa: F401
         import handful_fewshot.methods  # noqa: F401

@@ -246,9 +246,7 @@ class TaskBatch:
     def to(self, device: torch.device | str) -> TaskBatch:
         """Return the tasks on a device."""
         arrays = {name: getattr(self, name) for name in ARRAYS}
-        moved: dict[str, Any] = {
-            name: None if value is None else value.to(device) for name, value in arrays.items()
-        }
+        moved: dict[str, Any] = {name: None if value is None else value.to(device) for name, value in arrays.items()}
         return TaskBatch(n_classes=self.n_classes, check=False, **moved)
 
     def with_features(self, support: Tensor, query: Tensor, names: Tensor | None = None) -> TaskBatch:
