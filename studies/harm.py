@@ -38,11 +38,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 
 from bank_data import Bools, Floats, Ints, bank, chosen, orders, rng_of, shuffled, unit, whole_numbers
+from control import CONTROL, control, head_scores
 from handful.estimators import BatchClassifier
-from handful_fewshot.methods import sparse_em
 from handful_fewshot.reports.summary import MeanEstimate
 from handful_fewshot.reports.tables import markdown_table
 from pages import NOT_YET, Cells, Page, dots, kept, mean, measure_groups
@@ -57,7 +56,6 @@ BATCHES, CATALOGUES, DRAWS = 100, 5, 10
 SIZES = (1, 5, 15, 75, 250, 1000, 5000)
 HARM = 5.0  # points below the rule
 BINS = 15  # of the calibration error
-CONTROL = "sparse_em"
 TOGETHER = (CONTROL, "jointly")  # rules that look at the whole batch
 IN_SHORT = {
     "shots": "from 1 to 50 examples per class",
@@ -107,14 +105,14 @@ class Catalogue:
     def outcome(self, batch: Batch) -> Outcome:
         """Label a batch by all rules."""
         fitted: Any = self.jointly.catalogue_
-        scores = (batch.points - fitted.origin) @ fitted.head.weights.T + fitted.head.offsets
+        scores = head_scores(self.jointly, batch.points)
         with warnings.catch_warnings(action="ignore"):
             answer = self.jointly.infer(batch.points)
         labels = {
             "prototype": self.classes[(batch.points @ self.means.T - 0.5 * (self.means**2).sum(1)).argmax(1)],
             "head": self.classes[scores.argmax(1)],
             "logistic": self.classes[(scores * fitted.head.temperature + np.log(fitted.head.mass)).argmax(1)],
-            "sparse_em": self.classes[control(scores)],
+            CONTROL: self.classes[control(scores)],
             "jointly": answer.labels,
         }
         return Outcome(
@@ -124,12 +122,6 @@ class Catalogue:
             np.asarray(answer.probabilities.max(1)),
             bool(answer.diagnostics),
         )
-
-
-def control(scores: Floats) -> Ints:
-    """Label a batch by the simple control, from scores under equal shares."""
-    found = sparse_em.solve_scores(torch.from_numpy(scores)[None], None, sparse_em.SparseEMOptions())
-    return found.answer.weights[0].argmax(-1).numpy()
 
 
 Drawn = Iterable[tuple[Catalogue, Iterable[Batch]]]

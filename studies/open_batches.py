@@ -27,11 +27,11 @@ not enough. The 40 batches of a cell and share are spread over eight catalogues,
 `questions`, with a class of the catalogue or "none of these"; figures are those of the other items. Answers become
 examples, so that every batch needs a fit; the largest catalogues have one such batch each.
 
-`joint` and `alone` are percent right of the known items: of the most probable class, and of the highest score of the
-head, which knows nothing of the batch. The ceilings are unknown items above the threshold that rejects 5 or 10 % of
-the known ones, chosen in hindsight: one threshold pooled over all batches of a cell and share (`ceil5`, `ceil10` of
-the printed table), or one for each batch (`each5`, `each10`), which mostly finds more. `sure` are items with
-a `certainty` of at least 0.95; an unknown one is never right.
+`joint`, `alone` and `control` are percent right of the known items: of the most probable class, of the highest score of
+the head, which knows nothing of the batch, and of the simple control (`control.py`). The ceilings are unknown items
+above the threshold that rejects 5 or 10 % of the known ones, chosen in hindsight: one threshold pooled over all batches
+of a cell and share (`ceil5`, `ceil10` of the printed table), or one for each batch (`each5`, `each10`), which mostly
+finds more. `sure` are items with a `certainty` of at least 0.95; an unknown one is never right.
 Groups are found if 80 % of a proposal is one removed class and it has half of that class; possible ones have six items.
 Intervals are those of paired differences, over catalogues where there are at least five, else over batches.
 """
@@ -50,6 +50,7 @@ import numpy.typing as npt
 from sklearn.metrics import roc_auc_score
 
 from bank_data import rng_of
+from control import control, head_scores
 from handful.estimators import BatchClassifier
 from handful.estimators.context import Known
 from open_batches_data import CATALOGUES, GROUPS, NO_CLASS, Bools, Cell, Floats, Ints, drawn
@@ -117,8 +118,9 @@ def measured(model: BatchClassifier, points: Floats, truth: Ints, what: str) -> 
     elif what == "answers":
         told["given"] = answered(model, points, truth)
     found = model.infer(points, **told)
-    catalogue: Any = model.catalogue_
-    alone = model.classes_[catalogue.head.scores(catalogue.points(points)).argmax(1)]
+    scores = head_scores(model, points)
+    alone = model.classes_[scores.argmax(1)]
+    controlled = model.classes_[control(scores)]
     joint = np.asarray(found.labels)
     unknown, is_known = np.nan_to_num(np.asarray(found.unknown)), np.isin(truth, model.classes_)
     share, (low, high) = float((~is_known).mean()), found.unknown_interval
@@ -132,6 +134,7 @@ def measured(model: BatchClassifier, points: Floats, truth: Ints, what: str) -> 
         "share": share,
         "joint": right[known].mean(),
         "alone": (alone == truth)[known].mean(),
+        "control": (controlled == truth)[known].mean(),
         "known_rejected": found.rejected[known].mean(),
         "said": unknown.mean(),
         "covered": float(low <= share <= high),

@@ -16,7 +16,8 @@ Every cell is measured with and without unknown items; `tools/readme_figures.py`
 - **requests** (`hint3-powerplay11-minilm`): the catalogue that a company wrote, 57 intents with 1 to 42 examples; 75 of
   the requests that have an intent, or of all requests if something is unknown.
 
-`joint` labels the whole batch, `alone` each item by the same classifier, `means` each item by the nearest class mean.
+`joint` labels the whole batch, `alone` each item by the same classifier, `means` each item by the nearest class mean,
+and `control` the whole batch by the simple control (`control.py`).
 Results are saved in `studies/results/real_uses.json`, one value per batch.
 """
 
@@ -34,6 +35,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.metrics import roc_auc_score
 
+from control import control, head_scores
 from handful.estimators import BatchClassifier
 from pages import keep
 
@@ -158,6 +160,17 @@ def means_of(batch: Drawn) -> Rows:
     return np.asarray(classes[distances.argmin(1)])
 
 
+def control_of(model: Any, batch: Drawn) -> Rows:
+    """Label the batch by the simple control, among the candidates if there are any."""
+    scores = head_scores(model, batch.items)
+    classes = np.asarray(model.classes_)
+    if batch.candidates is not None:
+        listed = np.isin(classes, batch.candidates)
+        scores = scores[:, listed]
+        classes = classes[listed]
+    return np.asarray(classes[control(scores)])
+
+
 def figures(model: Any, batch: Drawn) -> dict[str, float]:
     """Measure one batch; all but `loss` in percent."""
     known = np.isin(batch.truth, model.classes_)
@@ -172,6 +185,7 @@ def figures(model: Any, batch: Drawn) -> dict[str, float]:
         "joint": right.mean(),
         "alone": (alone[known] == batch.truth[known]).mean(),
         "means": (means_of(batch)[known] == batch.truth[known]).mean(),
+        "control": (control_of(model, batch)[known] == batch.truth[known]).mean(),
         "precision": there[present].mean() if present.any() else 1.0,
         "recall": present[there].mean(),
         "brier": ((found.presence - there) ** 2).sum() / there.sum(),

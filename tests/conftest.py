@@ -1,8 +1,8 @@
 """What every test may ask for.
 
-With `HANDFUL_CHECK_SHAPES=1` every call checks the shape annotations of methods and engine. That more than doubles the time,
-so `make test` does it for `tests/contract/test_methods.py` only, where every method passes through, and `make slow` for
-all tests.
+With `HANDFUL_CHECK_SHAPES=1` every call checks the shape annotations of methods and engine. That more than doubles the
+time, so `make test` does it for `tests/contract/test_methods.py` only, where every method passes through, and
+`make slow` for all tests.
 """
 
 import importlib.util

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "studies"))
@@ -37,15 +38,21 @@ CELLS = {
 
 
 def line(cell: str, batches: list[dict[str, Any]]) -> str:
-    """Return one row of the table; the gain is paired, batch by batch."""
+    """Return one row of the table; gains are paired, batch by batch."""
     what, classes, shots, present = CELLS[cell]
-    alone, joint = (np.array([one[name] for one in batches]) for name in (better(batches), "joint"))
-    half = 1.96 * (joint - alone).std(ddof=1) / np.sqrt(len(batches))
-    gain = f"{(joint - alone).mean():+.1f} ± {half:.1f}"
+    ways = [np.array([one[name] for one in batches]) for name in (better(batches), "control", "joint")]
+    joint = ways[-1]
+    gains = [gain(joint - way) for way in ways[:-1]]
     about = f"{what}: {classes:,} classes, {shots} examples of each, {present} occur"
     if share := np.mean([one["share"] for one in batches]):
         about += f", {share:.0f} % belong to no class"
-    return f"| {' | '.join([about, f'{alone.mean():.1f}', f'{joint.mean():.1f}', gain])} |"
+    return f"| {' | '.join([about, *(f'{way.mean():.1f}' for way in ways), *gains])} |"
+
+
+def gain(differences: npt.NDArray[np.float64]) -> str:
+    """Return the mean of paired differences, in points, and half of its 95 % interval."""
+    half = 1.96 * differences.std(ddof=1) / np.sqrt(len(differences))
+    return f"{differences.mean():+.1f} ± {half:.1f}"
 
 
 def better(batches: list[dict[str, Any]]) -> str:
@@ -59,7 +66,7 @@ def figures() -> str:
     found = {cell: batches for cell in CELLS if (batches := kept.get(cell))}
     if not found:
         return NOT_YET
-    heads = ("data", "each alone", "jointly", "gain")
+    heads = ("data", "each alone", "`sparse_em`", "jointly", "gain on each alone", "gain on `sparse_em`")
     table = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|", *(line(*one) for one in found.items())]
     counts = " or ".join(map(str, sorted({len(batches) for batches in found.values()})))
     rejected = max(np.mean([one["known_rejected"] for one in batches]) for batches in found.values())

@@ -1,0 +1,28 @@
+"""The simple control of the studies: a linear head, and EM of the shares of the classes (`sparse_em`).
+
+What labelling a batch as a whole is worth is what it gains over this. See `handful_fewshot.methods.sparse_em`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from bank_data import Floats, Ints
+from handful_fewshot.methods import sparse_em
+
+CONTROL = "sparse_em"
+
+
+def head_scores(fitted: Any, points: Floats) -> Floats:
+    """Return scores of all classes under equal shares, by the head of a fitted `BatchClassifier`."""
+    catalogue = fitted.catalogue_
+    return np.asarray(catalogue.head.scores(catalogue.points(points)))
+
+
+def control(scores: Floats) -> Ints:
+    """Return the class that the control gives each item of a batch, as a column of the scores."""
+    found = sparse_em.solve_scores(torch.from_numpy(scores)[None], None, sparse_em.SparseEMOptions())
+    return found.answer.weights[0].argmax(-1).numpy()
