@@ -17,6 +17,7 @@ chance of 5 %.
 - `segment`: the enrolled voice whose mean is nearest, by the cosine; unknown below a threshold.
 - `cluster`: the same for the mean of a cluster.
 - `segment, named`, `cluster, named`: the same without a threshold, so that every segment has the name of a voice.
+- `sparse_em`: the simple control (`control.py`), which names every segment.
 - `jointly`: `BatchClassifier`; unknown if rejected.
 - `jointly, sequence`: the same with `sequence`, the clusters: their segments have the mean of their joint answers.
 
@@ -36,6 +37,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from control import CONTROL, control, head_scores
 from handful.estimators import BatchClassifier
 from handful_fewshot.reports.summary import MeanEstimate
 from handful_fewshot.reports.tables import markdown_table
@@ -44,7 +46,8 @@ from pages import Page, dots, file_of, keep, kept, mean, measure_or_render
 RESULTS = Path(__file__).parent / "results" / "voices"
 KINDS = {"utterances": ("", ""), "clips": ("short", "short"), "clips, enrolled by utterances": ("", "short")}
 STRANGERS = ("none", "two", "all but one")
-RULES = ("segment", "cluster", "segment, named", "cluster, named", "jointly", "jointly, sequence")
+RULES = ("segment", "cluster", "segment, named", "cluster, named", CONTROL, "jointly", "jointly, sequence")
+WITH_THRESHOLD = RULES[:2]
 # The rule that a joint one is compared with: without strangers that without a threshold, else that with one.
 AGAINST = {"jointly": "segment", "jointly, sequence": "cluster"}
 VOICES, ENROLLED, SPLIT, MISPLACED = 60, 3, 0.5, 0.05
@@ -141,6 +144,7 @@ def names_by(one: Recording, thresholds: Mapping[str, float]) -> dict[str, Ints]
     with warnings.catch_warnings(action="ignore"):
         classifier = BatchClassifier().fit(one.examples, one.labels)
         alone, joined = classifier.infer(one.segments), classifier.infer(one.segments, sequence=one.clusters)
+    found[CONTROL] = classifier.classes_[control(head_scores(classifier, one.segments))]
     for rule, answer in (("jointly", alone), ("jointly, sequence", joined)):
         found[rule] = np.where(answer.rejected, UNKNOWN, answer.labels)
     return found
@@ -158,7 +162,7 @@ def measured(data: Path, kind: str, n: int) -> dict[str, Any]:
     others = [
         recording(data, kind, strangers, FIRST_TUNING + number) for strangers in STRANGERS for number in range(TUNING)
     ]
-    thresholds = {rule: threshold(others, by_cluster=rule == "cluster") for rule in RULES[:2]}
+    thresholds = {rule: threshold(others, by_cluster=rule == "cluster") for rule in WITH_THRESHOLD}
     cells: dict[str, list[Any]] = {}
     for strangers in STRANGERS:
         cells[strangers] = []
@@ -178,6 +182,7 @@ def ahead(rows: Sequence[Mapping[str, Any]], rule: str, strangers: str) -> MeanE
 WORDS = {
     "segment": "segments",
     "cluster": "clusters",
+    CONTROL: f"`{CONTROL}`",
     "jointly": "**jointly**",
     "jointly, sequence": "**`--sequence`**",
 }
@@ -194,7 +199,7 @@ def table(found: Mapping[str, Mapping[str, Any]]) -> str:
         for rule, words in WORDS.items():
             cells = []
             for strangers, rows in of["cells"].items():
-                used = f"{rule}, named" if strangers == "none" and rule not in AGAINST else rule
+                used = f"{rule}, named" if strangers == "none" and rule in WITH_THRESHOLD else rule
                 parts = ["enrolled"] if strangers == "none" else ["enrolled", "strangers"]
                 cells.append("/".join(f"{mean(row[used][part] for row in rows):.0f}" for part in parts))
                 if rule in AGAINST:
@@ -208,8 +213,7 @@ def page() -> Page:
     found = kept(RESULTS, KINDS)
     shown = {
         f"{kind}, strangers: {strangers}": {
-            WORDS[rule].strip("*").replace("`", ""): [row[rule]["all"] for row in rows]
-            for rule in ("segment", "cluster", *AGAINST)
+            WORDS[rule].strip("*").replace("`", ""): [row[rule]["all"] for row in rows] for rule in WORDS
         }
         for kind, of in found.items()
         for strangers, rows in of["cells"].items()
@@ -223,7 +227,8 @@ def page() -> Page:
             "*clusters* of a diarisation tool. Percent of segments of enrolled voices with the right name/of strangers "
             "that are called unknown. In brackets, points over all segments that are gained on the nearest mean of "
             "segments, or of clusters for `--sequence`, with 95 % intervals over 100 recordings. Where there are "
-            "no strangers there is no threshold. *clips/utterances*: clips, where utterances are enrolled."
+            "no strangers there is no threshold. `sparse_em` is the simple control: a linear classifier and the shares "
+            "of the classes by EM; it names every segment. *clips/utterances*: clips, where utterances are enrolled."
         ),
         alt="Percent of right segments by four rules, three kinds of segments and three numbers of strangers",
         figure=lambda: dots(shown, "percent right"),
