@@ -8,21 +8,22 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
-from bank_data import Floats, Ints
+from bank_data import Ints
 from handful_fewshot.methods import sparse_em
 
 CONTROL = "sparse_em"
 
 
-def head_scores(fitted: Any, points: Floats) -> Floats:
+def head_scores(fitted: Any, points: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return scores of all classes under equal shares, by the head of a fitted `BatchClassifier`."""
     catalogue = fitted.catalogue_
     return np.asarray(catalogue.head.scores(catalogue.points(points)))
 
 
-def control(scores: Floats) -> Ints:
+def control(scores: npt.NDArray[Any]) -> Ints:
     """Return the class that the control gives each item of a batch, as a column of the scores."""
     found = sparse_em.solve_scores(torch.from_numpy(scores)[None], None, sparse_em.SparseEMOptions())
     return found.answer.weights[0].argmax(-1).numpy()

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import handful
+import handful_fewshot
 from handful import large
 from handful.cli.main import main
 from handful.errors import MissingExtraError

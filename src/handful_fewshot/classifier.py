@@ -16,6 +16,7 @@ from torch import Tensor
 from handful.errors import OptionError
 from handful.estimators import Answer, Diagnostic
 from handful.estimators.checks import checked_examples, checked_features
+from handful.estimators.other_methods import answer_from_probabilities
 from handful.shapes import Int
 from handful_fewshot.dispatch import solve
 from handful_fewshot.errors import CollapseWarning, NotConvergedWarning
@@ -114,7 +115,7 @@ class MethodClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         diagnostics = tuple(diagnostic for diagnostic in wrong if diagnostic is not None)
         for diagnostic in diagnostics:
             warnings.warn(diagnostic.warning(diagnostic.message), stacklevel=3)
-        return Answer.of_probabilities(
+        return answer_from_probabilities(
             self.classes_,
             weights.numpy(),
             n_examples=len(self._codes),

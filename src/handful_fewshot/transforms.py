@@ -107,13 +107,10 @@ def found_scale(task: TaskBatch) -> TaskBatch:
     from the support and from the query without its labels, see `handful_fewshot.numerics.scale`. A support that tasks
     share is copied, because each task has its own factor.
     """
-    task = l2(task)
+    centred = about_the_classes(l2(task))
     numbers = (task.support_slots + task.query_slots) * (task.n_classes + task.dim)
-    parts = [_at_found_scale(block) for block in task.blocks(numbers, FOUND_SCALE_NUMBERS)]
-    support = concatenated([part[0] for part in parts])
-    query = concatenated([part[1] for part in parts])
-    names = None if task.names is None else concatenated([part[2] for part in parts if part[2] is not None])
-    return task.with_features(support, query, names)
+    factors = concatenated([found_factors(block) for block in centred.blocks(numbers, FOUND_SCALE_NUMBERS)])
+    return centred.mapped(lambda z: z * factors)
 
 
 def pt_map_preprocess(task: TaskBatch) -> TaskBatch:
@@ -249,9 +246,8 @@ def _near_one(task: TaskBatch) -> TaskBatch:
     return task.mapped(lambda z: z * factor)
 
 
-def _at_found_scale(
-    task: TaskBatch,
-) -> tuple[Float[Tensor, "task support dim"], Float[Tensor, "task query dim"], Float[Tensor, "task class dim"] | None]:
+def about_the_classes(task: TaskBatch) -> TaskBatch:
+    """`z ← (z - z̄) / ‖z - z̄‖`, with z̄ the mean of the class means of the support, for features of unit length."""
     labels = task.support_labels.expand(task.n_tasks, -1)
     mask = task.support_mask
     mask = None if mask is None else mask.expand(task.n_tasks, -1)
@@ -264,10 +260,17 @@ def _at_found_scale(
         support = support.where(mask.unsqueeze(-1), 0)
     if task.query_mask is not None:
         query = query.where(task.query_mask.unsqueeze(-1), 0)
-    moments = labelled_moments(support, labels, mask, task.n_classes)
-    factor = found_factor(support, labels, mask, moments, query, task.query_mask)[:, None, None]
-    names = None if task.names is None else unit(task.names - origin) * factor
-    return support * factor, query * factor, names
+    names = None if task.names is None else unit(task.names - origin)
+    return task.with_features(support, query, names)
+
+
+def found_factors(task: TaskBatch) -> Float[Tensor, "task 1 1"]:
+    """Return the factor c of each task of `about_the_classes`; neither query labels nor other tasks matter."""
+    labels = task.support_labels.expand(task.n_tasks, -1)
+    mask = task.support_mask
+    mask = None if mask is None else mask.expand(task.n_tasks, -1)
+    moments = labelled_moments(task.support, labels, mask, task.n_classes)
+    return found_factor(task.support, labels, mask, moments, task.query, task.query_mask)[:, None, None]
 
 
 def _root(features: Tensor) -> Tensor:

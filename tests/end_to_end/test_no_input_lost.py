@@ -45,6 +45,7 @@ READ = {
     "bench tune": (),
     "bench status": ("run",),
     "bench compare": ("run",),
+    "bench export": ("run",),
     "report": ("run",),
     "train": ("items", "validation", "lists"),
     "demo": (),
@@ -61,6 +62,7 @@ WRITTEN = {
     "features extract": ("out",),
     "bench run": ("out",),
     "bench tune": ("out",),
+    "bench export": ("out",),
     "report": ("out",),
     "train": ("out",),
     "demo": ("out",),
@@ -157,8 +159,8 @@ def test_every_path_of_every_command_is_known_as_read_or_written():
             assert f"--{path} " in tried or path in ("paths", "scores", "pictures"), path
     tried = " ".join(command for _, command in OTHERS)
     arguments = ("source", "plan", "bank", "file", "examples", "catalogue")
-    # A review refuses what it would overwrite when it has read its input; tests/cli/test_review.py tries it.
-    for name in WRITTEN.keys() - {"classify", "rescore", "review", "demo", "report"}:
+    # These refuse what they would overwrite when they have read their input: see test_review.py and test_export.py.
+    for name in WRITTEN.keys() - {"classify", "rescore", "review", "demo", "report", "bench export"}:
         assert f"{name} " in tried
         assert all(f"--{path} " in tried or path in arguments for path in READ[name])
 

@@ -78,7 +78,7 @@ def test_the_answer_is_that_of_the_method(method, transform):
 
 def test_mistakes_are_refused_with_a_sentence():
     features = np.eye(3)
-    with pytest.raises(OptionError, match=r"no method is called .*choose from batch_classifier, paddle, "):
+    with pytest.raises(OptionError, match=r"no method is called .*choose from batch_classifier, sparse_em, paddle, "):
         MethodClassifier("magic").fit(features, [0, 1, 2])
     with pytest.raises(OptionError, match="scale must be None or one of published, found, raw, "):
         MethodClassifier(scale="magic").fit(features, [0, 1, 2])

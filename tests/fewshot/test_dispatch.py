@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import handful_fewshot as fewshot
+import handful_fewshot.dispatch
 from handful.errors import TaskError, UnknownNameError
 from handful_fewshot.dispatch import CHUNK_NUMBERS, tasks_per_chunk
 from tests.tasks_at_hand import random_task
@@ -14,7 +15,7 @@ from tests.tasks_at_hand import random_task
 def test_an_unknown_method_is_refused_with_the_known_ones():
     with pytest.raises(
         UnknownNameError,
-        match=r"no method is called 'padle' \(did you mean 'paddle'\?\); choose from batch_classifier, paddle",
+        match=r"no method is called 'padle' \(did you mean 'paddle'\?\); choose from batch_classifier, sparse_em",
     ):
         fewshot.solve("padle", random_task(0))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +17,9 @@ from handful import plots
 from handful.arguments import counted, whole
 from handful.engine.present_classes import PRESENT, listed_classes, presence_or_labels, present_places
 from handful.errors import LabelError, OptionError
-from handful.estimators.certainty import SURE, certainty_of, in_doubt, most_certain
+from handful.estimators.certainty import SURE, in_doubt
 from handful.estimators.coarse import Coarse
-from handful.estimators.containers import FrameOf, frame_of, new_frame, rows_by_group
+from handful.estimators.containers import FrameOf, new_frame, rows_by_group
 from handful.estimators.pooling import Pooling
 from handful.estimators.summary import notes_on, summary_of
 from handful.estimators.unnamed_groups import UnnamedGroups
@@ -203,69 +203,6 @@ class Answer:
     _unnamed: UnnamedGroups | None = None
     # Makes a table of the kind of the rows given.
     _frame_of: FrameOf = new_frame
-
-    @classmethod
-    def of_probabilities(
-        cls,
-        classes: npt.NDArray[Any],
-        probabilities: Float[np.ndarray, "item class"],
-        *,
-        n_examples: int,
-        unknown_reason: str,
-        diagnostics: tuple[Any, ...] = (),
-        like: Any = None,
-    ) -> Self:
-        """Make the answer of a method that tells nothing but probabilities: neither `presence` nor unknown items.
-
-        Parameters
-        ----------
-        classes : ndarray [class]
-            All classes, in the order of the columns.
-        probabilities : ndarray [item, class]
-            Of each item; a row sums to one.
-        n_examples : int
-            Number of labelled examples, which bounds every certainty.
-        unknown_reason : str
-            Why unknown items were not judged, as a sentence.
-        diagnostics : tuple of Diagnostic
-            What looks wrong.
-        like : object
-            The batch that was given; `to_frame` returns a table of its kind.
-
-        Returns
-        -------
-        Answer
-            The answer about one batch.
-
-        Examples
-        --------
-        >>> classes = np.array(["left", "right"])
-        >>> reason = "Unknown items are not judged."
-        >>> found = Answer.of_probabilities(classes, np.array([[0.9, 0.1]]), n_examples=10, unknown_reason=reason)
-        >>> found.labels.tolist()
-        ['left']
-        """
-        n_items = len(probabilities)
-        codes, likely = best_two(probabilities)
-        unknown = np.full(n_items, np.nan)
-        return cls(
-            classes=classes,
-            codes=codes,
-            _certainties=certainty_of(likely, unknown, most_certain(np.array([n_examples]))),
-            _table=probabilities,
-            expected_counts=probabilities.sum(0),
-            presence=np.full(len(classes), np.nan),
-            joint_weight=None,
-            prior_weight=None,
-            unknown=unknown,
-            _none_of_these=np.zeros(n_items, bool),
-            rejected=np.zeros(n_items, bool),
-            unknown_interval=(0.0, 1.0),
-            unknown_reason=unknown_reason,
-            proposals=(),
-            diagnostics=diagnostics,
-            _frame_of=new_frame if like is None else frame_of(like),
-        )
 
     def __repr__(self) -> str:
         items = counted(len(self.codes), "item")

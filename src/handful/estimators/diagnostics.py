@@ -52,8 +52,8 @@ class Diagnostic:
     Attributes
     ----------
     name : str
-        `unlike_catalogue`, `weak_features`, `zero_vectors`, `unused_share`, `equal_classes` or `overturned_scores`; of
-        a method of `handful_fewshot`, `not_converged` or `collapsed`.
+        `unlike_catalogue`, `weak_features`, `zero_vectors`, `unused_share`, `equal_classes` or `overturned_scores`;
+        methods of other packages have names of their own.
     message : str
         What was seen, what it means and what to do.
     value, threshold : float

@@ -168,7 +168,7 @@ def test_all_of_table_1_is_here():
     methods = {name: key for key, name in paper.PAPER_METHODS.items()}
     for row in rows:
         spec = TaskSpec(ShotsPerClass(row["shots"]), UniformOverPool(5))
-        shape = row["K"], paper.DIMENSIONS[row["encoder"]], paper.TEST_IMAGES[row["dataset"]]
-        cell = Cell(banks[row["dataset"], row["encoder"]], spec, methods[row["method"]], bank_shape=shape)
+        shape = row["K"], paper.DIMENSIONS[row["backbone"]], paper.TEST_IMAGES[row["dataset"]]
+        cell = Cell(banks[row["dataset"], row["backbone"]], spec, methods[row["method"]], bank_shape=shape)
         assert published_accuracy(cell) == row["accuracy"]
     assert "NeurIPS 2022" in paper.source_of_numbers()
