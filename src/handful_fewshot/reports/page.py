@@ -39,7 +39,7 @@ th, td { padding: .4rem .7rem; text-align: left; vertical-align: top; border-bot
 tbody tr:last-child > * { border-bottom: 0 } thead th { background: var(--soft); font-weight: 600 }
 /* Tables of many columns: smaller, so that they fit a screen of 1280 pixels; on a phone they scroll. */
 table:has(thead th:nth-child(8)) { font-size: .8rem }
-table:has(thead th:nth-child(8)) :is(th, td) { padding: .3rem .4rem }
+table:has(thead th:nth-child(8)) :is(th, td) { padding: .3rem .3rem }
 td { white-space: nowrap } tbody th { font-weight: 500; position: sticky; left: 0; background: var(--paper) }
 @media (min-width: 900px) { td:last-child:not(:nth-child(-n + 8)) { white-space: normal; overflow-wrap: anywhere } }
 thead th span { display: block; white-space: nowrap }
