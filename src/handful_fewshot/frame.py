@@ -16,13 +16,10 @@ import torch
 from torch import Tensor
 
 from handful.shapes import Bool, Float, Int
-from handful_fewshot.numerics.fixed_point import Trace, concatenated, fixed_point
+from handful_fewshot.numerics.fixed_point import Trace, fixed_point
 from handful_fewshot.numerics.geometry import (
-    FeatureSpace,
-    GramSpace,
     Moments,
     Space,
-    gram_is_cheaper,
     labelled_moments,
     masked,
     soft_moments,
@@ -32,8 +29,6 @@ from handful_fewshot.solution import DescriptionLength, Solution
 from handful_fewshot.task import TaskBatch
 
 T = TypeVar("T")
-
-GEOMETRIES = ("auto", "feature", "gram")
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,16 +75,9 @@ class Frame:
         """Query points about the origin; padding is zero."""
         return masked(self.task.query - self.origin.unsqueeze(-2), self.query_mask)
 
-    def space(self, geometry: str, max_iter: int) -> Space:
-        """Return the space of the given geometry, or with `auto` the one that costs less for these shapes."""
-        task = self.task
-        cheaper = gram_is_cheaper(task.query_slots, task.n_classes, task.dim, max_iter)
-        if geometry == "feature" or (geometry == "auto" and not cheaper):
-            return FeatureSpace(self.query, self.query_mask, self.support)
-        # Points are read once for each product: a block of tasks whose points fit the cache, then the next.
-        n_points = task.query_slots + (0 if len(task.support) == 1 else task.support_slots)
-        frames = map(Frame, task.blocks(n_points * task.dim))
-        return concatenated([GramSpace.of(part.query, part.query_mask, part.support) for part in frames])
+    def space(self) -> Space:
+        """Return queries and support in as few coordinates as they need."""
+        return Space(self.query, self.query_mask, self.support).in_few_coordinates()
 
     def prototypes(self, weights: Float[Tensor, "task query class"]) -> Float[Tensor, "task class dim"]:
         """`w_k = (Σ_Q u_nk z_n + Σ_S y_nk z_n) / (Σ_Q u_nk + c_k)`, in the task's own coordinates."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from handful_fewshot.frame import Frame
 from handful_fewshot.methods.method import Method, Options
-from handful_fewshot.numerics.geometry import FeatureSpace
+from handful_fewshot.numerics.geometry import Space
 from handful_fewshot.numerics.vectors import softmax
 from handful_fewshot.solution import Solution
 from handful_fewshot.task import TaskBatch
@@ -32,7 +32,7 @@ def solve(task: TaskBatch, options: NearestPrototypeOptions) -> Solution:
     """Compare every query with every support mean."""
     frame = Frame(task)
     prototypes = frame.support.mean()
-    u = softmax(FeatureSpace(frame.query, frame.query_mask, frame.support).scores(prototypes))
+    u = softmax(Space(frame.query, frame.query_mask, frame.support).scores(prototypes))
     return frame.solution(u, find_prototypes=frame.placed(prototypes))
 
 

@@ -21,15 +21,14 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from handful.shapes import Float
-from handful_fewshot.frame import GEOMETRIES, Frame, data_length, iterate
-from handful_fewshot.methods.method import Method, Options, among, at_least
-from handful_fewshot.numerics.geometry import Space
+from handful_fewshot.frame import Frame, data_length, iterate
+from handful_fewshot.methods.method import Method, Options, at_least
+from handful_fewshot.numerics.geometry import Moments, Space
 from handful_fewshot.numerics.vectors import SoftLabels, entropy, softmax
 from handful_fewshot.solution import DescriptionLength, Solution
 from handful_fewshot.task import TaskBatch
@@ -45,7 +44,6 @@ class SoftKMeansOptions(Options):
 
     max_iter: int = at_least(1, 100)
     tol: float = at_least(0, 1e-6)  # a task stops when `mean_k ‖w_k - w_k'‖ ≤ tol`; at zero after `max_iter` iterations
-    geometry: str = among(GEOMETRIES, "auto")  # of prototypes while iterating; the answer is the same
     record: bool = False  # keep objective, criterion and time of every iteration in `Solution.trace`
 
 
@@ -70,7 +68,7 @@ class Problem:
 class PaddleState:
     """What one iteration passes to the next."""
 
-    prototypes: Any  # in the coordinates of the space
+    prototypes: Float[Tensor, "#task class dim"]  # in the coordinates of the space
     dual: Float[Tensor, "#task class"]
 
 
@@ -92,7 +90,7 @@ def update_dual(
     return 1 + torch.log(mass / n_query.unsqueeze(-1) + floor)
 
 
-def update_prototypes(support: Any, query: Any) -> Any:
+def update_prototypes(support: Moments, query: Moments) -> Float[Tensor, "task class dim"]:
     """W: `w_k = (Σ_S y_nk z_n + Σ_Q u_nk z_n) / (c_k + Σ_Q u_nk)`."""
     return (support + query).mean()
 
@@ -132,7 +130,7 @@ def description_length(
 
 def mean_move(problem: Problem, new: PaddleState, old: PaddleState) -> Float[Tensor, "task"]:
     """`mean_k ‖w_k - w_k'‖`; a class without mass does not move."""
-    moves: Tensor = problem.space.moves(new.prototypes, old.prototypes)
+    moves = problem.space.moves(new.prototypes, old.prototypes)
     return moves.where(new.dual > -torch.inf, 0).mean(-1)
 
 
@@ -140,7 +138,7 @@ def solve(task: TaskBatch, options: PaddleOptions) -> Solution:
     """Sum the support once, then iterate `step` until each task converges."""
     frame = Frame(task)
     measure = partial(description_length, options=options)
-    space = frame.space(options.geometry, options.max_iter)
+    space = frame.space()
     problem = Problem(space, frame.n_query, frame.complexity_weight(options.complexity_weight) / frame.n_query)
     advance = partial(step, floor=options.proportion_floor)
     return iterate(frame, advance, mean_move, problem, init(problem), options, measure=measure)

@@ -64,7 +64,7 @@ def solve(task: TaskBatch, options: UnemOptions) -> Solution:
     """Run all layers: each updates U, then V and W from the new U."""
     frame = Frame(task)
     gamma = options.partition_weight
-    space = frame.space("auto", options.max_iter)
+    space = frame.space()
     squared_scale = max(gamma, 1.0) if options.scale is None else options.scale**2
     prototypes = space.support.mean()
     dual = torch.ones_like(space.support.mass)

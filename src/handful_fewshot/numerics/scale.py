@@ -33,7 +33,7 @@ from torch import Tensor
 
 from handful.shapes import Bool, Float, Int
 from handful_fewshot.numerics.fixed_point import fixed_point
-from handful_fewshot.numerics.geometry import GramSpace, Moments, masked
+from handful_fewshot.numerics.geometry import Moments, Space, masked
 from handful_fewshot.numerics.vectors import half_squared_distances, softmax, unit
 
 # ln D / ln R, and m. On sentences, birds and letters, with and without noise, the likelihood of the labels of whole
@@ -85,7 +85,7 @@ def found_factor(
     beyond = distances - nearest
     expected = (softmax(-squares[:, None, None] * distances).weights * beyond).sum(-1)
     expected = _mean(expected, real)
-    space = GramSpace.of(query, query_mask, moments)
+    space = Space(query, query_mask, moments).in_few_coordinates()
     low = torch.full_like(squares, LOWEST).log()
     high = torch.full_like(squares, HIGHEST).log()
     for _ in range(TRIALS):
@@ -159,16 +159,14 @@ def newton_step(problem: LeftOut, squares: Float[Tensor, "task"]) -> tuple[Tenso
 
 
 def mixture(
-    space: GramSpace, squares: Float[Tensor, "task"], real: Bool[Tensor, "task query"]
+    space: Space, squares: Float[Tensor, "task"], real: Bool[Tensor, "task query"]
 ) -> tuple[Float[Tensor, "task query class"], Float[Tensor, "task class"]]:
     """EM for unit Gaussians with free shares and means after `z ← θ^½ z`, from the labelled means; labels, shares."""
-    by = squares[:, None, None]
-    scaled = replace(
-        space, gram=by * space.gram, cross=by * space.cross, support_norms=by.squeeze(-1) * space.support_norms
-    )
+    by = squares.sqrt()[:, None, None]
+    scaled = replace(space, query=by * space.query, support=Moments(space.support.mass, by * space.support.sums))
     n_query = real.sum(-1, keepdim=True)
     prototypes = scaled.support.mean()
-    shares = torch.full_like(space.support_mass, 1 / space.support_mass.shape[-1])
+    shares = torch.full_like(scaled.support.mass, 1 / scaled.support.mass.shape[-1])
     for _ in range(ITERATIONS):
         weights = masked(softmax(scaled.scores(prototypes) + shares.log().unsqueeze(-2)).weights, real)
         moments = scaled.moments(weights)

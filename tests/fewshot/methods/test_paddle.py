@@ -10,22 +10,22 @@ import handful_fewshot as fewshot
 from handful_fewshot import TaskBatch
 from handful_fewshot.frame import Frame
 from handful_fewshot.methods import paddle
+from handful_fewshot.numerics.geometry import Space
 from tests.fewshot.oracles.em import em
 from tests.tasks_at_hand import random_task
 
 seeds = st.integers(0, 10_000)
 
 
-@pytest.mark.parametrize("geometry", ["feature", "gram"])
 @pytest.mark.parametrize("factor", [1.0, 0.5, 1.5, 0.0])
-def test_sixty_iterations_of_independent_em(factor, geometry):
+def test_sixty_iterations_of_independent_em(factor):
     task = random_task(11, n_query=25, n_classes=8)
     trajectories = [
         list(em(task.support[t].numpy(), task.support_labels[t].numpy(), task.query[t].numpy(), 8, 60, factor))
         for t in range(3)
     ]
     for n in (1, 2, 3, 10, 30, 60):
-        solution = fewshot.solve("paddle", task, complexity_weight=factor * 25, max_iter=n, tol=0.0, geometry=geometry)
+        solution = fewshot.solve("paddle", task, complexity_weight=factor * 25, max_iter=n, tol=0.0)
         for t, trajectory in enumerate(trajectories):
             responsibilities, proportions, means = trajectory[n - 1]
             np.testing.assert_allclose(solution.log_assignments[t].exp(), responsibilities, atol=1e-10, rtol=0)
@@ -95,13 +95,12 @@ def test_halves_of_the_description_length():
     torch.testing.assert_close(solution.description_length.partition[0], -15 * torch.xlogy(p, p).sum())
 
 
-@pytest.mark.parametrize("geometry", ["feature", "gram"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_a_class_without_mass_stays_out(geometry, dtype):
+def test_a_class_without_mass_stays_out(dtype):
     support = torch.tensor([[0.0], [4000.0]], dtype=dtype)
     query = torch.tensor([[0.0], [1.0], [-1.0]], dtype=dtype)
     task = TaskBatch.single(support, [0, 1], query, n_classes=2)
-    solution = fewshot.solve("paddle", task, geometry=geometry, max_iter=10, tol=0.0)
+    solution = fewshot.solve("paddle", task, max_iter=10, tol=0.0)
     assert solution.proportions[0].tolist() == [1.0, 0.0]
     assert solution.log_assignments[0, :, 1].isneginf().all()
     assert solution.objective.isfinite().all()
@@ -112,27 +111,26 @@ def test_a_large_common_offset_costs_no_digits():
     task = random_task(12, dtype=torch.float32)
     moved = task.with_features(task.support + 1000.0, task.query + 1000.0)
     exact = TaskBatch(moved.support.double(), task.support_labels, moved.query.double(), task.n_classes)
-    for geometry in ("feature", "gram"):
-        a = fewshot.solve("paddle", moved, geometry=geometry, max_iter=5, tol=0.0)
-        b = fewshot.solve("paddle", exact, geometry=geometry, max_iter=5, tol=0.0)
-        torch.testing.assert_close(a.log_assignments.exp().double(), b.log_assignments.exp(), atol=2e-3, rtol=0)
+    a = fewshot.solve("paddle", moved, max_iter=5, tol=0.0)
+    b = fewshot.solve("paddle", exact, max_iter=5, tol=0.0)
+    torch.testing.assert_close(a.log_assignments.exp().double(), b.log_assignments.exp(), atol=2e-3, rtol=0)
 
 
-@pytest.mark.parametrize("geometry", ["feature", "gram"])
-def test_a_class_that_lost_everything_comes_back(geometry):
+def test_a_class_that_lost_everything_comes_back():
     """Class 1 loses nearly all at first, then class 0 walks away and leaves it the three queries near by."""
     query = torch.cat([torch.full((20, 1), -20.0), torch.full((3, 1), 3.0)]).double()
     task = TaskBatch.single(torch.tensor([[0.0], [10.0]]).double(), [0, 1], query, n_classes=2)
     ordinary = random_task(3, n_tasks=1, n_classes=2, n_query=23, dim=1, n_present=1)
     for posed, row in ((task, 0), (TaskBatch.pad([ordinary, task, ordinary]), 1)):
-        solution = fewshot.solve("paddle", posed, geometry=geometry)
+        solution = fewshot.solve("paddle", posed)
         assert solution.predictions[row, :23].tolist() == [0] * 20 + [1] * 3
 
 
 def trajectory(task: TaskBatch, floor: float, n_iter: int):
     """Yield ln U, V and W of every iteration, at λ = |Q|; W in the task's own coordinates."""
     frame = Frame(task)
-    problem = paddle.Problem(frame.space("feature", n_iter), frame.n_query, torch.ones_like(frame.n_query))
+    space = Space(frame.query, None, frame.support)
+    problem = paddle.Problem(space, frame.n_query, torch.ones_like(frame.n_query))
     state = paddle.init(problem)
     for _ in range(n_iter):
         state, u = paddle.step(problem, state, floor)

@@ -32,10 +32,9 @@ def transformed(task: fewshot.TaskBatch, reference: str) -> fewshot.TaskBatch:
 
 
 @pytest.mark.parametrize("most_tasks", [10, pytest.param(100, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("geometry", ["feature", "gram"])
 @pytest.mark.parametrize("reference", METHODS)
 @pytest.mark.parametrize("name", SETS)
-def test_predictions_agree(oracle, name, reference, geometry, most_tasks):
+def test_predictions_agree(oracle, name, reference, most_tasks):
     with np.load(oracle / "results.npz") as results:
         if f"{name}/{reference}/pred" not in results:
             pytest.skip(f"the authors' {reference} was not run on {name}")
@@ -43,5 +42,5 @@ def test_predictions_agree(oracle, name, reference, geometry, most_tasks):
     task = transformed(load_tasks(oracle, name, len(expected)), reference)
     method = "soft_kmeans" if reference.startswith("SOFT_KM") else "paddle"
     options = {} if method == "soft_kmeans" else {"proportion_floor": 1e-6}
-    solution = fewshot.solve(method, task, max_iter=100, tol=0.0, geometry=geometry, **options)
+    solution = fewshot.solve(method, task, max_iter=100, tol=0.0, **options)
     assert (solution.predictions == expected).double().mean() >= 0.999

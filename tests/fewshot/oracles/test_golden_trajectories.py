@@ -71,18 +71,16 @@ def follow(golden, scaling: str, reference: str, method: str, **options) -> None
             )
 
 
-@pytest.mark.parametrize("geometry", ["feature", "gram"])
 @pytest.mark.parametrize("scaling", ["minmax", "raw", "half"])
 @pytest.mark.parametrize("case", CASES)
-def test_paddle_follows_the_authors_class(golden, scaling, geometry):
-    follow(golden, scaling, "paddle", "paddle", proportion_floor=FLOOR, geometry=geometry)
+def test_paddle_follows_the_authors_class(golden, scaling):
+    follow(golden, scaling, "paddle", "paddle", proportion_floor=FLOOR)
 
 
-@pytest.mark.parametrize("geometry", ["feature", "gram"])
 @pytest.mark.parametrize("scaling", ["minmax", "raw", "half"])
 @pytest.mark.parametrize("case", CASES)
-def test_soft_kmeans_follows_the_authors_class(golden, scaling, geometry):
-    follow(golden, scaling, "softkm", "soft_kmeans", geometry=geometry)
+def test_soft_kmeans_follows_the_authors_class(golden, scaling):
+    follow(golden, scaling, "softkm", "soft_kmeans")
 
 
 @pytest.mark.parametrize("scaling", ["minmax", "raw", "half"])
