@@ -72,10 +72,10 @@ def solve(method: str | Method, task: TaskBatch, **options: object) -> Solution:
 def tasks_per_chunk(task: TaskBatch, support_arrays: int) -> int:
     """How many tasks to solve at once: as many as fit in `CHUNK_NUMBERS`, at least one.
 
-    A task has `|Q|² + (8|Q| + r|S|) K + (|Q| + K) d` numbers: Gram matrix, assignments in flight, r arrays of shape
-    [support, class] that the method keeps, centred query and support sums.
+    A task has `|Q|² + (8|Q| + r|S|) K + (2|Q| + K) d` numbers: queries in few coordinates, assignments in flight, r
+    arrays of shape [support, class] that the method keeps, centred query, its basis, and support sums.
     """
     n_query = task.query_slots
     n_classes = task.n_classes
     rows = LIVE_ASSIGNMENTS * n_query + support_arrays * task.support_slots
-    return max(1, CHUNK_NUMBERS // (n_query**2 + rows * n_classes + (n_query + n_classes) * task.dim))
+    return max(1, CHUNK_NUMBERS // (n_query**2 + rows * n_classes + (2 * n_query + n_classes) * task.dim))

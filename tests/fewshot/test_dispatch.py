@@ -22,7 +22,7 @@ def test_an_unknown_method_is_refused_with_the_known_ones():
 
 def test_a_method_that_keeps_the_support_in_view_gets_smaller_chunks():
     task = random_task(0, n_tasks=1, n_classes=40, shots=20)
-    n_numbers = (40 + 15) * 8 + 15**2 + 8 * 15 * 40
+    n_numbers = (40 + 2 * 15) * 8 + 15**2 + 8 * 15 * 40
     assert tasks_per_chunk(task, 0) == CHUNK_NUMBERS // n_numbers
     assert tasks_per_chunk(task, 3) == CHUNK_NUMBERS // (n_numbers + 3 * 800 * 40)
 
@@ -34,7 +34,7 @@ def test_chunks_are_equally_large(monkeypatch):
         paddle, solve=lambda task, options: sizes.append(task.n_tasks) or paddle.solve(task, options)
     )
     monkeypatch.setattr(handful_fewshot.dispatch, "METHODS", {"paddle": counted})
-    monkeypatch.setattr(handful_fewshot.dispatch, "CHUNK_NUMBERS", 4 * (15**2 + 8 * 15 * 6 + (15 + 6) * 8))
+    monkeypatch.setattr(handful_fewshot.dispatch, "CHUNK_NUMBERS", 4 * (15**2 + 8 * 15 * 6 + (2 * 15 + 6) * 8))
     fewshot.solve("paddle", random_task(0, n_tasks=6))
     assert sizes == [3, 3]
 
