@@ -11,8 +11,9 @@ clinc150 (where most classes are found, items keep their best score).
 
 **Scores.** The model is a logistic regression on unit vectors, trained on five examples per class. Its logits, their
 softmax, the best five of it, logits times 0.2 and times 5, and sigmoids of a logistic regression for each class against
-the rest. Batches have 75 items (53 of two classes of caltech101), drawn uniformly over the items of 2 ... 50 or all
-classes; items are never examples. All batches of a cell are groups of one call.
+the rest. `sparse_em`, the simple control, has the logits. Batches have 75 items (53 of two classes of caltech101), drawn
+uniformly over the items of 2 ... 50 or all classes; items are never examples. All batches of a cell are groups of one
+call.
 
 **Mixtures.** Sentences of two classes joined by "and" (70 %), and of one (30 %), 75 per batch; sigmoids of one class
 against the rest, trained on single sentences. A class is found if `presence` is at least one half. The curve is that of
@@ -38,6 +39,7 @@ from sklearn.linear_model import LogisticRegression
 import handful
 import handful_fewshot as fewshot
 from bank_data import bank
+from control import CONTROL, control
 from handful.extraction.encoders import load_encoder
 from handful_fewshot.reports.summary import MeanEstimate
 from handful_fewshot.reports.tables import markdown_table
@@ -126,6 +128,9 @@ def cell(scores: tuple[Floats, Floats, Ints], present: int, n_tasks: int) -> Row
         "own": float(own[False].mean()),
         "own_rest": float(own[True].mean()),
     }
+    controlled = right(np.concatenate([control(logits[of]) for of in rows.reshape(n_tasks, n_items)]))
+    ahead = MeanEstimate.of(controlled - own[False])
+    row[CONTROL] = {"accuracy": float(controlled.mean()), "ahead": [ahead.mean, ahead.half_width]}
     for kind in KINDS:
         found = right(labelled(kind, logits[rows], rest[rows], batch))
         ahead = MeanEstimate.of(found - own[kind == "sigmoid"])
@@ -232,13 +237,19 @@ def page() -> Page:
         judged += [mixtures_requirement(mixed[group])] if group in mixed else []
         required += [{"group": group, **row} for row in _required(judged)]
     rows = [row for of in found["confirmation"].values() for row in of]
-    shown = {"logits": "logits", "softmax": "softmax", "top5": "best five", "sigmoid": "sigmoid"}
+    shown = {
+        "logits": "logits",
+        "softmax": "softmax",
+        "top5": "best five",
+        "sigmoid": "sigmoid",
+        CONTROL: "`sparse_em`",
+    }
     lines, gains = [], {}
     for present in PRESENT:
         here = [row for row in rows if row["present"] == present]
         if here:
             ahead = {title: [row[kind]["ahead"][0] for row in here] for kind, title in shown.items()}
-            gains[f"{present or 'all'} classes"] = ahead
+            gains[f"{present or 'all'} classes"] = {title.strip("`"): values for title, values in ahead.items()}
             own = f"{mean(row['own'] for row in here):.1f}"
             lines.append([present or "all", own, *(f"{mean(values):+.1f}" for values in ahead.values())])
     return Page(
@@ -248,7 +259,8 @@ def page() -> Page:
             "How good are joint labels if there is nothing but the scores of another model? The model is a logistic "
             "regression trained on five examples per class. The table has the percent of right labels of the model "
             "itself, and the points gained from its logits, its softmax, the best five of that, and sigmoids of one "
-            "class against the rest; by classes present in a batch of 75, means over three data sets. "
+            "class against the rest, and from its logits by `sparse_em`, the simple control (shares of the classes by "
+            "EM); by classes present in a batch of 75, means over three data sets. "
             "[Scores of another model](../do/scores.md) explains how to use them."
         ),
         alt="Points that joint labels gain over the model's own, by classes present and kind of score",

@@ -58,7 +58,7 @@ def test_a_cell_measures_every_kind():
     logits = rng.normal(size=(1200, 30))
     logits[np.arange(1200), labels] += 2.5
     found = scores.cell((logits, logits, labels), 3, 5)
-    assert set(scores.KINDS) <= set(found)
+    assert {*scores.KINDS, scores.CONTROL} <= set(found)
     assert found["logits"]["ahead"][0] > 5
     assert found["times 5"]["accuracy"] == found["logits"]["accuracy"]
 
