@@ -3,7 +3,7 @@
 | group | an entry point stands for |
 |---|---|
 | `handful.commands` | a command of `handful`: a `typer.Typer` of several, or the function of one |
-| `handful.methods` | a method for `classify(method=…)`: an object with `classifier()`; or a mapping of several |
+| `handful.methods` | a function that makes an estimator for `classify(method=…)`; or a mapping of several |
 | `handful.encoders` | an encoder, see `handful.extraction.encoders.register_encoder` |
 
 This is the only file of the product that knows the name of the paper's package, to say what to install for it.
@@ -39,12 +39,12 @@ def commands() -> Iterator[tuple[str, Any, str]]:
             )
 
 
-def classifier_of(method: str) -> Any:
+def method_classifier(method: str) -> Any:
     """Return an estimator with `check`, `fit` and `infer` that labels a batch by the method of this name.
 
     Examples
     --------
-    >>> classifier_of("paddle").method
+    >>> method_classifier("paddle").method
     'paddle'
     """
     from handful.arguments import did_you_mean  # NumPy, which help should not wait for
@@ -60,7 +60,7 @@ def classifier_of(method: str) -> Any:
             ) from error
         several = value if isinstance(value, Mapping) else {point.name: value}
         if method in several:
-            return several[method].classifier()
+            return several[method]()
         names += several
     listed = f"; choose from {', '.join(names)}" if names else ""
     raise OptionError(f"no method is called {method!r}{did_you_mean(method, names)}{listed}{what_to_install()}")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -147,6 +148,22 @@ class MethodClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         METHODS[self.method].make_options(**(self.options or {}))
         named = METHODS[self.method].transform_at(self.scale or "")
         return WITHOUT_BASE_CLASSES if parameters_of(named) else named
+
+
+class MethodClassifiers(Mapping[str, Callable[[], MethodClassifier]]):
+    """For each name of `METHODS`, what makes its estimator: `handful.classify(method=…)` finds it by an entry point."""
+
+    def __getitem__(self, name: str) -> Callable[[], MethodClassifier]:
+        return partial(MethodClassifier, METHODS[name].name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(METHODS)
+
+    def __len__(self) -> int:
+        return len(METHODS)
+
+
+CLASSIFIERS = MethodClassifiers()
 
 
 def not_converged(n_iter: int, converged: bool) -> Diagnostic | None:

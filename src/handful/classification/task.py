@@ -29,7 +29,7 @@ from handful.classification.names import NamedClasses, read_names
 from handful.errors import BankError, OptionError
 from handful.estimators.containers import FrameOf, frame_of, new_frame
 from handful.estimators.context import BatchContexts, Known
-from handful.extensions import classifier_of
+from handful.extensions import method_classifier
 from handful.extraction.items import Items, list_items
 from handful.reading.labels import labelled, parted, with_labels, without_labels
 from handful.reading.read import in_hand, kind_of, read_input, refuse_useless
@@ -336,7 +336,7 @@ def _streams(task: Task, asked: bool) -> bool:
 
 def _method(name: str, others: Mapping[str, Any]) -> Any:
     """Return the classifier of a method; refuse what only the default can use."""
-    classifier = classifier_of(name)
+    classifier = method_classifier(name)
     classifier.check()
     if unfit := [option for option, value in others.items() if value is not None]:
         raise OptionError(f"the method {name!r} labels one batch with examples alone; leave out {', '.join(unfit)}")

@@ -36,8 +36,7 @@ class Registry(Mapping[str, T], Generic[T]):
     """A read-only mapping of names; `register` adds to it, and so do the entry points of a group.
 
     Entry points are loaded when a name is first looked up, not when the registry is made: a package that offers one
-    imports handful itself, possibly first. One that cannot be loaded is left out with a warning. An entry point may
-    also stand for a mapping of several.
+    imports handful itself, possibly first. One that cannot be loaded is left out with a warning.
 
     Parameters
     ----------
@@ -95,11 +94,7 @@ class Registry(Mapping[str, T], Generic[T]):
         if point.name in self._values and point.name not in self.own:
             return  # a program that registered it by hand means its own
         try:
-            value = point.load()
-            if value is self:
-                return  # another registry of handful takes this one as a whole
-            for name, one in (value if isinstance(value, Mapping) else {point.name: value}).items():
-                self.register(name, one)
+            self.register(point.name, point.load())
         except (Exception, SystemExit) as error:  # another package's fault must not stop this one
             warnings.warn(
                 f"the entry point {point.name!r} of {self._group} ({point.value}) was skipped: {error}",

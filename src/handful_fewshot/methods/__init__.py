@@ -51,7 +51,7 @@ _OWN = (
     *(em_dirichlet.METHOD, transclip.TRANSCLIP, transclip.STATA, unem.METHOD),
     *(zero_shot.METHOD, baseline.NAMES_PROBE),
 )
-METHODS: Registry[Method] = Registry("handful.methods", {method.name: method for method in _OWN}, _check)
+METHODS: Registry[Method] = Registry("handful_fewshot.methods", {method.name: method for method in _OWN}, _check)
 
 
 def register(method: Method) -> Method:
@@ -59,7 +59,7 @@ def register(method: Method) -> Method:
 
     Afterwards `solve`, `MethodClassifier` and benchmarks know it by its name. A method of the same name that was
     registered before is replaced; the names of handful's own methods are refused. To have a method in every program,
-    name it in the entry points of your package, group `handful.methods`.
+    name it in the entry points of your package, group `handful_fewshot.methods`.
 
     Parameters
     ----------

@@ -6,7 +6,6 @@ import dataclasses
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 from handful.arguments import option
@@ -63,10 +62,6 @@ class Method:
     support_arrays: int = 0
     rejects: bool = False
     names: bool = False
-
-    def classifier(self) -> Any:
-        """Return a `MethodClassifier` with this method; `handful.classify(method=…)` asks for it."""
-        return import_module("handful_fewshot.classifier").MethodClassifier(self.name)  # it imports all methods
 
     def transform_at(self, scale: str = "") -> str:
         """Return the name of the transform at a scale, the same wherever the method is called by its name.

@@ -40,7 +40,7 @@ def test_a_package_with_entry_points_needs_no_call(tmp_path, first):
     about.mkdir()
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: their_package\nVersion: 1\n")
     (about / "entry_points.txt").write_text(
-        "[handful.methods]\ntheirs = their_package:theirs\nmisnamed_here = their_package:misnamed\n"
+        "[handful_fewshot.methods]\ntheirs = their_package:theirs\nmisnamed_here = their_package:misnamed\n"
         "[handful.encoders]\nones = their_package:load\n"
     )
     source = Path(fewshot.__file__).parents[2]
