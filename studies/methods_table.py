@@ -105,8 +105,6 @@ TEXT_ENCODER = "MiniLM"
 # From the quickest to the slowest, so that a run that is cut short has most of the table.
 AT_THEIR_OWN = [
     Row("nearest_prototype"),
-    Row("batch_classifier"),
-    Row("sparse_em"),
     Row("prototype_threshold"),
     Row("bd_cspn"),
     Row("bd_cspn", {"sharpness": 50.0, "public_code": True}, "raw", PUBLIC),
@@ -134,6 +132,8 @@ AT_THEIR_OWN = [
     Row("unem", {}, None, STORED),
     Row("proto_lp"),
     Row("ilpc"),
+    Row("sparse_em"),
+    Row("batch_classifier"),
     Row("zero_shot", {}, None, NAMES, named=True),
     Row("names_probe", {}, None, NAMES, named=True),
     Row("em_dirichlet", {}, None, NAMES, named=True),
