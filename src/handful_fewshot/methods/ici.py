@@ -28,7 +28,7 @@ d'K unknowns. It is solved by reweighted least squares; each round lowers the ob
 
     w_i = min(1, λ/‖r_i‖),    B = (Uᵀ diag(w) U)⁻¹ Uᵀ diag(w) Y,
 
-and as y_i is one-hot, `‖r_i‖² = 1 - 2 u_iᵀ b_{y_i} + u_iᵀ B Bᵀ u_i`: a round costs N d'², not N K. All λ are solved
+and every two rounds are extrapolated, if that lowers it more. As y_i is one-hot, `‖r_i‖² = 1 - 2 u_iᵀ b_{y_i} + u_iᵀ B Bᵀ u_i`: a round costs N d'², not N K. All λ are solved
 together.
 """
 
@@ -57,6 +57,8 @@ SMALLEST_LEVEL = 1e-3
 # A level is done when no residual changes by more than this share of λ, the threshold that decides what is zero.
 TOLERANCE = 1e-6
 MAX_ROUNDS = 2000
+# Two rounds are extrapolated by at most this factor; what lowers the objective less than they do is not taken.
+FARTHEST = 64.0
 # Coordinates in this range are passed to the classifier unscaled.
 SMALLEST = 2.0**-12
 LARGEST = 2.0**12
@@ -129,6 +131,29 @@ def principal_coordinates(
     return left * lengths, left[:, : min(n_components, numerical_rank)].contiguous()
 
 
+def huber(norms: Float[Tensor, "level point"], level: Float[Tensor, "level 1"]) -> Float[Tensor, "level"]:
+    """`Σ_i huber_λ(‖r_i‖)`: half a square up to λ, a line from there."""
+    inside = norms.clamp(max=level)
+    return (inside * (norms - 0.5 * inside)).sum(-1)
+
+
+def extrapolated(
+    start: Float[Tensor, "level component class"],
+    first: Float[Tensor, "level component class"],
+    second: Float[Tensor, "level component class"],
+) -> Float[Tensor, "level component class"]:
+    """`B - 2a r + a² v` after two rounds from B, with r the first step, v what the second differs by, `a = -‖r‖/‖v‖`.
+
+    Rounds get shorter by nearly the same factor each, so two of them tell where they lead (Varadhan and Roland,
+    Scandinavian Journal of Statistics, 2008). At a = -1 this is the second round itself.
+    """
+    step = first - start
+    bend = second - first - step
+    lengths = [torch.linalg.vector_norm(part, dim=(1, 2)) for part in (step, bend)]
+    a = -(lengths[0] / lengths[1].clamp(min=torch.finfo(step.dtype).tiny)).clamp(min=1, max=FARTHEST)[:, None, None]
+    return start - 2 * a * step + a.square() * bend
+
+
 def outlier_path(
     basis: Float[Tensor, "point component"],
     labels: Int[Tensor, "point"],
@@ -149,25 +174,37 @@ def outlier_path(
         explained = (fit.index_select(-1, labels) * basis.mT).sum(1)
         return ((fit @ fit.mT).flatten(1) @ squares.mT).sub_(explained, alpha=2).add_(1).clamp_(min=0).sqrt_()
 
-    start = residual_norms((basis.mT @ one_hot).unsqueeze(0))  # least squares
-    levels = start.max() * torch.logspace(math.log10(smallest), 0, n_levels, dtype=basis.dtype)
-    residuals = torch.empty(n_levels, len(basis), dtype=basis.dtype)
-    running = torch.arange(n_levels)
-    norms = start.expand(n_levels, -1)
-    for _ in range(MAX_ROUNDS):
-        level = levels[running].unsqueeze(-1)
+    def refitted(
+        norms: Float[Tensor, "level point"], level: Float[Tensor, "level 1"]
+    ) -> Float[Tensor, "level component class"]:
         weights = (level / norms).clamp_(max=1)
         normal = (weights @ squares).reshape(-1, n_components, n_components)
         target = (weights.unsqueeze(1) * basis.mT).flatten(0, 1) @ one_hot
-        fit = torch.linalg.solve(normal, target.reshape(-1, n_components, n_classes))
-        previous = norms
-        norms = residual_norms(fit)
-        residuals[running] = norms
-        moving = (norms - previous).abs().amax(-1) > TOLERANCE * level.squeeze(-1)
-        running = running[moving]
-        norms = norms[moving]
-        if len(running) == 0:
+        return torch.linalg.solve(normal, target.reshape(-1, n_components, n_classes))
+
+    least_squares = (basis.mT @ one_hot).unsqueeze(0)
+    start = residual_norms(least_squares)
+    levels = start.max() * torch.logspace(math.log10(smallest), 0, n_levels, dtype=basis.dtype)
+    residuals = torch.empty(n_levels, len(basis), dtype=basis.dtype)
+    running = torch.arange(n_levels)
+    fit = least_squares.expand(n_levels, -1, -1)
+    norms = start.expand(n_levels, -1)
+    for _ in range(MAX_ROUNDS // 2):
+        level = levels[running].unsqueeze(-1)
+        first = refitted(norms, level)
+        of_first = residual_norms(first)
+        residuals[running] = of_first
+        moving = (of_first - norms).abs().amax(-1) > TOLERANCE * level.squeeze(-1)
+        if not bool(moving.any()):
             break
+        running, level, fit, first, of_first = (part[moving] for part in (running, level, fit, first, of_first))
+        second = refitted(of_first, level)
+        of_second = residual_norms(second)
+        farther = extrapolated(fit, first, second)
+        of_farther = residual_norms(farther)
+        better = huber(of_farther, level) < huber(of_second, level)
+        fit = farther.where(better[:, None, None], second)
+        norms = of_farther.where(better[:, None], of_second)
     return levels, residuals
 
 
