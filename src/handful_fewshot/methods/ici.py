@@ -28,8 +28,8 @@ d'K unknowns. It is solved by reweighted least squares; each round lowers the ob
 
     w_i = min(1, λ/‖r_i‖),    B = (Uᵀ diag(w) U)⁻¹ Uᵀ diag(w) Y,
 
-and every two rounds are extrapolated, if that lowers it more. As y_i is one-hot, `‖r_i‖² = 1 - 2 u_iᵀ b_{y_i} + u_iᵀ B Bᵀ u_i`: a round costs N d'², not N K. All λ are solved
-together.
+and every two rounds are extrapolated, if that lowers it more. As y_i is one-hot,
+`‖r_i‖² = 1 - 2 u_iᵀ b_{y_i} + u_iᵀ B Bᵀ u_i`: a round costs N d'², not N K. All λ are solved together.
 """
 
 from __future__ import annotations
@@ -151,7 +151,8 @@ def extrapolated(
     bend = second - first - step
     lengths = [torch.linalg.vector_norm(part, dim=(1, 2)) for part in (step, bend)]
     a = -(lengths[0] / lengths[1].clamp(min=torch.finfo(step.dtype).tiny)).clamp(min=1, max=FARTHEST)[:, None, None]
-    return start - 2 * a * step + a.square() * bend
+    farther: Tensor = start - 2 * a * step + a.square() * bend
+    return farther
 
 
 def outlier_path(
@@ -180,7 +181,8 @@ def outlier_path(
         weights = (level / norms).clamp_(max=1)
         normal = (weights @ squares).reshape(-1, n_components, n_components)
         target = (weights.unsqueeze(1) * basis.mT).flatten(0, 1) @ one_hot
-        return torch.linalg.solve(normal, target.reshape(-1, n_components, n_classes))
+        fit: Tensor = torch.linalg.solve(normal, target.reshape(-1, n_components, n_classes))
+        return fit
 
     least_squares = (basis.mT @ one_hot).unsqueeze(0)
     start = residual_norms(least_squares)
