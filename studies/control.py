@@ -25,5 +25,11 @@ def head_scores(fitted: Any, points: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 def control(scores: npt.NDArray[Any]) -> Ints:
     """Return the class that the control gives each item of a batch, as a column of the scores."""
+    labels: Ints = chances(scores).argmax(-1)
+    return labels
+
+
+def chances(scores: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the chance of each class for each item of a batch, by the control."""
     found = sparse_em.solve_scores(torch.from_numpy(scores)[None], None, sparse_em.SparseEMOptions())
-    return found.answer.weights[0].argmax(-1).numpy()
+    return np.asarray(found.answer.weights[0])

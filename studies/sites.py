@@ -10,8 +10,9 @@ was run once, at the end. The catalogue has five examples per class. Items of ba
 **Sites.** A site has 3 to 10 of the classes, in shares drawn from a flat Dirichlet. It is visited 20 times; a visit is
 a batch of 5, 10 or 30 items. In `same`, shares stay. In `drift`, log-shares take a random step of 0.3 before each
 visit, and with a chance of 0.15 a class is replaced by another. In `fresh`, every visit has classes and shares of its
-own, so that there is nothing in common. `pooled` is `pool=site`; `carried` is `pool=site, order=visit`. Intervals are
-those of the mean difference over 50 sites.
+own, so that there is nothing in common. `pooled` is `pool=site`; `carried` is `pool=site, order=visit`. `sparse_em`,
+the simple control (`control.py`), finds the shares of each visit by itself, and `sparse_em, site` those of all visits
+to a site at once. Intervals are those of the mean difference over 50 sites.
 
 **Known in advance.** Fresh batches, six for each of 50 draws. `right`: the classes of the batch have the weight 1, all
 others 0.01. `shares`: the true shares, at least 0.01 of the largest. `incomplete`: as `right`, but each class of the
@@ -34,6 +35,7 @@ from typing import Any
 import numpy as np
 
 from bank_data import Ints, bank, orders, rng_of
+from control import control, head_scores
 from handful.estimators import Answer, BatchClassifier
 from handful_fewshot.reports.summary import MeanEstimate
 from handful_fewshot.reports.tables import markdown_table
@@ -139,7 +141,25 @@ def sites(folder: Path, classifier: BatchClassifier, kind: str, size: int) -> Ro
             "concentration": found.pooling.concentration,
             "forgetting": found.pooling.forgetting,
         }
+        if order is None:
+            together = visits.right(found.labels)
+    scores = head_scores(classifier, x)
+    by_site = visits.right(controlled(scores, visits.site))
+    row["control"] = {
+        "visit": said(MeanEstimate.of(visits.right(controlled(scores, visits.visit)) - alone)),
+        "site": said(MeanEstimate.of(by_site - alone)),
+        "pooled_ahead": said(MeanEstimate.of(together - by_site)),
+    }
     return {**row, "seconds": seconds}
+
+
+def controlled(scores: Any, groups: Ints) -> Ints:
+    """Label every group as a batch by the simple control; its columns are the classes of the bank, in order."""
+    labels = np.empty(len(scores), np.int64)
+    for group in np.unique(groups):
+        here = groups == group
+        labels[here] = control(scores[here])
+    return labels
 
 
 def known(folder: Path, classifier: BatchClassifier, kind: str, size: int) -> Row:
@@ -216,9 +236,11 @@ def page() -> Page:
             alone = mean(row["alone"] for row in by_kind["same"])
             cells = [mean(row["pooled"]["ahead"][0] for row in by_kind[kind]) for kind in KINDS]
             cells.append(mean(row["carried"]["ahead"][0] for row in by_kind["same"]))
+            cells += [mean(row["control"][by][0] for row in by_kind["same"]) for by in ("visit", "site")]
             cells += [mean(row[rule]["ahead"][0] for row in told) for rule in KNOWN]
             lines.append([size, f"{alone:.1f}", *(f"{points:+.1f}" for points in cells)])
     head = ["items", "alone", "pooled, same", "pooled, drift", "pooled, fresh", "carried over, same"]
+    head += ["`sparse_em`", "`sparse_em`, site, same"]
     gains = {
         f"{kind}, {size} items": {
             rule: [
@@ -241,7 +263,8 @@ def page() -> Page:
             "other columns are points gained over that, means over banking77 and tinyimagenet200. Shares of the "
             "classes at a site stay the *same*, *drift*, or are *fresh* at every visit. Weights are *right*, the "
             "*incomplete* ones lack a quarter of the classes, and the *wrong* ones favour all others; *candidates* "
-            "rule out all others. [Many batches](../do/known.md) explains how to use them."
+            "rule out all others. `sparse_em` is the simple control: EM of the shares of each visit, or of all visits "
+            "to a *site* at once. [Many batches](../do/known.md) explains how to use them."
         ),
         alt="Points gained by pooling siblings and by carrying counts over, by kind of shares and size of the batch",
         figure=lambda: dots(gains, "points gained over batches alone", at=0),

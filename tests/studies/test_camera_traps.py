@@ -48,3 +48,12 @@ def test_the_page_is_that_of_the_kept_results():
         for rule in ("first", "majority"):
             ahead = story.MeanEstimate.of(np.array([one["site and sequence"] - one[rule] for one in found]))
             assert ahead.mean > ahead.half_width
+
+
+def test_the_control_finds_the_kinds_of_a_site():
+    # Kinds 0 and 1 are alike; the site has many of kind 0, and the last photograph could be either.
+    scores = np.array([[0.9, 0.05, 0.02, 0.01, 0.01, 0.01]] * 6 + [[0.45, 0.5, 0.02, 0.01, 0.01, 0.01]])
+    sites = np.zeros(7, int)
+    assert story.by_control(scores, sites, np.arange(7)).tolist() == [0] * 7
+    alone = story.by_control(scores[-1:], sites[-1:], np.arange(1))
+    assert alone.tolist() == [1]

@@ -18,6 +18,7 @@ def row(kind="same", items=5, pooled=(3.0, 1.0), carried=(3.0, 1.0)):
         "alone": 80.0,
         "pooled": {"ahead": list(pooled), **used, "forgetting": None},
         "carried": {"ahead": list(carried), **used, "forgetting": 0.9},
+        "control": {"visit": [-1.0, 0.5], "site": [2.0, 1.0], "pooled_ahead": [1.0, 0.5]},
     }
 
 
