@@ -85,6 +85,7 @@ STUDIES = {
     "names": _study("names", *GROUPS, "--group fresh --parts alone"),
     "spectra": _study("spectra"),
     "paddle": Study(("tools/draw_paddle.py DATA",), ()),
+    "mechanisms": _study("mechanisms", *GROUPS),
     "sensitivity": _study("sensitivity", "--workers 1", results=False),
     "scale": _study("scale"),
     "sessions": _study("sessions"),
