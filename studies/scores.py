@@ -11,9 +11,9 @@ clinc150 (where most classes are found, items keep their best score).
 
 **Scores.** The model is a logistic regression on unit vectors, trained on five examples per class. Its logits, their
 softmax, the best five of it, logits times 0.2 and times 5, and sigmoids of a logistic regression for each class against
-the rest. `sparse_em`, the simple control, has the logits. Batches have 75 items (53 of two classes of caltech101),
-drawn uniformly over the items of 2 ... 50 or all classes; items are never examples. All batches of a cell are groups of
-one call.
+the rest. `sparse_em`, the simple control, has the logits in nats, with the scale that handful estimates. Batches have 75
+items (53 of two classes of caltech101), drawn uniformly over the items of 2 ... 50 or all classes; items are never
+examples. All batches of a cell are groups of one call.
 
 **Mixtures.** Sentences of two classes joined by "and" (70 %), and of one (30 %), 75 per batch; sigmoids of one class
 against the rest, trained on single sentences. A class is found if `presence` is at least one half. The curve is that of
@@ -40,6 +40,7 @@ import handful
 import handful_fewshot as fewshot
 from bank_data import bank
 from control import CONTROL, control
+from handful.engine.scores import in_nats, unit_of
 from handful.extraction.encoders import load_encoder
 from handful_fewshot.reports.summary import MeanEstimate
 from handful_fewshot.reports.tables import markdown_table
@@ -128,7 +129,8 @@ def cell(scores: tuple[Floats, Floats, Ints], present: int, n_tasks: int) -> Row
         "own": float(own[False].mean()),
         "own_rest": float(own[True].mean()),
     }
-    controlled = right(np.concatenate([control(logits[of]) for of in rows.reshape(n_tasks, n_items)]))
+    nats = in_nats(logits, unit_of(logits[rows]))
+    controlled = right(np.concatenate([control(nats[of]) for of in rows.reshape(n_tasks, n_items)]))
     ahead = MeanEstimate.of(controlled - own[False])
     row[CONTROL] = {"accuracy": float(controlled.mean()), "ahead": [ahead.mean, ahead.half_width]}
     for kind in KINDS:
