@@ -11,8 +11,8 @@ clinc150 (where most classes are found, items keep their best score).
 
 **Scores.** The model is a logistic regression on unit vectors, trained on five examples per class. Its logits, their
 softmax, the best five of it, logits times 0.2 and times 5, and sigmoids of a logistic regression for each class against
-the rest. `sparse_em`, the simple control, has the logits in nats, with the scale that handful estimates. Batches have 75
-items (53 of two classes of caltech101), drawn uniformly over the items of 2 ... 50 or all classes; items are never
+the rest. `sparse_em`, the simple control, has the logits in nats, with the scale that handful estimates. Batches have
+75 items (53 of two classes of caltech101), drawn uniformly over the items of 2 ... 50 or all classes; items are never
 examples. All batches of a cell are groups of one call.
 
 **Mixtures.** Sentences of two classes joined by "and" (70 %), and of one (30 %), 75 per batch; sigmoids of one class
