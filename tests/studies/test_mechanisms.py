@@ -102,3 +102,10 @@ def test_gains_are_those_of_paired_batches():
     estimate = study.gain(rows, study.CONTROL, "right")
     assert (estimate.mean, estimate.n) == (11.0, 3)
     assert study.gain(rows, "offset", "right").mean == 0
+
+
+def test_every_kind_was_measured():
+    for group, kinds in study.GROUPS.items():
+        found = study.kept(study.RESULTS / group, kinds)
+        assert set(found) == set(kinds)
+        assert {len(rows) for rows in found.values()} == {study.BATCHES}
