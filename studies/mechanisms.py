@@ -241,8 +241,8 @@ def page() -> Page:
             f"All steps together gain {mean(gained for gained, _ in ahead):+.1f} points on the simple control, "
             f"above zero by the interval in {above} of {len(ahead)} kinds, below in {below}. Most of it is the "
             "classes that are present, `sets`. No kind has more right labels by "
-            f"{' or '.join(f'`{step}`' for step in idle)}: what these change is how certain labels are, and which items "
-            "are rejected. In open batches "
+            f"{' or '.join(f'`{step}`' for step in idle)}: what these change is how certain labels are, and which "
+            "items are rejected. In open batches "
             f"{mean(row['unknown_rejected'] for row in opened):.0f} % of the unknown items are rejected, with an AUC "
             f"of {mean(row['auc'] for row in opened):.0f}. Where all items are known, more than 2 % of them are "
             f"rejected in {len(too_many)} of {len(closed)} kinds" + (f": {', '.join(too_many)}." if too_many else ".")
