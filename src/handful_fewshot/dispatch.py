@@ -10,6 +10,7 @@ from __future__ import annotations
 import torch
 
 from handful.errors import TaskError
+from handful.progress import silent
 from handful_fewshot.methods import METHODS, Method, no_method
 from handful_fewshot.solution import Solution
 from handful_fewshot.task import TaskBatch
@@ -58,7 +59,8 @@ def solve(method: str | Method, task: TaskBatch, **options: object) -> Solution:
     n_chunks = -(-task.n_tasks // most)
     size = -(-task.n_tasks // n_chunks)  # about equal sizes: a small last chunk would be inefficient
     chunks = [task.select(slice(start, start + size)) for start in range(0, task.n_tasks, size)]
-    solution = Solution.join([chosen.solve(chunk, settings) for chunk in chunks])
+    with silent():  # a method may fit a catalogue for each task
+        solution = Solution.join([chosen.solve(chunk, settings) for chunk in chunks])
     missing = ~solution.proportions.isfinite().all(-1)
     if bool(missing.any()):
         t = int(missing.nonzero()[0])

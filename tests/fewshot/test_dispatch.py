@@ -7,6 +7,7 @@ import torch
 
 import handful_fewshot as fewshot
 import handful_fewshot.dispatch
+from handful import progress
 from handful.errors import TaskError, UnknownNameError
 from handful_fewshot.dispatch import CHUNK_NUMBERS, tasks_per_chunk
 from tests.tasks_at_hand import random_task
@@ -58,3 +59,13 @@ def test_classes_that_tie_because_they_are_the_same():
 def test_no_answer_is_said_to_be_none():
     with pytest.raises(TaskError, match="task 0 has no finite answer"):
         fewshot.solve("tim_adm", random_task(0, dtype=torch.float32), temperature=1e38, max_iter=3)
+
+
+@pytest.mark.parametrize("method", ["sparse_em", "batch_classifier"])
+def test_fits_of_a_method_are_not_lines_of_a_log(method, monkeypatch, capsys):
+    monkeypatch.setattr(progress, "LONG", 0.0)  # everything is long enough to be reported
+    with progress.lines():
+        fewshot.solve(method, random_task(0, n_tasks=2))
+        assert capsys.readouterr().err == ""
+        progress.Reporter().stage("run", 1)(1)
+        assert "1 of 1" in capsys.readouterr().err

@@ -27,6 +27,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from handful import FeatureBank
 from handful.errors import OptionError
 from handful.machine.untrusted import read_bytes, read_text
@@ -177,16 +179,26 @@ class Cell:
 
     @property
     def protocol(self) -> str:
-        """The rule, with what it has besides `k_eff`.
+        """The rule, with what it has besides the number of classes, and with the range that this is drawn from.
 
         Examples
         --------
         >>> Cell("birds", TaskSpec(ShotsPerClass(5), Dirichlet(k_eff=5)), "paddle").protocol
         'dirichlet (concentration=2)'
+        >>> Cell("birds", TaskSpec(ShotsPerClass(5), UniformOverPool((2, 10))), "paddle").protocol
+        'uniform (k_eff=2-10)'
         """
-        rest = (f for f in dataclasses.fields(self.spec.query) if f.name != "k_eff")
-        stated = ", ".join(f"{f.name}={_short(getattr(self.spec.query, f.name))}" for f in rest)
+        query = self.spec.query
+        drawn = [f"k_eff={query.k_eff_text}"] if len(query.possible) > 1 else []
+        rest = (f.name for f in dataclasses.fields(query) if f.name != "k_eff")
+        stated = ", ".join([*drawn, *(f"{name}={_short(getattr(query, name))}" for name in rest)])
         return f"{self.rule} ({stated})" if stated else self.rule
+
+    def class_counts(self, tasks: Sequence[int]) -> list[int]:
+        """Return the number of classes that the query of each task is drawn from."""
+        query = self.spec.query
+        counts: list[int] = query.class_counts(self.seed, query.catalogue_of(np.asarray(tasks, np.int64))).tolist()
+        return counts
 
     def to_mapping(self) -> dict[str, Any]:
         """Return all fields as plain values, fit for JSON."""

@@ -169,6 +169,7 @@ def _rows(cell: Cell, material: Material, indices: Sequence[int], device: str) -
     scores = score(solution, truth)
     columns: dict[str, list[Any]] = {field: _values(getattr(scores, field)) for field in TaskScores._fields}
     columns |= {"n_iter": solution.n_iter.tolist(), "converged": solution.converged.tolist()}
+    columns |= {"task": list(map(int, indices)), "k_eff": cell.class_counts(indices)}
     columns |= _kept(drawn, solution) if cell.keep == PREDICTIONS else {}
     shared = {
         **identity(cell, name),
@@ -177,10 +178,7 @@ def _rows(cell: Cell, material: Material, indices: Sequence[int], device: str) -
         "error": None,
         "lost": False,
     }
-    return [
-        {**shared, "task": int(index), **{column: values[t] for column, values in columns.items()}}
-        for t, index in enumerate(indices)
-    ]
+    return [{**shared, **{column: values[t] for column, values in columns.items()}} for t in range(len(indices))]
 
 
 def _kept(drawn: Draw, solution: Solution) -> dict[str, list[Any]]:
@@ -211,7 +209,8 @@ def failure(cell: Cell, material: Material, index: int, error: Exception) -> Row
     nothing = dict.fromkeys((*TaskScores._fields, "n_iter", "converged", "seconds", "cpu_seconds"))
     name, _ = applied_transform(cell, material)
     found = {"error": f"{type(error).__name__}: {error}", "lost": of_the_machine(error)}
-    return {**identity(cell, name), "task": int(index), **nothing, **found}
+    about = {**identity(cell, name), "task": int(index), "k_eff": cell.class_counts([index])[0]}
+    return {**about, **nothing, **found}
 
 
 def lost_range(task: tuple[Cell, Shared, Sequence[int], str], error: Exception) -> list[Row]:
@@ -231,16 +230,18 @@ def of_the_machine(error: BaseException) -> bool:
 
 
 def identity(cell: Cell, transform_name: str) -> Row:
-    """Return what the rows of a cell are about: `ABOUT` but for the task, and what made them."""
+    """Return what the rows of a cell are about: `ABOUT` but for the task, and what made them.
+
+    `k_eff` is null if each task has its own.
+    """
     spec = cell.spec
-    k_eff = getattr(spec.query, "k_eff", None)
     return {
         "cell": cell.content_hash,
         "bank": cell.bank,
         "split": cell.split,
         "support_bank": cell.support_bank,
         "shots": spec.support.shots if isinstance(spec.support, ShotsPerClass) else None,
-        "k_eff": k_eff if isinstance(k_eff, int) else None,
+        "k_eff": spec.query.k_eff if isinstance(spec.query.k_eff, int) else None,
         "n_query": spec.n_query,
         "n_classes": spec.n_classes,
         "protocol": cell.protocol,

@@ -21,7 +21,6 @@ import torch
 
 from handful.catalogue import Catalogue
 from handful.estimators import Answer, BatchClassifier
-from handful.progress import silent
 from handful.shapes import Float
 from handful_fewshot.frame import Frame
 from handful_fewshot.methods.method import Method, Options
@@ -53,8 +52,7 @@ def _solved(task: TaskBatch) -> Solution:
     # As they are: whoever solves a task has transformed its features.
     catalogue = Catalogue.of(points, task.support_labels[0][real].cpu().numpy(), transform="raw")
     task_of = in_query.nonzero()[:, 0].cpu().numpy()
-    with silent():
-        answer = BatchClassifier.of(catalogue).infer(task.query[in_query].cpu().numpy(), task_of)
+    answer = BatchClassifier.of(catalogue).infer(task.query[in_query].cpu().numpy(), task_of)
     log_q = torch.full((*in_query.shape, task.n_classes), -torch.inf, dtype=task.dtype, device=task.device)
     log_q[in_query] = torch.from_numpy(np.log(np.maximum(answer.probabilities, LEAST))).to(log_q)
     unknown = torch.zeros(in_query.shape, dtype=task.dtype, device=task.device)

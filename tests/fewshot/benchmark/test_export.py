@@ -137,6 +137,25 @@ def test_labels_of_drawn_classes_lead_to_those_of_the_bank(banks, tmp_path):
         assert np.array_equal(np.asarray(row.classes)[row.query_labels], labels[drawn.query[0]])
 
 
+def test_a_task_has_its_own_number_of_classes_if_this_is_drawn_from_a_range(banks, tmp_path):
+    query = UniformOverPool((1, 3))
+    cells = [Cell("toy", replace(SPEC, query=query), method, n_tasks=20) for method in ("paddle", "sparse_em")]
+    journal = Journal.create(tmp_path / "run", bound_plan(cells, banks))
+    complete(journal, banks)
+    write_rows(journal, tmp_path / "run.csv")
+    frame = pd.read_csv(tmp_path / "run.csv")
+    assert set(frame["protocol"]) == {"uniform (k_eff=1-3)"}
+    numbers = query.class_counts(0, np.arange(20)).tolist()
+    assert set(numbers) == {1, 2, 3}
+    for _, rows in frame.groupby("cell"):
+        assert rows.sort_values("task")["k_eff"].tolist() == numbers
+    # As many classes are drawn from, and no more can occur.
+    labels = banks["toy"].labels
+    for task, number in enumerate(numbers):
+        drawn = fewshot.draw(labels, replace(SPEC, query=query), 0, [task])
+        assert len(np.unique(drawn.query_labels)) <= number
+
+
 def test_rows_of_cells_that_left_the_plan_are_not_exported(banks, tmp_path):
     cells = bound_plan([Cell("toy", SPEC, name, n_tasks=3) for name in ("paddle", "soft_kmeans")], banks)
     journal = Journal.create(tmp_path / "run", cells)
