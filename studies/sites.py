@@ -281,8 +281,8 @@ def page() -> Page:
             "Siblings help where sites keep their classes, most of all small batches, and cost nothing where visits "
             "have nothing in common: then they are not used. Right weights help most. Wrong ones cost little, because "
             "the batch may contradict them. The simple control on all visits to a site as one batch is ahead of "
-            "`pool=site` where visits are small and their shares alike, and far behind each visit alone where they have "
-            f"nothing in common. Points gained with {', '.join(map(str, SIZES))} items: {by_site}."
+            "`pool=site` where visits are small and their shares alike, and far behind each visit alone where they "
+            f"have nothing in common. Points gained with {', '.join(map(str, SIZES))} items: {by_site}."
         ),
         limits=(
             f"{verdict([row for row in required if row['group'] == 'confirmation'])} on the confirmation group, on "
