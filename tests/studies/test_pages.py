@@ -28,6 +28,7 @@ STUDIES = (
     "spectra",
     "scale",
     "sensitivity",
+    "mechanisms",
     "protocols",
 )
 
