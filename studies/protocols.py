@@ -248,8 +248,8 @@ def page() -> Page:
     absent = [
         f"`{row.title}` ({', '.join(banks)})"
         for row in rows_of_methods()
-        if (banks := [bank for bank in BANKS if row.title not in found.get(bank, {})])
-    ]
+        if (banks := [bank for bank, of in found.items() if row.title not in of])
+    ] + [bank for bank in BANKS if bank not in found]
 
     def most(name: str) -> float:
         return max(float(cell[name]) for of in found.values() for cells in of.values() for cell in cells.values())
@@ -291,7 +291,8 @@ def page() -> Page:
             "its place. The docstring of `studies/protocols.py` has the rest."
         ),
         commands=[
-            f"python studies/protocols.py DATA --tasks {most('asked'):g} --seconds {most('seconds'):g}",
+            f"python studies/protocols.py DATA --banks {' '.join(found)} --tasks {most('asked'):g} "
+            f"--seconds {most('seconds'):g}",
             "python studies/protocols.py --render",
         ],
         rows=[

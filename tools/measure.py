@@ -98,7 +98,7 @@ STUDIES = {
         ("studies/methods_table.py --render",),
         "methods_table.json",
     ),
-    "protocols": _study("protocols", "--tasks 1000 --seconds 4"),
+    "protocols": _study("protocols", "--banks clinc150 --tasks 1000 --seconds 4"),
     "study": Study(
         (
             f"studies/banks_study.py run {RUN} {' '.join(f'DATA/{bank}' for bank in BANKS)} --tasks 40"
