@@ -207,7 +207,10 @@ def page() -> Page:
     """Make the page from what was kept."""
     kept: dict[str, list[dict[str, float]]] = json.loads(RESULTS.read_text())
     gain = ahead([found for worlds in kept.values() for found in worlds], CONTROL).percent
-    shown = {WORDS[r].strip("*"): {f"{n} per kind": [100 * w[r] for w in kept[n]] for n in kept} for r in RULES}
+    shown = {
+        WORDS[r].strip("*").replace("`", ""): {f"{n} per kind": [100 * w[r] for w in kept[n]] for n in kept}
+        for r in RULES
+    }
     return Page(
         name="camera_traps",
         title="Camera traps",

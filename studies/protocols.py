@@ -278,10 +278,12 @@ def page() -> Page:
         alt="Accuracy of every method on every protocol: one dot per protocol, a mark for the mean",
         figure=lambda: dots(
             {
-                title: {"accuracy": [of.mean for name in names if (of := over_banks(found, title, name)) is not None]}
+                title: {"accuracy": accuracies}
                 for title in titles(found)
+                if (accuracies := [of.mean for name in names if (of := over_banks(found, title, name)) is not None])
             },
-            "percent right, one dot per protocol († most have fewer than 100 tasks)",
+            "percent right: a dot per protocol, and their mean\n"
+            "(† most have fewer than 100 tasks; some lack large batches)",
         ),
         table=table(found),
         shows=shows(found),

@@ -254,6 +254,7 @@ def page() -> Page:
             gains[f"{present or 'all'} classes"] = {title.strip("`"): values for title, values in ahead.items()}
             own = f"{mean(row['own'] for row in here):.1f}"
             lines.append([present or "all", own, *(f"{mean(values):+.1f}" for values in ahead.values())])
+    level = [kind.split()[0] for kind, of in gains.items() if mean(of[CONTROL]) >= mean(of["logits"])]
     return Page(
         name="scores",
         title="Scores alone",
@@ -271,7 +272,8 @@ def page() -> Page:
         shows=(
             "Scores alone are enough to gain where few classes occur, and little is lost where all do. Logits and "
             "their softmax give the same labels, and a factor on the logits changes nothing, because their scale is "
-            f"estimated.{''.join(said_of_mixtures(of) for g, of in mixed.items() if g == 'confirmation')}"
+            f"estimated. The simple control is level or ahead with {' and '.join(level)} classes, and loses where most "
+            f"classes occur.{''.join(said_of_mixtures(of) for g, of in mixed.items() if g == 'confirmation')}"
         ),
         limits=(
             f"{verdict([row for row in required if row['group'] == 'confirmation'])} on the confirmation group. The "

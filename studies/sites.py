@@ -259,6 +259,11 @@ def page() -> Page:
             rule: [row[rule]["ahead"][0] for of in banks for row in of["sites"] if matches(row, kind, size)]
             for rule in ("pooled", "carried")
         }
+        | {
+            "sparse_em, site": [
+                row["control"]["site"][0] for of in banks for row in of["sites"] if matches(row, kind, size)
+            ]
+        }
         for kind in KINDS
         for size in SIZES
     }
@@ -274,7 +279,7 @@ def page() -> Page:
             "rule out all others. `sparse_em` is the simple control: EM of the shares of each visit, or of all visits "
             "to a *site* at once. [Many batches](../do/known.md) explains how to use them."
         ),
-        alt="Points gained by pooling siblings and by carrying counts over, by kind of shares and size of the batch",
+        alt="Points gained by pooling, by carrying over and by the control, by kind of shares and size of the batch",
         figure=lambda: dots(gains, "points gained over batches alone", at=0),
         table=markdown_table([*head, *(f"{rule} weights" for rule in KNOWN[:-1]), KNOWN[-1]], lines),
         shows=(

@@ -98,7 +98,11 @@ STUDIES = {
         ("studies/methods_table.py --render",),
         "methods_table.json",
     ),
-    "protocols": _study("protocols", "--banks clinc150 --tasks 1000 --seconds 4"),
+    "protocols": _study(
+        "protocols",
+        "--banks clinc150 --tasks 1000 --seconds 4",
+        "--banks clinc150 --tasks 1000 --seconds 8 --methods batch_classifier sparse_em",
+    ),
     "study": Study(
         (
             f"studies/banks_study.py run {RUN} {' '.join(f'DATA/{bank}' for bank in BANKS)} --tasks 40"
