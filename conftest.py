@@ -1,4 +1,4 @@
-"""Pages whose code is run leave nothing behind for what is tested after them."""
+"""Code of pages and docstrings that is run leaves nothing behind for what is tested after it."""
 
 import importlib.util
 
