@@ -34,8 +34,8 @@ TESTS = python -m pytest --durations=30 -m "not slow and not beyond"
 
 test: contract others  ## all tests but the slow ones and those of `make beyond`; prints the 30 slowest
 
-core:      ## the engine and the estimators, in under a minute; needs `pip install -e .` and pytest alone
-	HANDFUL_CORE=1 python -m pytest -q -rs -m "not slow and not beyond" tests/engine tests/estimators
+core:      ## the model and the estimators, in under a minute; needs `pip install -e .` and pytest alone
+	HANDFUL_CORE=1 python -m pytest -q -rs -m "not slow and not beyond" tests/model tests/estimators
 
 contract:  ## what all methods promise; shapes are checked here, where all methods pass through
 	HANDFUL_CHECK_SHAPES=1 $(TESTS) tests/contract/test_methods.py

@@ -37,7 +37,7 @@ z = catalogue.points(batch)
 M = len(z)
 K = len(W)
 S: Floats = np.asarray(z @ W.T + b, np.float64)  # (1)
-SHARED = 0.2 / SHOTS / (1 + 0.2 / SHOTS)  # ρ/(1+ρ)
+SHARED = 0.4 / SHOTS / (1 + 0.4 / SHOTS)  # ρ/(1+ρ)
 RHO = np.append(0.0, (np.arange(12) + 0.5) / 12)  # shares of unknown items that are summed over
 STRAYS = 0.02
 log_gamma = np.vectorize(math.lgamma)
@@ -54,84 +54,91 @@ def softmax(x: Floats) -> Floats:
     return np.asarray(e / e.sum(-1, keepdims=True))
 
 
-def offset_of(weights: Floats) -> tuple[Floats, Floats]:
+def offset() -> tuple[Floats, Floats]:
     """(3) What the classes do not explain of the mean item, as far as it exceeds twice what chance gives."""
     tilt = np.zeros(K)
-    n = weights.sum()
     for _ in range(6):
-        share = weights @ softmax(S + tilt) / n
-        r = weights @ z / n - share @ MU
-        noise = 2 * V * (1 / n + (share**2 / SHOTS).sum())
+        share = softmax(S + tilt).mean(0)
+        r = z.mean(0) - share @ MU
+        noise = 2 * V * (1 / M + (share**2 / SHOTS).sum())
         d = np.maximum(0, 1 - noise / (r @ r)) * r
         tilt = -W @ d
     return d, tilt
 
 
-def waves(E: Floats) -> tuple[Floats, Floats]:
-    """(8) The noise of each class in six sweeps and eight chains, and how far the class comes first in a sweep."""
-    draws = np.random.default_rng(0)
-    counts = np.stack([np.sqrt(E).sum(0), E.sum(0), (E**2).sum(0)], -1)
-    phases = 2 * draws.normal(size=(12, 3)) @ np.log(counts + 1e-3).T
-    phases += draws.random(12)[:, None]
-    chance = np.abs(2 * ((phases[:6, :, None] + np.arange(8) / 8) % 1) - 1).clip(1e-6, 1 - 1e-6)
-    first = np.abs(2 * (phases[6:] % 1) - 1)
-    return np.log(chance / (1 - chance)), (0.5 + 25 * (first - 0.5)).clip(0, 1)
+def sparse_shares(E: Floats) -> Floats:
+    """(6b) Shares of the classes, by EM that takes half an item off each count."""
+    share = E.mean(0)
+    for _ in range(20):
+        R = E * share
+        counts = np.maximum((R / R.sum(1, keepdims=True)).sum(0) - 0.5, 0)
+        share = counts / counts.sum()
+    return np.asarray(share)
 
 
-def sample(E: Floats, of_none: Floats) -> tuple[Columns, Floats, Floats, float]:
-    """(5), (6), (8) Candidate classes, states z/h, their chances, and the chance that items are better alone."""
-    columns = np.flatnonzero(E.sum(0) >= min(0.02, E.sum(0).max()))
-    E = E[:, columns]
-    L = (1 - STRAYS) * E + STRAYS / K + of_none[:, None]
-    start = E.sum(0) ** 4 / (1 + E.sum(0) ** 4)
-    start[E.sum(0).argmax()] = 1
-    noise, first = waves(E)
-    here = np.repeat(start[:, None], 8, 1)
-    chances = np.zeros(len(columns))
-    states = []
+def evidence(E: Floats, sets: Columns, tau: float) -> Floats:
+    """(5), (6) `ln P(z) + τ Σ ln(K L_n(z))` of each set, a row of zeros and ones."""
+    h = sets.sum(1)
+    L = (1 - STRAYS) * sets @ E.T / h[:, None] + STRAYS / K
+    log_prior = -np.log(h) - (log_gamma(K + 1) - log_gamma(h + 1) - log_gamma(K - h + 1))
+    return np.asarray(log_prior + tau * np.log(K * L).sum(1))
+
+
+def visit(E: Floats, start: Columns, tau: float) -> Columns:
+    """Return the sets at which 16 chains of Gibbs sampling are after each of the last four of six sweeps."""
+    draws = np.random.default_rng(0).random((len(start), 6, 17)).clip(1e-6, 1 - 1e-6)
+    noise = np.log(draws[..., 1:] / (1 - draws[..., 1:]))
+    chains = np.repeat(start[None], 16, 0)
+    sets = []
     for sweep in range(6):
-        for part in (first[sweep][:, None], 1 - first[sweep][:, None]):
-            h = np.maximum(here.sum(0), 1)
-            tau = 1 / (1 + np.maximum(M / h - 1, 0) * (SHARED[columns] @ here) / h)
-            others = np.maximum(h - here, 1)
-            total = here.T @ L.T
-            evidence = np.log1p(L.T[:, None] / (total - here[:, :, None] * L.T[:, None])).sum(-1)
-            log_odds = np.log(others / np.maximum(K - others, 0.5)) + tau * (evidence - M * np.log1p(1 / others))
-            if sweep >= 2:
-                chances += (part * sigmoid(log_odds) * -np.expm1(-evidence)).mean(1) / 4
-            here = here + part * (sigmoid((log_odds + noise[sweep]) / 0.5) - here)
-        states.append(here.T)
-    visited = np.concatenate(states[2:])
-    chances = np.minimum(chances, 1)
-    alone = weight_alone(L, of_none, visited, chances, columns)
-    return columns, visited / np.maximum(visited.sum(1, keepdims=True), 1), chances, alone
+        for k in draws[:, sweep, 0].argsort():
+            for chain, z_of in enumerate(chains):
+                z_of[k] = 0
+                without = evidence(E, z_of[None], tau)[0] if z_of.any() else -np.inf
+                z_of[k] = 1
+                z_of[k] = evidence(E, z_of[None], tau)[0] - without + noise[k, sweep, chain] > 0
+        if sweep >= 2:
+            sets.append(chains.copy())
+    return np.concatenate(sets)
 
 
-def weight_alone(L: Floats, of_none: Floats, states: Floats, chances: Floats, columns: Columns) -> float:
-    """(9) How likely all classes have a share, or sizes are too uneven, instead of few classes of equal shares."""
-    here = states.sum(1)
-    h = np.maximum(here, 1)
-    tau = 1 / (1 + np.maximum(M / h - 1, 0) * (states @ SHARED[columns]) / h)
-    total = states @ L.T
-    gain = (np.log(total) - np.log(1 / K + of_none)).sum(1) - M * np.log(h)
-    sets = log_gamma(K + 1) - log_gamma(h + 1) - log_gamma(K - h + 1)
+def sets_of(E: Floats) -> tuple[Columns, Columns, Floats, float]:
+    """(5) to (9) Candidate classes, sets, their weights, and the chance that items are better alone."""
+    count = E.sum(0)
+    columns = np.argsort(-count)[: int((count >= min(0.3, count.max())).sum())]
+    E = E[:, columns]
+    share = sparse_shares(E)
+    typical = math.exp(-(share[share > 0] * np.log(share[share > 0])).sum())
+    tau = float(1 / (1 + max(M / typical - 1, 0) * (share @ SHARED[columns])))
+    visits = visit(E, (share > 0).astype(np.intp), tau)
+    sets = np.unique(visits, axis=0)
+    log = evidence(E, sets, tau)
+    Z = np.exp(log).sum()
+    for _ in range(100):
+        p = np.exp(log) / Z
+        weights = p / (1 - np.exp(-len(visits) * p))  # (8)
+        Z = Z * weights.sum()
+    chances = (weights @ sets).clip(1e-12, 1 - 1e-12)
     entropy = -(chances * np.log(chances) + (1 - chances) * np.log(1 - chances)).sum()
-    few = (tau * gain - sets - np.log(h / K)).mean() + entropy
-    counts = (1 / total) @ np.maximum(L - of_none[:, None], 0)
-    in_all = (states * counts).sum(1)
-    uneven = log_gamma(here) - log_gamma(here + in_all) + (states * (log_gamma(counts + 1))).sum(1)
-    even = log_gamma(10 * here) - log_gamma(10 * here + in_all)
-    even += (states * (log_gamma(counts + 10) - math.lgamma(10))).sum(1)
-    chance_uneven = sigmoid(tau * (uneven - even) - 1).mean()
-    return float(1 - (1 - chance_uneven) * sigmoid(few))
+    few = weights @ log + entropy + math.log(K)  # (9)
+    L = (1 - STRAYS) * sets @ E.T / sets.sum(1)[:, None] + STRAYS / K
+    counts = sets * ((1 - STRAYS) / sets.sum(1)[:, None]) * ((1 / L) @ E)
+    h = sets.sum(1)
+    in_all = counts.sum(1)
+    uneven = log_gamma(h) - log_gamma(h + in_all) + (sets * log_gamma(counts + 1)).sum(1)
+    even = log_gamma(10 * h) - log_gamma(10 * h + in_all)
+    even += (sets * (log_gamma(counts + 10) - math.lgamma(10))).sum(1)
+    chance_uneven = weights @ sigmoid(tau * (uneven - even) - 1)
+    return columns, sets, weights, float(1 - (1 - chance_uneven) * sigmoid(np.array(few)))
 
 
-def joint(E: Floats, columns: Columns, states: Floats) -> tuple[Floats, Floats]:
-    """(7) Labels, averaged over the states; and what strays make of each item."""
-    inside = 1 / (((1 - STRAYS) * E[:, columns] + STRAYS / K) @ states.T)
+def joint(E: Floats, columns: Columns, sets: Columns, weights: Floats) -> tuple[Floats, Floats]:
+    """(7) Labels, averaged over the sets; and what strays make of each item."""
+    states = sets / sets.sum(1, keepdims=True)
+    inside = weights / (((1 - STRAYS) * E[:, columns] + STRAYS / K) @ states.T)
     present = np.zeros((M, K))
-    present[:, columns] = (1 - STRAYS) * inside @ states / len(states)
-    strays = STRAYS / K * inside.mean(1, keepdims=True)
+    present[:, columns] = (1 - STRAYS) * inside @ states
+    strays = STRAYS / K * inside.sum(1, keepdims=True)
     q = E * (present + strays)
     return q / q.sum(1, keepdims=True), strays / q.sum(1, keepdims=True)
 
@@ -153,8 +160,8 @@ def gains_of_moved_means(R: Floats, d: Floats) -> Floats:
     return gains
 
 
-def linked() -> tuple[Floats, Floats]:
-    """(13) The group of each item, of its ten strongest links: weights of its items, and its size."""
+def pair_chances() -> Floats:
+    """(13) The chance that two items share a class, by their cosine; one for an item with itself."""
     A, B = UNLIKE.pair_odds
     away = z - MU.mean(0)
     away = away / np.linalg.norm(away, axis=1, keepdims=True)
@@ -166,25 +173,32 @@ def linked() -> tuple[Floats, Floats]:
         step = chance + ratio.sum() / (ratio**2).sum()
         chance = float(np.clip(step, max(chance / 2, 1e-4), min((1 + chance) / 2, 0.9)))
     odds = odds + math.log(chance / (1 - chance))
-    np.fill_diagonal(odds, np.inf)
-    weights = np.where(odds >= np.sort(odds, 1)[:, [-11]], sigmoid(odds), 0)
-    weights = weights / weights.sum(1, keepdims=True)
-    return weights, np.maximum(1 / (weights**2).sum(1), 1)
+    chances = sigmoid(odds)
+    np.fill_diagonal(chances, 1)
+    return chances
 
 
-GROUPS, SIZES = linked()
+PAIRS = pair_chances()
 
 
-def statistic(q: Floats, columns: Columns, d: Floats, tilt: Floats) -> Floats:
-    """(12) Distance and score of the group of each item, compared with the item's classes, standardised."""
+def statistic(q: Floats, columns: Columns, d: Floats, tilt: Floats) -> tuple[Floats, Floats]:
+    """(12), (13) Distance and score of the group of each item, standardised, and the size of the group."""
     share = np.zeros((M, K))
     share[:, columns] = q[:, columns] / q[:, columns].sum(1, keepdims=True)
-    centroid = GROUPS @ z - d
+    alike = share @ share.T
+    np.fill_diagonal(alike, 1)
+    weights = PAIRS * alike
+    weights = np.where(weights >= np.sort(weights, 1)[:, [-11]], weights, 0)
+    weights = weights / weights.sum(1, keepdims=True)
+    sizes = np.maximum(1 / (weights**2).sum(1), 1)
+    centroid = weights @ z - d
     lengths = (MU**2).sum(1) - V / SHOTS
-    distance = (centroid**2).sum(1) + (share * (lengths - 2 * centroid @ MU.T)).sum(1) + V - V / SIZES
-    score = GROUPS @ (share * (S + tilt)).sum(1)
+    around = weights @ ((z - d) ** 2).sum(1) - (centroid**2).sum(1)
+    distance = (centroid**2).sum(1) + (share * (lengths - 2 * centroid @ MU.T)).sum(1)
+    distance += V - (V / sizes + around) / sizes
+    score = weights @ (share * (S + tilt)).sum(1)
     of_distance = (distance - UNLIKE.distance[0]) / UNLIKE.distance[1]
-    return np.asarray(of_distance - (score - UNLIKE.score[0]) / UNLIKE.score[1])
+    return np.asarray(of_distance - (score - UNLIKE.score[0]) / UNLIKE.score[1]) / UNLIKE.scale, sizes
 
 
 def times_as_far(q: Floats, columns: Columns, d: Floats) -> float:
@@ -195,45 +209,41 @@ def times_as_far(q: Floats, columns: Columns, d: Floats) -> float:
     return float(max(np.quantile(distance, 0.25) / UNLIKE.quarter, 1))
 
 
-def sources() -> list[Floats]:
-    """(14) Every shift κ, width w and level g of a batch, and the logarithm of its prior chance."""
-    kappa = np.linspace(-1, 7, 17)
-    w = np.array([1.0, 2.0, 4.0, 8.0])
-    home = np.log(softmax(-0.5 * (kappa / 0.4) ** 2))[:, None] + np.where(w == 1, 0, -np.inf)
-    away = np.log(softmax(-np.log1p((kappa / 2) ** 2)))[:, None] + np.log(softmax(-0.5 * (np.log2(w) / 1.6) ** 2))
-    both = np.logaddexp(math.log(0.3) + home, math.log(0.7) + away)
-    prior = both[..., None] + np.log([0.25, 0.75])
-    return [part.ravel() for part in np.broadcast_arrays(kappa[:, None, None], w[:, None], np.array([0.3, 1]), prior)]
+def sources() -> tuple[Floats, Floats, Floats]:
+    """(14) Every shift κ and width w of a batch, and the logarithm of its prior chance."""
+    kappa = np.linspace(-0.5, 7, 31)
+    w = np.array([1.0, 2.0, 4.0])
+    home = np.log(softmax(-0.5 * (kappa / 0.2) ** 2))[:, None] + np.where(w == 1, 0, -np.inf)
+    away = np.log(softmax(-np.log1p(kappa**2)))[:, None] + np.log(softmax(-0.5 * (np.log2(w) / 1.6) ** 2))
+    prior = np.logaddexp(home, away) + math.log(0.5)
+    return np.repeat(kappa, len(w)), np.tile(w, len(kappa)), prior.ravel()
 
 
-def ratios(t: Floats) -> tuple[Floats, Floats]:
-    """(14) How many times as likely each item is under each source if it is unknown; and its variance if known."""
-    kappa, w, g, _ = sources()
-    level, known, unknown = ((base + extra / SIZES)[:, None] for base, extra in UNLIKE[3:6])
-    m = np.maximum(g * level, 0.1)
-    v0 = w * known
-    v1 = np.maximum(v0, w * g * unknown)
-    x = t[:, None] - kappa
-    outer = np.maximum(x, -m * v0 / np.maximum(v1 - v0, 1e-4))
-    log = outer**2 / (2 * v0) - (outer - m) ** 2 / (2 * v1) + np.log(v0 / v1) / 2 + 1e-3 * (x - outer)
-    return np.exp(log), v0
+def ratios(t: Floats, sizes: Floats) -> tuple[Floats, Floats]:
+    """(15) How many times as likely each item is under each source if it is unknown; and its variance if known."""
+    kappa, w, _ = sources()
+    m = np.maximum(UNLIKE.level[0] + UNLIKE.level[1] / sizes, 0)[:, None]
+    v0 = w * (0.1 + 0.9 / sizes)[:, None]
+    v1 = np.maximum(v0, w * (UNLIKE.unknown[0] + UNLIKE.unknown[1] / sizes)[:, None])
+    x = np.maximum(t[:, None] - kappa, -m * v0 / np.maximum(v1 - v0, 1e-4))
+    return np.exp(x**2 / (2 * v0) - (x - m) ** 2 / (2 * v1) + np.log(v0 / v1) / 2), v0
 
 
-def share_of_unknown(t: Floats) -> Floats:
+def share_of_unknown(t: Floats, sizes: Floats) -> Floats:
     """(14), (15) The posterior of the share of unknown items and of the source, [share, source]."""
-    kappa, _, _, prior = sources()
-    ratio, v0 = ratios(t)
-    weights = min(1.0, 8 / (1 / SIZES).sum()) / SIZES
-    known = weights @ (-0.5 * ((t[:, None] - kappa) ** 2 / v0 + np.log(v0)))
+    kappa, _, prior = sources()
+    ratio, variance = ratios(t, sizes)
+    weights = 1 / PAIRS.sum(1)  # a class is one piece of evidence
+    known = weights @ (-0.5 * ((t[:, None] - kappa) ** 2 / variance + np.log(variance)))
     of_share = np.append(0.5, 0.5 * np.diff(1 - (1 - np.linspace(0, 1, 13)) ** 2))
     log = np.stack([weights @ np.log(1 - rho + rho * ratio) for rho in RHO]) + np.log(of_share)[:, None] + prior + known
     grid = np.exp(log - log.max())
     return np.asarray(grid / grid.sum())
 
 
-def chance_unknown(t: Floats, grid: Floats) -> Floats:
+def chance_unknown(t: Floats, sizes: Floats, grid: Floats) -> Floats:
     """(15) The chance of each item to be unknown."""
-    ratio, _ = ratios(t)
+    ratio, _ = ratios(t, sizes)
     return np.asarray(
         sum((rho * ratio / (rho * ratio + 1 - rho)) @ cells for rho, cells in zip(RHO, grid, strict=True))
     )
@@ -254,28 +264,22 @@ def presence_of(E: Floats, strays: Floats, columns: Columns, chances: Floats, al
 
 # -- the batch, step by step -------------------------------------------------------------------------------------------
 
-d, tilt = offset_of(np.ones(M))
+d, tilt = offset()
 E = softmax(S + tilt)  # (4)
-columns, states, chances, alone = sample(E, np.zeros(M))
-q, strays = joint(E, columns, states)
+columns, sets, weights, alone = sets_of(E)
+q, strays = joint(E, columns, sets, weights)
 f = times_as_far(q, columns, d)
-t = statistic(q, columns, d, tilt)
-grid = share_of_unknown(t)
-weight = np.maximum(1 - chance_unknown(t, grid) ** 2, 1e-3)  # (16)
-mean_state = np.zeros(K)
-mean_state[columns] = states.mean(0)
-of_none = (1 / weight - 1) * ((1 - STRAYS) * E @ mean_state + STRAYS / K)  # (16)
-d, tilt = offset_of(weight)
+t, sizes = statistic(q, columns, d, tilt)
+grid = share_of_unknown(t, sizes)
 R = np.zeros((M, K))
-R[:, columns] = weight[:, None] * q[:, columns]
-E = softmax(S + tilt + (1 - alone) * gains_of_moved_means(R, d))
-columns, states, chances, alone = sample(E, of_none)
-q, strays = joint(E, columns, states)
-u = chance_unknown(statistic(q, columns, d, tilt), grid)
-together = ((1 - alone) * (1 - u))[:, None]
-q = (together * q + (1 - together) * E) ** f**-0.25  # (17)
+R[:, columns] = (1 - alone) * q[:, columns] + alone * E[:, columns]
+E = softmax(S + tilt + gains_of_moved_means(R, d))
+columns, sets, weights, alone = sets_of(E)
+q, strays = joint(E, columns, sets, weights)
+u = chance_unknown(*statistic(q, columns, d, tilt), grid)
+q = ((1 - alone) * q + alone * E) ** f**-0.25  # (17)
 q = q / q.sum(1, keepdims=True)
-presence = presence_of(E, strays, columns, chances, alone, (1 - u)[:, None] * q)
+presence = presence_of(E, strays, columns, weights @ sets, alone, (1 - u)[:, None] * q)
 
 found = classifier.infer(batch)
 print("item  label  probability  handful's  unknown  handful's")

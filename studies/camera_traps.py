@@ -41,10 +41,10 @@ from sklearn.linear_model import LogisticRegression
 import handful
 from control import CONTROL, chances
 from handful.cli.main import main as command
-from handful.engine.scores import in_nats, unit_of
 from handful.extraction.encoders import load_encoder
 from handful.extraction.extract import extract
 from handful.extraction.items import list_items
+from handful.model.scores import in_nats, unit_of
 from handful_fewshot.reports.summary import MeanEstimate
 from handful_fewshot.reports.tables import markdown_table
 from pages import Page, dots

@@ -26,8 +26,8 @@ from handful.catalogue import Catalogue
 from handful.catalogue.comparison import BEST, WORSE, Comparison, Interval, compared
 from handful.catalogue.left_out_batches import LeftOutBatches, together
 from handful.catalogue.rows import unit
-from handful.engine.knowledge import Knowledge
-from handful.engine.labelling import label_batches
+from handful.model.knowledge import Knowledge
+from handful.model.labelling import label_batches
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]

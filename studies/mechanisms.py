@@ -12,7 +12,7 @@ docs/understand/model.md. Each step adds one mechanism to all that stand above i
 - `offset`: the batch's offset and shares that follow the numbers of examples, each item alone, (3) and (4).
 - `sets`: the classes that are present, (5) to (8). `alone`: labels of each item alone as far as the batch does not
   consist of few classes of about equal shares, (9).
-- `unknown`: unknown items count less, and are labelled alone, (12) to (16). `means`: class means move once, (10), (11).
+- `means`: class means move once, (10), (11).
 - `flatter`: labels are less certain in a batch that is far from its classes, (17). This is what `BatchClassifier` says.
 
 Of each batch: percent of known items with the right label, and the log-loss, the mean of minus the logarithm of the
@@ -24,6 +24,8 @@ intervals of 95 %.
 from __future__ import annotations
 
 import argparse
+import importlib
+import inspect
 import json
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,15 +39,13 @@ from sklearn.metrics import roc_auc_score
 
 from bank_data import Ints
 from control import CONTROL, chances, head_scores
-from handful.engine.batch import BatchItems, decide, item_weights, judge_items
-from handful.engine.evidence import find_places
-from handful.engine.knowledge import Knowledge
-from handful.engine.labels import Decision, label_alone, label_items
-from handful.engine.offset import typicality
-from handful.engine.presence import joint_labels, mean_likelihood, sample_presence
-from handful.engine.reference import Reference
-from handful.engine.tilts import estimate_tilts
 from handful.estimators import BatchClassifier
+from handful.model.batch import BatchItems, decide
+from handful.model.knowledge import Knowledge
+from handful.model.labels import Decision, label_alone, label_items
+from handful.model.presence import find_sets
+from handful.model.reference import Reference
+from handful.model.tilts import estimate_tilts
 from handful_fewshot.reports.summary import MeanEstimate
 from handful_fewshot.reports.tables import markdown_table
 from kinds_data import GROUPS, NO_CLASS, Batch, Kind, tasks
@@ -54,10 +54,41 @@ from pages import Page, dots, file_of, keep, kept, mean
 RESULTS = Path(__file__).parent / "results" / "mechanisms"
 BATCHES = 24
 LEAST_CHANCE = 1e-6
-STEPS = ("head", CONTROL, "offset", "sets", "alone", "unknown", "means", "flatter")
+STEPS = ("head", CONTROL, "offset", "sets", "alone", "means", "flatter")
 # What a step is compared with; the steps of the model build on the head, and not on the control.
 BELOW = {CONTROL: "head", "offset": "head", **dict(zip(STEPS[3:], STEPS[2:], strict=False))}
 LAST = STEPS[-1]
+MODEL_PAGE = Path(__file__).parents[1] / "docs" / "understand" / "model.md"
+BEGIN, END = "<!-- mechanisms: python studies/mechanisms.py --render -->\n", "<!-- end of mechanisms -->\n"
+# Of each mechanism: its name on the page of the model, and the code that is there for it alone.
+MECHANISMS = {
+    CONTROL: ("the simple control", ("handful_fewshot.methods.sparse_em:solve_scores",)),
+    "offset": ("offset, (3), (4)", ("handful.model.offset",)),
+    "sets": (
+        "classes present, (5) to (8)",
+        tuple(
+            f"handful.model.presence:{name}"
+            for name in (
+                "Presence",
+                "error_correlation",
+                "sparse_shares",
+                "find_sets",
+                "SetsOfClasses",
+                "distinct_sets",
+                "weights_of_met",
+                "JointLabels",
+                "joint_labels",
+            )
+        ),
+    ),
+    "alone": ("each item alone, (9)", ("handful.model.presence:SetsOfClasses.unevenness",)),
+    "means": ("means that move, (10), (11)", ("handful.model.means",)),
+    "unknown": (
+        "unknown items, (12) to (15)",
+        tuple(f"handful.model.{name}" for name in ("unknown", "unknown_items", "evidence", "links")),
+    ),
+    "flatter": ("far batches, (17)", ("handful.model.evidence:distance_ratio",)),
+}
 Row = dict[str, Any]
 Labels = npt.NDArray[Any]  # [item, class]
 
@@ -71,27 +102,14 @@ def of_steps(reference: Reference, points: Labels) -> dict[str, Labels]:
     assert vectors is not None
     n_classes = scores.n_possible
     near = np.ones(1)  # as far as left-out examples: labels are as certain as they are
-    every = np.ones(scores.labelled.shape)
-    tilts = estimate_tilts(scores, vectors, None, every, typicality(scores, vectors, settings), settings)
+    tilts = estimate_tilts(scores, vectors, None, settings)
     alone = label_alone(scores, tilts)
-    present = sample_presence(alone, scores.shots, n_classes, settings=settings)
+    present = find_sets(alone, scores.shots, n_classes, settings)
     surely = present._replace(alone_weight=np.zeros(1))
     found: dict[str, Labels] = {"offset": alone.likelihood * alone.scale[..., None]}
     for step, sets in (("sets", surely), ("alone", present)):
         decision = Decision(n_classes, tilts, sets, near, None, None)
         found[step] = label_items(decision, scores, vectors, alone, None, settings).probabilities
-
-    joint = joint_labels(alone, present, n_classes, settings)
-    places = find_places(vectors, tilts.offset, present, joint)
-    unknown = judge_items(scores, vectors, tilts, present, places, knowledge, settings)
-    weights = item_weights(scores, unknown)
-    of_none = (1 / weights - 1) * mean_likelihood(alone, present, n_classes, settings)
-    if (weights < 1).any():
-        tilts = estimate_tilts(scores, vectors, None, weights, typicality(scores, vectors, settings), settings)
-        alone = label_alone(scores, tilts)
-    present = sample_presence(alone, scores.shots, n_classes, of_none, settings)
-    decision = Decision(n_classes, tilts, present, near, None, unknown)
-    found["unknown"] = label_items(decision, scores, vectors, alone, None, settings).probabilities
 
     last = decide(items, settings)
     decision = last.decision._replace(distance=near)
@@ -204,6 +222,59 @@ def of_kinds(found: Mapping[str, Mapping[str, Sequence[Row]]]) -> Iterator[Row]:
             yield row
 
 
+def lines_of(code: str) -> int:
+    """Return the lines of a module, or of what follows the colon."""
+    module, _, name = code.partition(":")
+    there: Any = importlib.import_module(module)
+    for part in name.split(".") if name else ():
+        there = getattr(there, part)
+    return sum(bool(line.strip()) for line in inspect.getsource(there).splitlines())
+
+
+def in_model(text: str) -> str:
+    """Return the text of the page of the model with the table of its mechanisms."""
+    found = {group: kept(RESULTS / group, kinds) for group, kinds in GROUPS.items()}
+    lines = []
+    for step, (title, code) in MECHANISMS.items():
+        line = [title, f"{sum(map(lines_of, code)):,}"]
+        for kinds in found.values():
+            line += _gains(list(kinds.values()), step) if step in BELOW else ["no label", ""]
+        lines.append(line)
+    heads = [f"{group}: {what}" for group in found for what in ("points", "nats")]
+    before, _, rest = text.partition(BEGIN)
+    _, marker, after = rest.partition(END)
+    if not marker:
+        raise SystemExit(f"model.md must have the lines {BEGIN.strip()!r} and {END.strip()!r}, one after the other")
+    table = markdown_table(["mechanism", "lines", *heads], lines)
+    return f"{before}{BEGIN}\n{table}\n\n{_unknown_found(found)}\n\n{END}{after}"
+
+
+def _gains(kinds: Sequence[Sequence[Row]], step: str) -> list[str]:
+    """Mean gain over the step below in points and nats, and in how many kinds each is better and worse."""
+    said = []
+    for what, better in (("right", 1), ("loss", -1)):
+        each = [gain(rows, step, what) for rows in kinds]
+        up = sum(better * one.mean > one.half_width for one in each)
+        down = sum(-better * one.mean > one.half_width for one in each)
+        digits = 1 if what == "right" else 3
+        said.append(f"{mean(one.mean for one in each):+.{digits}f} ({up} better, {down} worse)")
+    return said
+
+
+def _unknown_found(found: Mapping[str, Mapping[str, Sequence[Row]]]) -> str:
+    """Say what the last step rejects."""
+    said = []
+    for group, kinds in found.items():
+        closed = [row for name, rows in kinds.items() if not GROUPS[group][name].is_open for row in rows]
+        opened = [row for name, rows in kinds.items() if GROUPS[group][name].is_open for row in rows]
+        said.append(
+            f"of the {group} kinds {mean(row['unknown_rejected'] for row in opened):.0f} % of the unknown items are "
+            f"rejected (AUC {mean(row['auc'] for row in opened):.0f}), and "
+            f"{mean(row['known_rejected'] for row in closed):.1f} % of the known items where all are known"
+        )
+    return "Unknown items: " + "; ".join(said) + "."
+
+
 def page() -> Page:
     """Make the page from what was kept."""
     found = {group: kept(RESULTS / group, kinds) for group, kinds in GROUPS.items()}
@@ -279,6 +350,7 @@ def main() -> None:
     torch.set_num_threads(1)
     if given.render:
         page().write()
+        MODEL_PAGE.write_text(in_model(MODEL_PAGE.read_text(encoding="utf-8")), encoding="utf-8")
         return
     for name in given.only or GROUPS[given.group]:
         rows = measure(given.data, name, GROUPS[given.group][name])

@@ -1,4 +1,4 @@
-"""Figures of `docs/understand/model.md` and of `handful.engine.limits` that no page of measurements has.
+"""Figures of `docs/understand/model.md` and of `handful.model.limits` that no page of measurements has.
 
     python studies/model_figures.py DATA [--batches 100] [--only alone counted rounding limits]
 
@@ -12,8 +12,7 @@ that are right, and the mean log-loss.
 What changes if up to 8,192 items are counted (`most_counted_scores`).
 
 *rounding*: ten catalogues of each bank, with one example per class, and 60 items of four classes. How far probabilities
-move at most with the order of the examples, in double precision, and with a factor on all features; also with shorter
-tails of the noise of the chains (`noise_tail`).
+move at most with the order of the examples, in double precision, and with a factor on all features.
 
 *limits*: how far probabilities of 18 batches of 75 items, some of them unknown, move with each limit, in fit and
 labelling: numbers of at least two at half and twice their value, chances above one half at half and twice their
@@ -36,11 +35,11 @@ import numpy.typing as npt
 
 from bank_data import Floats, Ints, bank, chosen, orders, rng_of
 from handful.catalogue import Catalogue
-from handful.engine import limits as limits_module
-from handful.engine.knowledge import Knowledge
-from handful.engine.labelling import label_scores
-from handful.engine.scores import in_nats, unit_of
-from handful.engine.settings import DEFAULT, Settings
+from handful.model import limits as limits_module
+from handful.model.knowledge import Knowledge
+from handful.model.labelling import label_scores
+from handful.model.scores import in_nats, unit_of
+from handful.model.settings import DEFAULT, Settings
 
 BANKS = ("clinc150-minilm", "banking77-minilm", "cub200-efflite0")
 SHOTS = (1, 5)
@@ -51,7 +50,6 @@ COUNTED = 2**13
 # Catalogues with one example per class: classes, those of the batch, and items of each of these.
 ONE_EXAMPLE = (("clinc150-minilm", 50), ("cub200-efflite0", 100))
 PRESENT, EACH, CATALOGUES = 4, 15, 10
-SHORT_TAIL = 0.01
 # Catalogues of which limits are tried: classes, examples of each, batches, and of their items, classes and items each.
 LIMIT_CLASSES, LIMIT_SHOTS, LIMIT_BATCHES, LIMIT_PRESENT, LIMIT_EACH = 40, 4, 6, 5, 15
 LEAST = 1e-12
@@ -161,20 +159,19 @@ def rounding(data: Path) -> Iterator[str]:
     """Measure how far probabilities move with changes that should change nothing."""
     for name, n_classes in ONE_EXAMPLE:
         features, _ = bank(data / name)
-        for tail in (DEFAULT.noise_tail, SHORT_TAIL):
-            found = []
-            for number in range(CATALOGUES):
-                rng = rng_of("model figures", name, "rounding", number)
-                order = orders(data / name, number)
-                classes = rng.permutation(len(order))[:n_classes]
-                examples = features[[order[k][0] for k in classes]]
-                items = features[np.concatenate([order[k][1 : 1 + EACH] for k in classes[:PRESENT]])]
-                found.append(moved(examples, items, replace(DEFAULT, noise_tail=tail), rng))
-            most = np.max([one.most for one in found], axis=0).tolist()
-            figures = ", ".join(f"{change} {value:.1e}" for change, value in zip(CHANGES, most, strict=True))
-            others = sum(one.other_labels for one in found)
-            of = CATALOGUES * PRESENT * EACH
-            yield f"{name}, {n_classes} classes, noise_tail {tail:g}: {figures}; {others} other labels of {of}"
+        found = []
+        for number in range(CATALOGUES):
+            rng = rng_of("model figures", name, "rounding", number)
+            order = orders(data / name, number)
+            classes = rng.permutation(len(order))[:n_classes]
+            examples = features[[order[k][0] for k in classes]]
+            items = features[np.concatenate([order[k][1 : 1 + EACH] for k in classes[:PRESENT]])]
+            found.append(moved(examples, items, DEFAULT, rng))
+        most = np.max([one.most for one in found], axis=0).tolist()
+        figures = ", ".join(f"{change} {value:.1e}" for change, value in zip(CHANGES, most, strict=True))
+        others = sum(one.other_labels for one in found)
+        of = CATALOGUES * PRESENT * EACH
+        yield f"{name}, {n_classes} classes: {figures}; {others} other labels of {of}"
 
 
 def limits(data: Path) -> Iterator[str]:
@@ -202,8 +199,8 @@ def _others(value: float) -> tuple[float, float]:
 @contextmanager
 def _set_limit(name: str, value: float) -> Iterator[None]:
     """Change a limit in all modules that have it."""
-    engine = [module for path, module in sys.modules.items() if path.startswith("handful.engine.")]
-    having = [module for module in engine if hasattr(module, name)]
+    of_model = [module for path, module in sys.modules.items() if path.startswith("handful.model.")]
+    having = [module for module in of_model if hasattr(module, name)]
     before = getattr(limits_module, name)
     for module in having:
         setattr(module, name, value)

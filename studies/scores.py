@@ -40,8 +40,8 @@ import handful
 import handful_fewshot as fewshot
 from bank_data import bank
 from control import CONTROL, control
-from handful.engine.scores import in_nats, unit_of
 from handful.extraction.encoders import load_encoder
+from handful.model.scores import in_nats, unit_of
 from handful_fewshot.reports.summary import MeanEstimate
 from handful_fewshot.reports.tables import markdown_table
 from pages import Page, dots, keep, kept, mean, verdict

@@ -1,9 +1,9 @@
-"""Every number of the engine: what it means, where it comes from, and what changes at half and at twice its value.
+"""Every number of the model: what it means, where it comes from, and what changes at half and at twice its value.
 
     python studies/sensitivity.py DATA [--only strays ...] [--cells clinc150-3 ...] [--batches 1] [--workers 2]
     python studies/sensitivity.py --render
 
-The numbers are the fields of `handful.engine.settings.Settings`, which say what they mean and where they come from. The
+The numbers are the fields of `handful.model.settings.Settings`, which say what they mean and where they come from. The
 first command prints a table and keeps it in `studies/results/sensitivity.json`, the second writes the page from what
 was kept. A run of some of the cells is printed, and not kept.
 
@@ -42,11 +42,11 @@ import numpy.typing as npt
 
 from bank_data import rng_of
 from handful.catalogue import Catalogue
-from handful.engine.labelling import label_scores
-from handful.engine.scores import in_nats, unit_of
-from handful.engine.settings import DEFAULT, Settings
-from handful.engine.several import label_several
 from handful.estimators import BatchClassifier
+from handful.model.labelling import label_scores
+from handful.model.scores import in_nats, unit_of
+from handful.model.settings import DEFAULT, Settings
+from handful.model.several import label_several
 from open_batches_data import GROUPS, SIZE, Cell, Floats, Ints, Pool, bank, drawn
 from pages import Page, dots, keep
 
@@ -66,7 +66,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "class means": {"trained_numbers": 0},
 }
 WAYS_OF = "clinc150-3"
-# Numbers that change nothing here, and of which `tests/engine/test_settings.py` shows what they act on.
+# Numbers that change nothing here, and of which `tests/model/test_settings.py` shows what they act on.
 CHECKED = (
     "fewest_for_spread",
     "fewest_left_out",
@@ -301,7 +301,7 @@ def change(task: tuple[str, float]) -> tuple[str, float, dict[str, float], float
 
 
 def measure(data: Path, only: Sequence[str], n_batches: int, workers: int, cells: Sequence[str]) -> dict[str, Any]:
-    """Return what each number changes, and the figures of the engine as it is."""
+    """Return what each number changes, and the figures of the model as it is."""
     some = list(worlds(data, n_batches, cells))
     catalogues = [fitted(world) for world in some]
     with warnings.catch_warnings():
@@ -393,7 +393,8 @@ def page() -> Page:
             f"{round(0.75 * 3 * n_batches)} items of closed batches. The file has the unit and the origin of every "
             "number, and what changes with one example per class, with names beside examples and alone, with answers "
             "of a person, with a prior, with scores, in a large batch, and with heads of very large catalogues; each "
-            "of these is one catalogue, or a few."
+            "of these is one catalogue, or a few. The model changed since: these are figures of the model before."
+            + (f" Not measured yet: {', '.join(f'`{name}`' for name in NUMBERS if name not in found)}.")
         ),
         made=(
             "The docstring of `studies/sensitivity.py` lists data and batches. The rows come from four runs with "

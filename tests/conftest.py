@@ -19,7 +19,7 @@ from typing import Any
 if os.environ.get("HANDFUL_CHECK_SHAPES"):
     from jaxtyping import install_import_hook
 
-    with install_import_hook(["handful_fewshot", "handful.engine"], "beartype.beartype"):
+    with install_import_hook(["handful_fewshot", "handful.model"], "beartype.beartype"):
         import handful_fewshot.dispatch  # noqa: F401
         import handful_fewshot.gathering  # noqa: F401
         import handful_fewshot.methods  # noqa: F401

@@ -7,7 +7,7 @@ A change of package is counted where a function is called for the first time and
 before it is in another package. The command runs twice, and the second run is traced, so that imports do not count.
 
 A shape of the items is a class of handful that holds something about each of them: its length, or that of one of its
-fields, is the number of items in the batch. Values of the engine's steps are counted apart. A shape of what is known is
+fields, is the number of items in the batch. Values of the model's steps are counted apart. A shape of what is known is
 a class, or a dict with declared keys, that has a field in a run with labels, weights and candidates given, and has
 nothing there in a run without.
 """
@@ -167,9 +167,9 @@ if __name__ == "__main__":
             print(f"{file}: {function}")
     changes = sum(package(one) != package(other) for (one, _), (other, _) in pairwise(functions))
     known = [name for name, fields in informed.fields.items() if fields - plain.fields.get(name, set())]
-    shapes = [name for name, room in plain.items.items() if room != "engine"]
-    steps = [name for name, room in plain.items.items() if room == "engine"]
+    shapes = [name for name, room in plain.items.items() if room != "model"]
+    steps = [name for name, room in plain.items.items() if room == "model"]
     print(f"{len({file for file, _ in functions})} files, {len(functions)} functions, {changes} changes of package")
     print(f"{len(shapes)} shapes of items: {', '.join(shapes)}")
-    print(f"{len(steps)} more in the steps of the engine: {', '.join(steps)}")
+    print(f"{len(steps)} more in the steps of the model: {', '.join(steps)}")
     print(f"{len(known)} shapes of what is known: {', '.join(known)}")

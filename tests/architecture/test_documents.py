@@ -220,6 +220,7 @@ WRITTEN = {
     ("draw_paddle", "PLACE", "picture"),
     ("render_performance", "PAGE", "rendered"),
     ("render_scale", "PAGE", "rendered"),
+    ("mechanisms", "MODEL_PAGE", "in_model"),
 }
 
 

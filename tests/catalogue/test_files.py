@@ -5,10 +5,10 @@ import pytest
 
 from handful.catalogue import Catalogue, Source, load_catalogue, rename, save_catalogue
 from handful.catalogue.files import catalogue_of, parts_of
-from handful.engine.left_out import LeftOutExamples
 from handful.errors import FileFormatError
 from handful.estimators import BatchClassifier
 from handful.machine.safetensors_format import read_tensors, write_tensors
+from handful.model.left_out import LeftOutExamples
 
 
 def catalogue() -> Catalogue:
@@ -136,9 +136,12 @@ def of_head(name, value):
         unknown(pair_odds=[0.0, -1.0]),
         unknown(distance=[0.0, 0.0]),
         unknown(level=[1.0, float("nan")]),
-        unknown(known=[0.0, 1.0]),
-        unknown(unknown=[1.0, -1.0]),
+        unknown(level=[1.0]),
         unknown(score=[1.0]),
+        unknown(scale=0.0),
+        unknown(unknown=[1.0, -1.0]),
+        unknown(quarter=0.0),
+        unknown(farther=-1.0),
         unknown(other=[1.0, 1.0]),
         record(kind="film"),
         record(encoder=7),

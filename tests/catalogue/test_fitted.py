@@ -8,9 +8,9 @@ from scipy.special import log_softmax
 
 from handful.catalogue import Catalogue, fitted, parts
 from handful.catalogue.rows import unit
-from handful.engine.head import fit_head
-from handful.engine.knowledge import Knowledge, Prior
 from handful.errors import LabelError, OptionError
+from handful.model.head import fit_head
+from handful.model.knowledge import Knowledge, Prior
 from handful_fewshot.frame import Frame
 from handful_fewshot.task import TaskBatch
 from handful_fewshot.transforms import transform

@@ -79,7 +79,7 @@ def test_items_of_missing_classes_are_counted_and_written(files, capsys, mixed):
         rows = list(csv.DictReader(stream))
     chances = np.array([float(row["unknown"]) for row in rows])
     strange = np.isin(bank.labels[batch], gone)
-    assert chances[strange].mean() > 0.7
+    assert chances[strange].mean() > 0.4
     assert chances[~strange].mean() < 0.3
     assert int(last.split()[0]) == (chances > 0.5).sum() == sum(row["rejected"] == "True" for row in rows)
     assert {row["proposal"] for row, new in zip(rows, strange, strict=True) if not new} <= {"", "1", "2"}

@@ -141,7 +141,7 @@ def block_of_readme(section):
     return commands[1:]
 
 
-def test_the_start_with_nothing_runs_as_printed_in_an_empty_folder_in_seven_decisions(tmp_path, monkeypatch):
+def test_the_start_with_nothing_runs_as_printed_in_an_empty_folder_in_eight_decisions(tmp_path, monkeypatch):
     unlabelled = pytest.importorskip("handful.review.unlabelled", reason="the extra 'review' is not installed")
     bank = load_clinc150()
     intents = dict(zip(load_clinc150_sentences(), np.array(bank.class_names)[bank.labels].tolist(), strict=True))
@@ -152,7 +152,7 @@ def test_the_start_with_nothing_runs_as_printed_in_an_empty_folder_in_seven_deci
             labels = {intents[review.batch.contents[item]] for item in request.items}
             assert len(labels) == 1
             review.decide(review.state.number, list(request.items), "new", labels.pop())
-        assert review.progress()["decisions"] == 7
+        assert review.progress()["decisions"] == 8
         return finish(review, False)
 
     monkeypatch.setattr(unlabelled, "serve", served)

@@ -283,7 +283,7 @@ def test_earlier_predictions_are_not_overwritten(world, tmp_path, capsys):
     assert (tmp_path / "p.csv").read_text() == "item,unknown\na,0.2\n"
 
 
-# -- labels of a person reach the engine at every door -----------------------------------------------------------------
+# -- labels of a person reach the model at every door -----------------------------------------------------------------
 
 
 def test_labels_of_a_person_count_alike_at_every_door(world, tmp_path, monkeypatch):
@@ -337,7 +337,7 @@ def test_in_a_large_batch_labels_of_a_person_are_among_the_items_that_decide(wor
     batch = rng.normal(size=(n_items, 24)).astype(np.float32)
     given = dict.fromkeys(range(3, n_items, 400))
 
-    from handful.engine import stream
+    from handful.model import stream
 
     decide = stream.decide
 

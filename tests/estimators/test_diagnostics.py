@@ -9,7 +9,6 @@ import pytest
 import handful
 from handful.catalogue import Catalogue
 from handful.datasets import load_clinc150
-from handful.engine.knowledge import Knowledge
 from handful.errors import (
     UnlikeCatalogueWarning,
     WeakFeaturesWarning,
@@ -24,6 +23,7 @@ from handful.estimators.diagnostics import (
     weak_features,
 )
 from handful.estimators.items import CatalogueItems
+from handful.model.knowledge import Knowledge
 from tests.optional import optional
 
 fewshot = optional("handful_fewshot", needs="torch")
@@ -91,7 +91,7 @@ def test_very_uneven_batches_are_labelled_alone(bank):
     inference = classifier.infer(batch)
     assert inference.diagnostics == ()  # nothing is wrong
     even = bank.take(np.concatenate([rng.choice(of_class, 9) for of_class in spare[:10]])).astype(np.float32)
-    assert inference.joint_weight < 0.25 < 0.5 < classifier.infer(even).joint_weight
+    assert inference.joint_weight < 0.5 < classifier.infer(even).joint_weight
     # Most of the answer is what each item would get alone: few labels differ from those of the head.
     alone = classifier.catalogue_.scores(classifier.catalogue_.points(batch), Knowledge()).argmax(1)
     assert (inference.probabilities.argmax(1) == alone).mean() > 0.9

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from handful.engine.links import NewGroup
 from handful.estimators.proposals import Proposal
+from handful.model.links import NewGroup
 
 
 def test_a_group_becomes_a_proposal():

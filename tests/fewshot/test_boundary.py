@@ -56,8 +56,8 @@ def test_all_that_the_papers_package_takes_from_handful_is_listed():
 
 
 def test_what_is_not_listed_is_found():
-    inside = "def f():\n    from handful.engine.head import fit_head\n    import handful.runs\n"
-    assert private(taken(inside)) == ["handful.engine.head.fit_head", "handful.runs"]
+    inside = "def f():\n    from handful.model.head import fit_head\n    import handful.runs\n"
+    assert private(taken(inside)) == ["handful.model.head.fit_head", "handful.runs"]
 
 
 def test_every_value_of_the_reference_is_there():

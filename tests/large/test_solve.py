@@ -12,12 +12,12 @@ import handful_fewshot as fewshot
 from handful.banks import write_parquet
 from handful.catalogue import Catalogue
 from handful.datasets import load_clinc150
-from handful.engine.labelling import label_batch
 from handful.errors import FileFormatError, OptionError, StorageError, TaskError
 from handful.executors.executor import in_process
 from handful.large import solve
 from handful.machine.folders import folder_at
 from handful.machine.lock import only_writer
+from handful.model.labelling import label_batch
 from tests.conftest import SHARED
 from tests.kills_at_hand import differences
 from tests.large_at_hand import large_problem

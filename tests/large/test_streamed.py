@@ -1,4 +1,4 @@
-"""A streamed batch: the answer of `handful.engine`, whatever the shards."""
+"""A streamed batch: the answer of `handful.model`, whatever the shards."""
 
 from dataclasses import replace
 from functools import cache
@@ -8,11 +8,11 @@ import pytest
 
 from handful.banks import FeatureBank
 from handful.catalogue import Catalogue
-from handful.engine import stream
-from handful.engine.labelling import label_batch
-from handful.engine.settings import DEFAULT
 from handful.executors.executor import in_process
 from handful.large import shard, solve
+from handful.model import stream
+from handful.model.labelling import label_batch
+from handful.model.settings import DEFAULT
 from tests.kills_at_hand import differences
 from tests.large_at_hand import large_problem
 from tests.worlds import Clouds

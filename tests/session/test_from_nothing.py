@@ -7,6 +7,7 @@ import pytest
 from handful import BatchClassifier, Session
 from handful.errors import LabelError, OptionError, TaskError
 from handful.estimators.answer import unnamed_groups
+from handful.model.settings import DEFAULT
 from handful.session import Step, similar_names
 from handful.session.clusters import Tree, directions_of
 from tests.worlds import Clouds
@@ -271,6 +272,36 @@ def test_a_group_in_which_two_names_were_said_falls_apart():
     parts = tree.parts(names)
     assert sum(map(len, parts)) == 15
     assert all(len(set(names[part]) - {-1}) <= 1 for part in parts)
+
+
+def test_labels_are_those_of_class_means_with_every_item_left_out_of_its_own_class(world):
+    batch, truth = world
+    session = Session(batch)
+    for name, first in zip(*np.unique(truth, return_index=True), strict=True):
+        session.answer([first, first + 1], str(name), new=True)
+    unnamed = unnamed_groups(session.result)
+    z = unnamed.directions
+    n_names = len(NAMES)
+    assert unnamed.n_groups == 0
+    # Clouds this far apart are their groups, so every item is in its class before it is labelled.
+    codes = np.unique(truth, return_inverse=True)[1]
+    means = np.stack([z[codes == k].mean(0) for k in range(n_names)])
+    spread = ((z - means[codes]) ** 2).sum() / (len(z) - n_names)
+    kappa = DEFAULT.nats_of_means / DEFAULT.usual_temperature
+    for item in np.flatnonzero(~session.seen)[::7]:
+        scores = []
+        for k in range(n_names):
+            others = (codes == k) & (np.arange(len(z)) != item)
+            mean = z[others].mean(0)
+            noise = DEFAULT.share_of_excess * spread / others.sum()
+            scores.append(kappa * (z[item] @ mean - mean @ mean / 2 + noise / 2))
+        assert np.allclose(unnamed.chances[item], np.exp(scores) / np.exp(scores).sum())
+
+
+def test_items_are_likelier_of_one_class_in_a_batch_of_fewer_classes():
+    clouds = Clouds(12, 32, 1)
+    few, many = (directions_of(clouds.around(np.repeat(np.arange(k), 60 // k), 0.5)) for k in (3, 12))
+    assert Tree(few).even < Tree(many).even
 
 
 @pytest.mark.parametrize(

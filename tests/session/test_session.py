@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from handful import BatchClassifier, Session
-from handful.engine.questions import SameClass
 from handful.errors import LabelError, OptionError
+from handful.model.questions import SameClass
 from handful.session import Step
 from handful.session.requests import Sheet, next_request, question_worth
 from tests.worlds import Clouds

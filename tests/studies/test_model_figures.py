@@ -4,8 +4,8 @@ import importlib
 
 import numpy as np
 
-from handful.engine import limits, links
-from handful.engine.settings import DEFAULT
+from handful.model import limits, links
+from handful.model.settings import DEFAULT
 
 study = importlib.import_module("model_figures")
 

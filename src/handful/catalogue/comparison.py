@@ -25,22 +25,25 @@ from scipy.special import ndtri, stdtrit
 from handful.arguments import counted
 from handful.catalogue.fitted import Catalogue
 from handful.catalogue.left_out_batches import LeftOutBatches, Part
-from handful.engine.answer import JointAnswer
-from handful.engine.knowledge import Knowledge
-from handful.engine.labelling import label_batches
+from handful.model.answer import JointAnswer
+from handful.model.knowledge import Knowledge
+from handful.model.labelling import label_batches
 from handful.progress import Reporter, silent
 from handful.shapes import Float, Int
 
-# Chance that an interval holds.
+# Chance that an interval holds. [chance; convention]
 LEVEL = 0.95
-# With fewer classes, the examples are taken to vary, and not the classes.
+# With fewer classes, the examples are taken to vary, and not the classes. [classes; convention]
 FEWEST_CLASSES = 6
-# Normal numbers that the quantile of all pairs is taken from.
+# Normal numbers that the quantile of all pairs is taken from. [draws; work]
 DRAWS = 4_000
-# Classes that a catalogue must have to judge items of no class.
+# Classes that a catalogue must have to judge items of no class. [classes; convention]
 FEWEST_KNOWN = 2
-# Step of a derivative, as a share of the value.
+# Step of a derivative, as a share of the value. [ratio; convention]
 STEP = 1e-4
+# Shares are printed in percent, and times in thousandths of a second. [parts; convention]
+PERCENT = 100
+PARTS_OF_A_SECOND = 1000
 # Values of an encoder that have an interval.
 MEASURED = (
     "alone",
@@ -145,7 +148,7 @@ class Interval(NamedTuple):
 
     def of_hundred(self, digits: int = 1) -> str:
         """In percent, or in points of it."""
-        value, low, high = (f"{100 * number:.{digits}f}" for number in self)
+        value, low, high = (f"{PERCENT * number:.{digits}f}" for number in self)
         return f"{value} ({low} to {high})"
 
 
@@ -181,7 +184,7 @@ class Mean(NamedTuple):
         n = n_items if square == 0 else min(n_items, max(1.0, p * (1 - p) / square))
         t = self.quantile
         middle = (p + t**2 / (2 * n)) / (1 + t**2 / n)
-        half = t / (1 + t**2 / n) * math.sqrt(p * (1 - p) / n + t**2 / (4 * n**2))
+        half = t / (1 + t**2 / n) * math.sqrt(p * (1 - p) / n + t**2 / (2 * n) ** 2)
         return Interval(p, max(0.0, middle - half), min(1.0, middle + half))
 
     @property
@@ -393,7 +396,7 @@ class Comparison:
         )
         cells = [["encoder", "right alone, %", "right jointly, %", "unknown ranked, %", "ms per item"]]
         for one in self.encoders:
-            seconds = one.seconds and Interval(*(10 * number for number in one.seconds))
+            seconds = one.seconds and Interval(*(PARTS_OF_A_SECOND / PERCENT * number for number in one.seconds))
             row = (one.alone, one.jointly, one.unknown, seconds)
             cells.append([one.name, *("–" if found is None else found.of_hundred() for found in row)])
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]

@@ -21,27 +21,29 @@ from handful.catalogue.labels import decode_labels, encode_labels, places_of
 from handful.catalogue.parts import ClassMeans, ClassNames, Examples
 from handful.catalogue.record import record_of, record_parts
 from handful.catalogue.rows import ROW_TRANSFORMS, largest_feature
-from handful.engine.head import LinearHead
-from handful.engine.left_out import LeftOutExamples
-from handful.engine.unknown import UnknownModel
 from handful.errors import FileFormatError
 from handful.machine.outputs import linked_file
 from handful.machine.safetensors_format import read_tensors, write_tensors
 from handful.machine.untrusted import parse_json
+from handful.model.head import LinearHead
+from handful.model.left_out import LeftOutExamples
+from handful.model.unknown import UnknownModel
 from handful.reading.class_names import plain_labels
 
 FORMAT = "handful catalogue"
+# Version of the file. [version; convention]
 FORMAT_VERSION = 7
 # Endings by which a catalogue is told from a table.
 ENDINGS = (".handful", ".safetensors")
 HEAD_TENSORS = ("weights", "offsets", "means", "mass")
-# Figures without a unit of a genuine catalogue lie well between these, and it has fewer examples.
+# Figures without a unit of a genuine catalogue lie well between these. [ratio; convention]
 LEAST_FIGURE = 1e-9
 LARGEST_FIGURE = 1e9
+# A genuine catalogue has fewer examples. [examples; convention]
 MOST_EXAMPLES = 2**50
-# Differences of two rows are at most twice as long as the rows.
+# Differences of two rows are at most twice as long as the rows. [ratio; convention: the triangle inequality]
 LONGEST_DIFFERENCE = 2.0
-# How far rounding takes a mean of chances above 1.
+# How far rounding takes a mean of chances above 1. [chance; convention]
 ROUNDING = 1e-6
 HEAD_NUMBERS = ("spread", "temperature", "wrong_share", "confidence")
 
@@ -196,9 +198,10 @@ def catalogue_of(tensors: Mapping[str, npt.NDArray[Any]], about: Mapping[str, An
     if about["transform"] not in ROW_TRANSFORMS:
         raise ValueError(f"transform {about['transform']!r}")
     head = _head_of(tensors, about["head"], means, len(codes))
-    unknown_model = _unknown_model_of(about["unknown_model"], head)
+    before_0_6 = "known" in (about["unknown_model"] or {})  # figures that handful no longer uses: fitted again
+    unknown_model = None if before_0_6 else _unknown_model_of(about["unknown_model"], head)
     _check_sizes(tensors, head, unknown_model, about["transform"])
-    return Catalogue(
+    found = Catalogue(
         class_means=ClassMeans(classes, shots, means),
         origin=origin,
         transform=about["transform"],
@@ -207,6 +210,9 @@ def catalogue_of(tensors: Mapping[str, npt.NDArray[Any]], about: Mapping[str, An
         names=names,
         record=record_of(_below("record.", tensors), about["record"], positions.tolist(), dim),
     ).with_fitted(head, unknown_model)
+    if before_0_6:
+        del vars(found)["unknown_model"]
+    return found
 
 
 def _check_sizes(
@@ -239,17 +245,15 @@ def _check_figures(model: UnknownModel, farthest: float) -> None:
     """
     if (
         max(*model.distance, model.quarter) > farthest
-        or min(*model.distance, model.quarter) < LEAST_FIGURE**4 * farthest
+        or min(*model.distance, model.quarter) < (LEAST_FIGURE**2) ** 2 * farthest
     ):
         raise ValueError("distances of items of no class that no catalogue can have")
     ratio = LARGEST_FIGURE * farthest / model.distance[0]
-    plain = (*model.pair_odds, *model.score, model.gain)
-    scales = (model.pair_odds[1], model.score[1], model.known[0], model.unknown[0])
     if (
-        max(map(abs, plain)) > LARGEST_FIGURE
-        or min(scales) < LEAST_FIGURE
+        max(map(abs, (*model.pair_odds, *model.score, model.gain, model.scale))) > LARGEST_FIGURE
+        or min(model.pair_odds[1], model.score[1], model.scale, model.unknown[0]) < LEAST_FIGURE
         or max(map(abs, (*model.level, model.farther))) > ratio
-        or max(*model.known, *model.unknown) > ratio**2
+        or max(model.unknown) > ratio**2
     ):
         raise ValueError("figures about items of no class that no catalogue can have")
 
@@ -327,16 +331,18 @@ def _unknown_model_of(numbers: Mapping[str, Any] | None, head: LinearHead) -> Un
     """Read what is known about items of no class; a ValueError says what does not fit."""
     if numbers is None:
         return None
-    *names, _, _, _ = UnknownModel._fields
-    pairs = [tuple(map(float, numbers[name])) for name in names]
-    quarter, gain, farther = (float(numbers[name]) for name in ("quarter", "gain", "farther"))
+    pairs = [tuple(map(float, numbers[name])) for name in ("pair_odds", "distance", "score", "level", "unknown")]
+    scale, quarter, gain, farther = (float(numbers[name]) for name in ("scale", "quarter", "gain", "farther"))
     if set(numbers) != set(UnknownModel._fields) or not all(
-        len(pair) == 2 and all(map(math.isfinite, pair)) for pair in [*pairs, (quarter, gain), (farther, farther)]
+        len(pair) == 2 and all(map(math.isfinite, pair)) for pair in [*pairs, (scale, quarter), (gain, farther)]
     ):
         raise ValueError(f"numbers about items of no class: {dict(numbers)}")
-    pair_odds, distance, score, level, known, unknown = ((first, second) for first, second in pairs)
-    found = UnknownModel(pair_odds, distance, score, level, known, unknown, quarter, gain, farther)
-    positive = [quarter, found.pair_odds[1], found.distance[1], found.score[1], found.known[0], found.unknown[0]]
-    if min(positive) <= 0 or min(found.known[1], found.unknown[1], farther) < 0 or head.spread is None:
-        raise ValueError("variances and slopes of items of no class must be positive numbers")
+    pair_odds, distance, score, level, unknown = ((first, second) for first, second in pairs)
+    found = UnknownModel(pair_odds, distance, score, scale, level, unknown, quarter, gain, farther)
+    if (
+        min(quarter, scale, pair_odds[1], distance[1], score[1], unknown[0]) <= 0
+        or min(unknown[1], farther) < 0
+        or head.spread is None
+    ):
+        raise ValueError("deviations and slopes of items of no class must be positive numbers")
     return found

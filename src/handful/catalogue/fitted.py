@@ -1,9 +1,9 @@
 """Catalogue: class means, counts and a head, made once from labelled examples.
 
 A class is its number of examples s_k and their mean w_k. Counts and sums add: examples, classes and whole catalogues
-are added and removed without reading the others again. A batch is compared with the head (`handful.engine.head`),
+are added and removed without reading the others again. A batch is compared with the head (`handful.model.head`),
 which is fitted when it is first needed, and so is what the examples tell about items of no class
-(`handful.engine.unknown`).
+(`handful.model.unknown`).
 
 The head needs examples. The catalogue keeps all of them while they are few (2²³ numbers, 32 MB in single precision),
 and the head is trained on them. Else it keeps the first ones of each class, a 64th of the room at most, and these for
@@ -11,8 +11,8 @@ some classes only; the head then consists of the class means, with a slope from 
 decides whether a class is kept, so catalogues made on several machines keep parts of one sample.
 
 A class may have a name: a vector of the same space, for example of its name or description from a text encoder. With a
-name it needs no examples (`handful.engine.names`). A catalogue of names alone has no scale of its own: that comes
-from the items (`handful.engine.scores`).
+name it needs no examples (`handful.model.names`). A catalogue of names alone has no scale of its own: that comes
+from the items (`handful.model.scores`).
 
 One long file: it is one immutable value, and each way to change it is a method of a few lines.
 """
@@ -35,28 +35,29 @@ from handful.catalogue.parts import ClassMeans, ClassNames, Examples, joined, me
 from handful.catalogue.record import Record
 from handful.catalogue.report import CatalogueReport, confused_pairs, report_on
 from handful.catalogue.rows import ROW_TRANSFORMS, transform_rows
-from handful.engine.answer import JointAnswer
-from handful.engine.head import LinearHead, fit_head, update_head
-from handful.engine.knowledge import Knowledge
-from handful.engine.labelling import label_batch, label_by_names
-from handful.engine.links import find_copies
-from handful.engine.names import NameVectors
-from handful.engine.reference import Reference
-from handful.engine.scores import Scores
-from handful.engine.settings import DEFAULT, Settings
-from handful.engine.unknown import UnknownModel, fit_unknown_model, unknown_reason
 from handful.errors import LabelError, OptionError, TaskError
+from handful.model.answer import JointAnswer
+from handful.model.head import LinearHead, fit_head, update_head
+from handful.model.knowledge import Knowledge
+from handful.model.labelling import label_batch, label_by_names
+from handful.model.links import find_copies
+from handful.model.names import NameVectors
+from handful.model.reference import Reference
+from handful.model.scores import Scores
+from handful.model.settings import DEFAULT, Settings
+from handful.model.unknown import UnknownModel, fit_unknown_model, unknown_reason
 from handful.plots import html
 from handful.progress import Reporter, bars
 from handful.reading.class_names import SimilarNames, similar_names
 from handful.shapes import Float, Int
 
-# Numbers that the kept examples may have.
+# Numbers that the kept examples may have. [numbers; work]
 KEPT_NUMBERS = 2**23
-# Rows of a bank that are read at once, and numbers that a block of examples may have while it is summed.
+# Rows of a bank that are read at once. [rows; work]
 BLOCK_ROWS = 16_384
+# Numbers that a block of examples may have while it is summed. [numbers; work]
 SUMMED_NUMBERS = 2**24
-# Rows that are transformed at a time: a cache holds them.
+# Rows that are transformed at a time: a cache holds them. [rows; work]
 POINTS_AT_A_TIME = 1_024
 
 
@@ -85,7 +86,7 @@ class Catalogue:
     n_unnamed : int
         Number of classes without a name, which come last: a person said that their examples are none of the others.
     settings : Settings
-        Numbers of the engine. Studies change them to find out what depends on one; files do not keep them.
+        Numbers of the model. Studies change them to find out what depends on one; files do not keep them.
 
     Examples
     --------
@@ -349,7 +350,7 @@ class Catalogue:
     def updated_from(self, before: Catalogue, *, for_a_batch: bool = False) -> Catalogue:
         """Return the same catalogue with a head fitted from that of the catalogue before examples were added.
 
-        Only classes with new examples are trained (`handful.engine.head.update_head`), a small part of the work. Where
+        Only classes with new examples are trained (`handful.model.head.update_head`), a small part of the work. Where
         much has changed, or the head is not of that kind, all of it is fitted. If the examples are answers about items
         of a batch, `for_a_batch`, what was learned about items of no class stays, and nobody waits for a whole fit.
         """

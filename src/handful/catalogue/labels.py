@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from handful.errors import LabelError
 
-# A text dtype can have any width, and each label takes all of it.
+# A text dtype can have any width, and each label takes all of it. [bytes; work]
 MOST_LABEL_BYTES = 2**28
 
 

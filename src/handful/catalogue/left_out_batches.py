@@ -21,25 +21,29 @@ from scipy.sparse.csgraph import connected_components
 
 from handful.shapes import Float, Int
 
-# Parts in which examples are left out, and in which classes are.
+# Parts in which examples are left out, and in which classes are. [parts; convention]
 FOLDS = 3
-# Classes of a batch: this share of all, and a smallest and a largest number.
+# Classes of a batch, as a share of all. [ratio; convention]
 PRESENT_SHARE = 1 / 3
+# Smallest and largest number of classes of a batch. [classes; convention]
 FEWEST_PRESENT = 2
 MOST_PRESENT = 5
-# Items of one class in a batch, and batches of a part.
+# Items of one class in a batch. [items; convention]
 MOST_OF_CLASS = 15
+# Batches of a part. [batches; work]
 BATCHES_OF_PART = 40
-# Classes, and examples of a class, that take part; of more, these are drawn, so that the work is bounded.
+# Classes that take part; of more, these are drawn, so that the work is bounded. [classes; work]
 MOST_CLASSES = 150
+# Examples of a class that take part, drawn in the same way. [examples; work]
 MOST_EXAMPLES = 20
 # Two examples of a class are nearly copies if their squared distance is below this share of the usual one, the median
-# over all examples of that to the nearest of the same class.
+# over all examples of that to the nearest of the same class. [ratio; convention]
 NEAR_SHARE = 0.1
-# Largest squared distance of two unit vectors, and what rounding makes of the smallest.
+# Largest squared distance of two unit vectors. [squared distance; convention: the triangle inequality]
 MOST_SQUARE = 4.0
+# What rounding makes of the smallest. [squared distance; convention]
 ROUNDING = 1e-5
-# Rows that are compared with all of their class at a time.
+# Rows that are compared with all of their class at a time. [rows; work]
 NEAR_ROWS = 2_048
 
 

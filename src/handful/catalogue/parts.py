@@ -12,8 +12,10 @@ import numpy.typing as npt
 from handful.catalogue.labels import places_of
 from handful.shapes import Float
 
-# A sample has rows of at least this many classes, if there are as many.
+# A sample has rows of at least this many classes, if there are as many. [classes; convention]
 FEWEST_CLASSES = 64
+# Classes are drawn in the order of a hash of their label, of this length. [bytes; convention]
+HASH_BYTES = 8
 
 
 class _Table:
@@ -112,4 +114,4 @@ def _rank_in_class(labels: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
 
 
 def _hash(label: Any) -> str:
-    return hashlib.blake2b(repr(label).encode(), digest_size=8).hexdigest()
+    return hashlib.blake2b(repr(label).encode(), digest_size=HASH_BYTES).hexdigest()

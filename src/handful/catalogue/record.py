@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 PreviewKind: TypeAlias = Literal["", "image", "text"]
-# Examples of which the text or a small picture is kept; a picture takes about 4 kB.
+# Examples of which the text or a small picture is kept; a picture takes about 4 kB. [examples; work]
 MOST_SHOWN = 2400
 
 

@@ -1,6 +1,6 @@
 """What looks wrong with a catalogue: classes that cannot be told apart, examples of another class, lone examples.
 
-The examples are scored by heads that did not see them (`handful.engine.head`). A label is suspect if it is more
+The examples are scored by heads that did not see them (`handful.model.head`). A label is suspect if it is more
 likely wrong than right, given the share of wrong labels in the whole catalogue.
 """
 
@@ -14,14 +14,15 @@ import numpy.typing as npt
 
 from handful.catalogue.labels import places_of
 from handful.catalogue.parts import ClassMeans, Examples
-from handful.engine.left_out import LeftOutExamples
+from handful.model.left_out import LeftOutExamples
 from handful.reading.class_names import SimilarNames, similar_summary
 
 # Two classes cannot be told apart if this share of their left-out examples is more probable in the other class.
+# [ratio; convention]
 CONFUSED_SHARE = 0.5
-# Entries of each kind that are printed.
+# Entries of each kind that are printed. [entries; convention]
 MOST_PRINTED = 10
-# Chances above this are not printed as a number.
+# Chances above this are not printed as a number. [chance; convention]
 NEARLY_CERTAIN = 0.99
 
 
@@ -142,7 +143,7 @@ def confused_pairs(left_out: LeftOutExamples, own: npt.NDArray[np.int64]) -> lis
         (int(j), int(k), int(n), int(checked[j] + checked[k]))
         for (j, k), n in zip(found.tolist(), counts.tolist(), strict=True)
     ]
-    return sorted(rows, key=lambda row: (-row[2] / row[3], -row[2]))
+    return sorted(rows, key=lambda row: (-row[-2] / row[-1], -row[-2]))
 
 
 def _listed(labels: list[Any]) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from handful.errors import TaskError
 from handful.shapes import Float
 
-# Maximum number of rows that are summed before the sum is squared.
+# Maximum number of rows that are summed before the sum is squared. [rows; work]
 MOST_SUMMED = 16_384
 
 

@@ -23,10 +23,10 @@ from handful.catalogue.left_out_batches import LeftOutBatches, drawn_rows, toget
 from handful.catalogue.rows import unit
 from handful.classification.batch import Batch, Reading, extracted, load_network
 from handful.classification.building import labelled_vectors, read_examples
-from handful.engine.links import find_copies
 from handful.errors import LabelError, OptionError
 from handful.extraction.extract import Shard, shard_features, skipped_items
 from handful.extraction.items import Items, list_items
+from handful.model.links import find_copies
 from handful.progress import Progress, Reporter, bars
 from handful.reading.read import kind_of
 from handful.reading.table import Skipped, Table, warn_of_skipped

@@ -15,7 +15,6 @@ import numpy.typing as npt
 
 from handful.arguments import counted, some_of
 from handful.classification.batch import Batch
-from handful.engine.present_classes import listed_classes, presence_or_labels, present_places
 from handful.errors import OptionError
 from handful.estimators.answer import (
     Answer,
@@ -29,6 +28,7 @@ from handful.estimators.answer import (
 from handful.estimators.batches import Batches
 from handful.estimators.diagnostics import Diagnostic
 from handful.estimators.summary import undecided
+from handful.model.present_classes import listed_classes, presence_or_labels, present_places
 from handful.reading.class_lists import common_names as names_of_species
 from handful.reading.class_names import NO_CLASS, SimilarNames, similar_summary
 from handful.reading.contents import Contents

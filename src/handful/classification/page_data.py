@@ -20,7 +20,6 @@ from handful.classification.labelled import (
     n_groups,
     suspects,
 )
-from handful.engine.questions import Question
 from handful.estimators.answer import (
     Answer,
     compared_items,
@@ -31,6 +30,7 @@ from handful.estimators.answer import (
 )
 from handful.estimators.why import Explanation, NearExample, explained, questions_of
 from handful.extraction.decode import decode_image
+from handful.model.questions import Question
 from handful.plots.maps import batch_map
 from handful.reading.contents import Contents, KeptPictures, Unreadable, pick
 from handful.shapes import Int

@@ -98,7 +98,7 @@ class Task:
     known : Known
         What is known about the batch, as the caller gave it.
     contexts : BatchContexts
-        The same in the form of the engine; its classes include new ones of `given`.
+        The same in the form of the model; its classes include new ones of `given`.
     given, not_applied : mapping, tuple of Skipped
         Labels that a person gave, by positions in the batch, and those that could not be applied.
     network : Encoder or None
@@ -276,7 +276,7 @@ def _table_of(catalogue: Catalogue) -> Table:
 def _engine_terms(
     known: Known, batch: Batch, classes: Sequence[str]
 ) -> tuple[BatchContexts, Mapping[int, str | None], tuple[Skipped, ...]]:
-    """Read and check what is known; return it for the engine, the labels of a person, and those not applied."""
+    """Read and check what is known; return it for the model, the labels of a person, and those not applied."""
     impossible = without_candidates(known)
     n_items = len(batch.rows)
     groups = batch.groups

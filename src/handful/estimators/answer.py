@@ -15,7 +15,6 @@ import numpy.typing as npt
 
 from handful import plots
 from handful.arguments import counted, whole
-from handful.engine.present_classes import PRESENT, listed_classes, presence_or_labels, present_places
 from handful.errors import LabelError, OptionError
 from handful.estimators.certainty import SURE, in_doubt
 from handful.estimators.coarse import Coarse
@@ -24,11 +23,16 @@ from handful.estimators.pooling import Pooling
 from handful.estimators.summary import notes_on, summary_of
 from handful.estimators.unnamed_groups import UnnamedGroups
 from handful.extraction.decode import picture_of
+from handful.model.present_classes import PRESENT, listed_classes, presence_or_labels, present_places
 from handful.plots import html
 from handful.shapes import Bool, Float, Int
 
-# Numbers of a table that are sorted at a time.
+# Numbers of a table that are sorted at a time. [numbers; work]
 SORTED_NUMBERS = 2**22
+# Classes that `top` returns of each item, by default. [classes; convention]
+TOP_CLASSES = 3
+# Classes, and items of each, that a contact sheet has, by default. [classes, items; convention]
+MOST_ON_SHEET = 8
 
 
 class AnsweredItems(Protocol):
@@ -147,7 +151,7 @@ class Answer:
     >>> found
     Answer(10 items, 2 of 20 classes present, 0 items doubtful, 0 rejected)
     >>> found.present_classes.tolist(), found.expected_counts[[3, 7, 8]].round(1).tolist()
-    ([3, 7], [5.9, 3.9, 0.0])
+    ([3, 7], [6.0, 4.0, 0.0])
     >>> found.labels.tolist(), found[9].label, found.top(2).labels[9].tolist()
     ([3, 3, 3, 3, 3, 3, 7, 7, 7, 7], 7, [7, 14])
     >>> print(found.to_frame()[["label", "runner_up", "rejected"]].tail(1))
@@ -156,8 +160,8 @@ class Answer:
     >>> print(found.summary())
     10 items, 2 of 20 classes present.
     class  expected count  presence
-    3                 5.9      1.00
-    7                 3.9      1.00
+    3                 6.0      1.00
+    7                 4.0      1.00
 
     Every site as a batch of its own:
 
@@ -310,7 +314,7 @@ class Answer:
         """
         return in_doubt(self._certainties, self.rejected)
 
-    def top(self, k: int = 3) -> Top:
+    def top(self, k: int = TOP_CLASSES) -> Top:
         """Return the k most probable classes of every item, with their probabilities.
 
         Parameters
@@ -415,7 +419,13 @@ class Answer:
         return plots.plot_map(self, self._items, ax, None if self._unnamed is None else self._unnamed.group)
 
     def plot_items(
-        self, images: Any = None, texts: Any = None, ax: Any = None, *, most_classes: int = 8, most_items: int = 8
+        self,
+        images: Any = None,
+        texts: Any = None,
+        ax: Any = None,
+        *,
+        most_classes: int = MOST_ON_SHEET,
+        most_items: int = MOST_ON_SHEET,
     ) -> Any:
         """Draw a contact sheet: the items of each class, the least certain first, with their certainty.
 

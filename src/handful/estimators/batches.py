@@ -1,6 +1,6 @@
 """Batches: the items of every group, labelled jointly, whatever they are compared with.
 
-What a group is labelled does not depend on the other groups, unless they are pooled (`handful.engine.pooling`): then
+What a group is labelled does not depend on the other groups, unless they are pooled (`handful.model.pooling`): then
 all are labelled once alone, and again with what their siblings hold as a prior.
 """
 
@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 from handful.catalogue import Catalogue
-from handful.engine.answer import JointAnswer
 from handful.estimators.answer import Answer, best_two, group_at
 from handful.estimators.certainty import certainty_of, in_doubt, most_certain
 from handful.estimators.coarse import Coarse
@@ -29,6 +28,7 @@ from handful.estimators.items import CatalogueItems, ItemsToLabel
 from handful.estimators.pooling import Pooling
 from handful.estimators.proposals import Proposal
 from handful.estimators.sequences import averaged
+from handful.model.answer import JointAnswer
 from handful.progress import Reporter, bars
 from handful.shapes import Bool, Float, Int
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from handful.shapes import Bool, Float
 
 # A label is sure if its certainty is at least this. Nearly all that are sure are right, whether or not some items are
-# unknown: a certainty has to allow for unknown items, and is too low in a batch without any.
+# unknown: a certainty has to allow for unknown items, and is too low in a batch without any. [chance; convention]
 SURE = 0.9
 
 

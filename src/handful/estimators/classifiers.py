@@ -19,7 +19,6 @@ from sklearn.utils.validation import check_is_fitted
 from handful.arguments import takes, whole
 from handful.catalogue import Catalogue, load_catalogue, save_catalogue
 from handful.catalogue.labels import distinct, places_of, with_label
-from handful.engine.questions import Question
 from handful.errors import EqualClassesWarning, LabelError, OptionError, SimilarNamesWarning, TaskError
 from handful.estimators.answer import Answer, without_label
 from handful.estimators.batches import Batches, predict_codes
@@ -29,11 +28,14 @@ from handful.estimators.context import Known, checked
 from handful.estimators.diagnostics import warnings_of
 from handful.estimators.items import CatalogueItems
 from handful.estimators.why import Explanation, explained, questions_of
+from handful.model.questions import Question
 from handful.reading.class_names import plain_label, similar_summary
 from handful.shapes import Float, Int
 
 # Rows of catalogue and batch are compared at unit length.
 TRANSFORM = "l2"
+# Questions that are asked, by default. [questions; convention]
+N_QUESTIONS = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,14 +130,14 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if names is not None:
             catalogue = catalogue.with_names(*rows_of_names(names, features.shape[1]))
         _ = catalogue.reference.unknown_model  # fitted here with the head, not with the first batch
-        _warn_of_classes(catalogue, 3)
+        _warn_of_classes(catalogue, stacklevel=3)
         self._catalogue = catalogue
         codes = np.empty(len(labels), np.int64)
         probabilities = np.empty((0, len(self.classes_)))
         codes[~marked] = places_of(labels[~marked], self.classes_)
         if marked.any():
             answer = Batches.of(CatalogueItems(catalogue, features[marked])).answer()
-            _warn(answer, 3)
+            _warn(answer, stacklevel=3)
             probabilities = answer.probabilities
             codes[marked] = answer.codes[:, 0]
         self._transduction: Transduction | None = Transduction(codes, marked, probabilities)
@@ -351,7 +353,7 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return explanations[0] if isinstance(item, int | np.integer) else explanations
 
     @takes(Known)
-    def questions(self, X: Any, n: int = 10, **known: Unpack[Known]) -> tuple[Question, ...]:
+    def questions(self, X: Any, n: int = N_QUESTIONS, **known: Unpack[Known]) -> tuple[Question, ...]:
         """Return the items that a person should look at first: those that tell most about other items.
 
         Give the answers to `infer` as `given`.
@@ -514,7 +516,7 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Label a batch, or every group; warnings about groups stay with the groups. `keep` as in `Batches.answer`."""
         answer = self._batches(X, groups, known).answer(frame_of(X), keep=keep)
         if groups is None:
-            _warn(answer, 4)
+            _warn(answer, stacklevel=4)
         return answer
 
     def _refuse(self, others: Mapping[str, Any]) -> None:
@@ -528,7 +530,7 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _grew(self, before: Catalogue | None, catalogue: Catalogue) -> Self:
         """Replace the catalogue by a larger one, and warn if it has new classes and names that look alike."""
         if before is None or catalogue.n_classes > before.n_classes:
-            _warn_of_classes(catalogue, 4)
+            _warn_of_classes(catalogue, stacklevel=4)
         return self._became(catalogue)
 
     def _became(self, catalogue: Catalogue) -> Self:

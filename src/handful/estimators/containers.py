@@ -117,7 +117,9 @@ def _unmasked(X: Any) -> Any:
 def _tensor_vectors(X: Any) -> Array:
     """Numbers of a tensor of any device; those that NumPy does not know in single precision."""
     X = X.detach().cpu()
-    return np.asarray(X.float() if X.dtype.is_floating_point and X.dtype.itemsize < 4 else X)
+    return np.asarray(
+        X.float() if X.dtype.is_floating_point and X.dtype.itemsize < np.dtype(np.float32).itemsize else X
+    )
 
 
 def _pandas_vectors(X: Any) -> Any:

@@ -10,8 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from handful.arguments import did_you_mean
-from handful.engine.knowledge import FixedLabels, Knowledge, Prior, ToldShare
-from handful.engine.settings import DEFAULT, Settings
 from handful.errors import LabelError, OptionError
 from handful.estimators.coarse import coarse_names
 from handful.estimators.containers import column_of
@@ -19,6 +17,8 @@ from handful.estimators.pooling import Siblings, siblings_of
 from handful.estimators.prior_weights import prior_of, weights_of
 from handful.estimators.sequences import allowed_for_all, given_to_all, sequences_of
 from handful.estimators.unknown_share import shares_of
+from handful.model.knowledge import FixedLabels, Knowledge, Prior, ToldShare
+from handful.model.settings import DEFAULT, Settings
 from handful.shapes import Bool, Float, Int
 
 
@@ -109,7 +109,7 @@ def checked(known: Mapping[str, Any]) -> Known:
 
 
 class BatchContexts:
-    """What is known about every group, in the terms of the engine; what contradicts itself is refused.
+    """What is known about every group, in the terms of the model; what contradicts itself is refused.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ class BatchContexts:
     several : bool
         Whether an item may hold several classes.
     settings : Settings
-        Numbers of the engine.
+        Numbers of the model.
     """
 
     def __init__(

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from handful.catalogue.fitted import equal_sentence
-from handful.engine.head import LinearHead
 from handful.errors import (
     EqualClassesWarning,
     HandfulWarning,
@@ -23,9 +22,10 @@ from handful.errors import (
     UnusedShareWarning,
     WeakFeaturesWarning,
 )
+from handful.model.head import LinearHead
 from handful.shapes import Float
 
-# With fewer items nothing is checked.
+# With fewer items nothing is checked. [items; convention]
 FEWEST_ITEMS = 10
 # Items, each alone, are less certain than this share of what left-out examples are. Ordinary batches of five and more
 # classes: from 0.80. Batches of one or two classes depend on these alone: from 0.68 with five examples per class, from
@@ -34,14 +34,14 @@ FEWEST_ITEMS = 10
 # 0.54 to 1.02 (73 of 240 below); with words left out, from 0.76. Vectors with their dimensions in another order: 0.06
 # to 0.40, and up to 0.83 on omniglot659. In small catalogues such vectors are often missed, because an offset common to
 # all items makes one class likely: on clinc150 and cub200, 208 of 240 are below with 60 classes, 110 of 240 with 20,
-# and 14 of 120 with 5.
+# and 14 of 120 with 5. [ratio; measured]
 LEAST_CONFIDENCE = 0.7
 # Left-out examples are certain of a class, beyond a guess among K, by less than this. Labels shuffled between rows:
-# 0.003 at most; all others: from 0.18.
+# 0.003 at most; all others: from 0.18. [chance; measured]
 LEAST_SIGNAL = 0.1
-# Two classes with the same examples are mentioned if they have at least this many items, expected.
+# Two classes with the same examples are mentioned if they have at least this many items, expected. [items; convention]
 LEAST_EQUAL = 0.5
-# What a model scores this high is a label that people take over without a look.
+# What a model scores this high is a label that people take over without a look. [chance; convention]
 HIGH_SCORE = 0.9
 
 

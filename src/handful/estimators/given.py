@@ -15,11 +15,11 @@ import numpy.typing as npt
 from handful.arguments import did_you_mean
 from handful.catalogue import Catalogue
 from handful.catalogue.labels import places_of
-from handful.engine.arrays import spread_rows
-from handful.engine.knowledge import FixedLabels
-from handful.engine.links import Anchors, groups_of_answers
 from handful.errors import LabelError, OptionError
 from handful.estimators.containers import labels_of
+from handful.model.arrays import spread_rows
+from handful.model.knowledge import FixedLabels
+from handful.model.links import Anchors, groups_of_answers
 from handful.reading.class_names import is_missing
 from handful.shapes import Bool, Float, Int
 

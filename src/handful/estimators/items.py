@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from handful.catalogue import Catalogue
-from handful.engine.answer import JointAnswer
-from handful.engine.head import LinearHead
-from handful.engine.knowledge import Knowledge
-from handful.engine.labelling import label_batches, label_scores
-from handful.engine.settings import DEFAULT, Settings
-from handful.engine.several import label_several
+from handful.model.answer import JointAnswer
+from handful.model.head import LinearHead
+from handful.model.knowledge import Knowledge
+from handful.model.labelling import label_batches, label_scores
+from handful.model.settings import DEFAULT, Settings
+from handful.model.several import label_several
 from handful.shapes import Bool, Float, Int
 
 # Rows of a batch, and what is known about it.
@@ -48,7 +48,7 @@ class CatalogueItems:
 
     @property
     def settings(self) -> Settings:
-        """Numbers of the engine."""
+        """Numbers of the model."""
         return self.catalogue.settings
 
     @property

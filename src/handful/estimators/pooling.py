@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from handful.catalogue.labels import distinct, objects
-from handful.engine.knowledge import Prior
-from handful.engine.pooling import pooled
-from handful.engine.settings import DEFAULT, Settings
 from handful.errors import OptionError, TaskError
 from handful.estimators.containers import column_of, column_values, gaps_in, places_in
+from handful.model.knowledge import Prior
+from handful.model.pooling import pooled
+from handful.model.settings import DEFAULT, Settings
 from handful.shapes import Float, Int
 
 ALL = "all"

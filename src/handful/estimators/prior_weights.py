@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from handful.arguments import did_you_mean, some_of
 from handful.catalogue.labels import objects, places_of, same_kind
-from handful.engine.knowledge import Prior
-from handful.engine.settings import DEFAULT, Settings
 from handful.errors import LabelError, OptionError
 from handful.estimators.containers import values_of
+from handful.model.knowledge import Prior
+from handful.model.settings import DEFAULT, Settings
 from handful.reading.class_names import plain_label
 from handful.shapes import Bool, Float, Int
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from handful.engine.links import NewGroup
+from handful.model.links import NewGroup
 
 
 @dataclass(frozen=True, eq=False)

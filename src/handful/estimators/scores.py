@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from handful.arguments import takes
 from handful.catalogue.labels import distinct
-from handful.engine.scores import KINDS, differences, factor_of_labelled, in_nats, unit_of
 from handful.errors import LabelError, OptionError, TaskError
 from handful.estimators.answer import Answer, rows_of_groups
 from handful.estimators.batches import Batches
@@ -22,10 +21,11 @@ from handful.estimators.diagnostics import HIGH_SCORE, overturned_scores, warnin
 from handful.estimators.given import rows_given
 from handful.estimators.items import ScoredItems
 from handful.estimators.prior_weights import class_places, weights_of
+from handful.model.scores import KINDS, differences, factor_of_labelled, in_nats, unit_of
 from handful.reading.class_names import plain_label
 from handful.shapes import Bool, Float, Int
 
-# Probabilities of the classes may sum to this much, because of rounding.
+# Probabilities of the classes may sum to this much, because of rounding. [chance; convention]
 MOST_IN_ALL = 1.02
 # Kinds whose values lie between zero and one.
 CHANCES = ("probabilities", "sigmoid")
@@ -283,7 +283,9 @@ def _as_array(values: Any) -> Float[np.ndarray, "..."]:
     if hasattr(values, "column_names"):
         values = np.column_stack([column.to_numpy() for column in values.columns])
     numbers = _as_numbers(values.to_numpy() if hasattr(values, "to_numpy") else values)
-    return numbers.astype(np.float32 if numbers.dtype.itemsize < 8 else np.float64, copy=False)
+    return numbers.astype(
+        np.float32 if numbers.dtype.itemsize < np.dtype(np.float64).itemsize else np.float64, copy=False
+    )
 
 
 def _as_numbers(values: Any) -> npt.NDArray[Any]:

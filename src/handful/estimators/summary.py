@@ -9,17 +9,17 @@ import numpy as np
 import numpy.typing as npt
 
 from handful.arguments import counted
-from handful.engine.present_classes import presence_or_labels, present_places
 from handful.estimators.certainty import SURE
 from handful.machine.untrusted import printable
+from handful.model.present_classes import presence_or_labels, present_places
 from handful.plots.protocols import AnswerLike
 
-# Entries of a list, and lines of a table.
+# Entries of a list, and lines of a table. [lines; convention]
 MOST_LISTED = 10
 MOST_LINES = 20
 # If a larger share of the items is expected to be unknown although none is rejected, a sentence says so. It is what is
 # expected before a batch is seen. Of batches of seven banks in which nothing was rejected, 3 of 44 with nothing unknown
-# were above it, and 12 of 27 with a half unknown.
+# were above it, and 12 of 27 with a half unknown. [chance; measured]
 UNDECIDED = 0.17
 
 

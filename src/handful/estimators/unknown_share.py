@@ -14,9 +14,11 @@ from handful.estimators.prior_weights import known_groups, n_groups
 from handful.shapes import Float
 
 # A share is known as well as from this many items. Those of earlier batches count as this many at most: batches differ.
+# [items; convention]
 ITEMS_OF_SHARE = 10.0
 MOST_EARLIER = 20.0
 # Between the ends of a central interval of 90 %, in standard deviations of a normal distribution.
+# [deviations; convention: twice the 95 % quantile]
 DEVIATIONS = 3.29
 
 

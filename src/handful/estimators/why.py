@@ -18,17 +18,19 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from scipy.special import softmax
 
-from handful.engine.answer import JointAnswer
-from handful.engine.questions import Question, questions_about
 from handful.estimators.answer import Answer
 from handful.estimators.batches import Batches
 from handful.estimators.certainty import certainty_of
 from handful.estimators.items import CatalogueItems
+from handful.model.answer import JointAnswer
+from handful.model.questions import Question, questions_about
 from handful.plots import html
 from handful.shapes import Float
 
-# Fewer expected items than this are none.
+# Fewer expected items than this are none. [items; convention]
 LEAST_SAID = 0.5
+# Examples beside an explanation. [examples; convention]
+N_NEAREST = 3
 
 
 class NearExample(NamedTuple):
@@ -87,8 +89,8 @@ class Explanation:
     >>> batch = centres[[3] * 30 + [7] * 20] + 0.9 * rng.normal(size=(50, 16))
     >>> batch[0] = 0.4 * centres[3] + 0.6 * centres[5]  # between two classes
     >>> print(textwrap.fill(str(BatchClassifier().fit(X, y.repeat(5)).explain(batch, 0)), 88))
-    Item 0 is 'd' (0.74). Alone it would be 'f' (0.86). Of the other 49 items of the batch,
-    28 are expected to be 'd', none to be 'f'. The nearest examples are 28 ('f'), 29 ('f')
+    Item 0 is 'd' (0.75). Alone it would be 'f' (0.88). Of the other 49 items of the batch,
+    29 are expected to be 'd', none to be 'f'. The nearest examples are 28 ('f'), 29 ('f')
     and 25 ('f').
     """
 
@@ -145,7 +147,7 @@ def questions_of(batches: Batches, place: int, found: Answer | JointAnswer, n: i
 
 
 def explained(
-    batches: Batches, place: int, found: Answer | JointAnswer, chosen: Sequence[int], *, n_nearest: int = 3
+    batches: Batches, place: int, found: Answer | JointAnswer, chosen: Sequence[int], *, n_nearest: int = N_NEAREST
 ) -> tuple[Explanation, ...]:
     """Explain some items of one group.
 

@@ -31,8 +31,10 @@ from handful.reading.parquet import copy_vectors
 from handful.runs.parts import append_checksum, open_checked, verify_checksum
 from handful.shapes import Float
 
-# Bytes in which the header of a `.npy` file fits.
+# Bytes in which the header of a `.npy` file fits. [bytes; convention]
 HEADER_BYTES = 4096
+# Digits of a hash by which a copy of vectors is named. [digits; convention]
+NAME_DIGITS = 16
 
 
 @dataclass(frozen=True)
@@ -191,7 +193,7 @@ def file_hash(file: Path) -> str:
 
 def _copied(file: Path, content: str, folder: Folder) -> Rows:
     """Open the copy of a Parquet file's vectors, named by the content of the file; make it if it does not exist."""
-    name = f"queries-{content[:16]}.npy"
+    name = f"queries-{content[:NAME_DIGITS]}.npy"
     there = name in folder.names()
     if not there:
         with folder.written(name) as place:

@@ -14,12 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from handful.engine.batch import BatchItems
-from handful.engine.knowledge import Knowledge
-from handful.engine.labels import Decision, fold_unnamed
-from handful.engine.reference import Reference
-from handful.engine.stream import DecidedBatch, rows_at_a_time
-from handful.engine.summary import BatchTotals
 from handful.estimators.answer import best_two
 from handful.estimators.certainty import certainty_of, most_certain
 from handful.estimators.given import GivenRows
@@ -27,8 +21,19 @@ from handful.large.inputs import Rows, file_hash, read_rows
 from handful.large.solution import COLUMNS, answers_of, write_answers
 from handful.machine.folders import Folder
 from handful.machine.threads import one_thread
+from handful.model.batch import BatchItems
+from handful.model.knowledge import Knowledge
+from handful.model.labels import Decision, fold_unnamed
+from handful.model.reference import Reference
+from handful.model.stream import DecidedBatch, rows_at_a_time
+from handful.model.summary import BatchTotals
 from handful.runs.parts import Parts
 from handful.shapes import Float, Int
+
+# Sums that a shard has of each class: counts, two of absence, and the largest chance. [sums; convention]
+SUMS_OF_CLASS = 4
+# Digits of a hash that tells decisions apart. [digits; convention]
+HASH_DIGITS = 16
 
 Floats = npt.NDArray[np.floating]
 Ints = npt.NDArray[np.integer]
@@ -51,7 +56,7 @@ def packed(totals: BatchTotals) -> npt.NDArray[np.float64]:
 
 def unpacked(vector: npt.NDArray[np.float64]) -> BatchTotals:
     """Undo `packed`."""
-    counts, *absence, largest = vector[:-1].reshape(4, -1)
+    counts, *absence, largest = vector[:-1].reshape(SUMS_OF_CLASS, -1)
     return BatchTotals(counts[None], np.stack(absence)[None], vector[-1:], largest[None])
 
 
@@ -96,19 +101,24 @@ class DecidedRun:
             at.tilts.offset.offset,
             at.distance,
         ]
-        arrays += [present.columns, present.states, present.presence, present.alone_weight, self.batch.rows]
+        arrays += [
+            present.columns,
+            present.states,
+            present.weights,
+            present.presence,
+            present.alone_weight,
+            self.batch.rows,
+        ]
         if self.batch.responsibilities is not None:
             arrays.append(self.batch.responsibilities)
-        if at.move is not None:
-            arrays.append(at.move.weight)
         if self.knowledge.prior is not None:
             arrays.append(self.knowledge.prior.shares)
         if at.unknown is not None:
-            arrays += [one.grid for one in at.unknown if one is not None]
+            arrays.append(at.unknown.grid)
         digest = hashlib.sha256()
         for array in arrays:
             digest.update(np.ascontiguousarray(array).data)
-        return digest.hexdigest()[:16]
+        return digest.hexdigest()[:HASH_DIGITS]
 
     @property
     def block_rows(self) -> int:

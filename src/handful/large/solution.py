@@ -112,7 +112,7 @@ class LargeSolution:
     >>> np.flatnonzero(found.presence >= 0.5).tolist()
     [0, 1, 2, 3]
     >>> found.answer()
-    Answer(200 items, 4 of 30 classes present, 6 items doubtful, 0 rejected)
+    Answer(200 items, 4 of 30 classes present, 2 items doubtful, 0 rejected)
     """
 
     folder: Path | str

@@ -1,6 +1,6 @@
 """solve: label one batch too large for memory jointly, in one pass over its rows.
 
-`handful.engine.stream` decides by some rows of the batch, which lie evenly over it at places that depend on nothing but
+`handful.model.stream` decides by some rows of the batch, which lie evenly over it at places that depend on nothing but
 the numbers of rows and classes; all rows are then labelled by that decision, shard by shard. A run that is continued
 decides again, which takes seconds, but labels no shard whose answers are there.
 
@@ -29,8 +29,6 @@ from handful.banks import FeatureBank
 from handful.catalogue import Catalogue
 from handful.catalogue.labels import distinct, places_of, same_kind
 from handful.catalogue.rows import ROW_TRANSFORMS
-from handful.engine.knowledge import Knowledge, ToldShare
-from handful.engine.summary import BatchTotals, summarize
 from handful.errors import OptionError, StorageError, TaskError
 from handful.estimators.containers import labels_of
 from handful.estimators.diagnostics import diagnose
@@ -46,14 +44,17 @@ from handful.machine.folders import Folder, folder_at
 from handful.machine.lock import only_writer
 from handful.machine.outputs import is_remote, refuse_overwriting
 from handful.machine.threads import one_thread
+from handful.model.knowledge import Knowledge, ToldShare
+from handful.model.summary import BatchTotals, summarize
 from handful.progress import Progress, Reporter, bars
 from handful.runs.run_file import begin, refuse_another
 from handful.shapes import Float, Int
 
-# Incremented when the meaning of a run's files changes.
+# Incremented when the meaning of a run's files changes. [version; convention]
 FORMAT = 11
 # What a run writes after `run.json`.
 KINDS = (SUMS, FOLDER)
+# Rows that are labelled as one part of the work, by default. [rows; work]
 SHARD_ROWS = 65_536
 Names: TypeAlias = tuple[str, ...]
 

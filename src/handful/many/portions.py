@@ -19,7 +19,6 @@ from typing import IO, Any
 import numpy as np
 
 from handful.catalogue import Catalogue
-from handful.engine.present_classes import listed_classes
 from handful.estimators.batches import Batches
 from handful.estimators.certainty import certainty_of, most_certain
 from handful.estimators.context import Known
@@ -27,13 +26,17 @@ from handful.estimators.items import CatalogueItems
 from handful.large import solve as solve_large
 from handful.machine.extras import import_extra, import_pyarrow
 from handful.machine.outputs import explain_refusal
+from handful.model.present_classes import listed_classes
 from handful.shapes import Float, Int
 
 # A portion ends with the first group after which its vectors have this many numbers. Twice as many are in memory.
+# [numbers; work]
 HELD_NUMBERS = 2**24
 # A group with more scores (items times classes) than this is labelled by `handful.large`, which streams it.
+# [scores; work]
 LARGE_SCORES = 2**24
 
+FLOAT = np.dtype(np.float32)
 ITEM = np.dtype([("row", "i8"), ("label", "i4"), ("certainty", "f4"), ("unknown", "f4")])
 _OF_GROUP = [("row", "i8"), ("items", "i8"), ("joint_weight", "f4"), ("unknown_items", "i8")]
 GROUP = np.dtype([*_OF_GROUP, ("class", "i4"), ("expected_count", "f4"), ("presence", "f4")])
@@ -119,7 +122,8 @@ def _starts(batch: Any, n_keys: int, before: Any) -> Int[np.ndarray, "group"]:
 
 def _matrix(column: Any, dim: int) -> Float[np.ndarray, "row dim"]:
     """Return the vectors that a column of bytes holds; nothing is copied."""
-    return np.frombuffer(column.buffers()[1], np.float32, len(column) * dim, 4 * dim * column.offset).reshape(-1, dim)
+    start = FLOAT.itemsize * dim * column.offset
+    return np.frombuffer(column.buffers()[1], FLOAT, len(column) * dim, start).reshape(-1, dim)
 
 
 def label(catalogue: Catalogue, portion: Portion, known: Known, folder: Path) -> tuple[np.ndarray, np.ndarray]:
@@ -179,11 +183,14 @@ def _listed(items: np.ndarray, found: Any, rejected: np.ndarray) -> np.ndarray:
     return group
 
 
+# Files into which rows are sorted. [files; work]
 MOST_PARTS = 256
+# Rows that are sorted at once. [rows; work]
+SORTED_ROWS = 2**16
 
 
 def in_order(
-    batches: Iterable[tuple[np.ndarray, Any]], by: Sequence[str], folder: Path, rows_at_once: int = 2**16
+    batches: Iterable[tuple[np.ndarray, Any]], by: Sequence[str], folder: Path, rows_at_once: int = SORTED_ROWS
 ) -> Generator[Any, None, None]:
     """Yield the rows of Arrow batches, as other batches: part after part, each in the order of the columns `by`.
 

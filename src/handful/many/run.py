@@ -37,7 +37,7 @@ from handful.machine.folders import LocalFolder
 from handful.machine.lock import only_writer
 from handful.machine.outputs import explain_refusal, is_remote, local_path, refuse_overwriting
 from handful.machine.threads import available_cores, one_thread
-from handful.many.portions import GROUP, ITEM, MOST_PARTS, Portion, in_order, label, most_rows, portions
+from handful.many.portions import FLOAT, GROUP, ITEM, MOST_PARTS, Portion, in_order, label, most_rows, portions
 from handful.many.source import BATCH_NUMBERS, TableFiles, spread
 from handful.many.write import GROUPS, ITEMS, InOrder, Layout, Written, columns_of, write_file
 from handful.progress import Progress, Reporter, bars, silent
@@ -45,9 +45,10 @@ from handful.runs.parts import Parts
 from handful.runs.run_file import begin
 
 # Incremented when the meaning of a run's files changes, or the labels: a run has those of one version.
+# [version; convention]
 FORMAT = 7
 WORK = "work"
-# Rows whose answers are sorted at once when the output is written.
+# Rows whose answers are sorted at once when the output is written. [rows; work]
 SEGMENT_ROWS = 2**18
 
 
@@ -154,7 +155,7 @@ def label_groups(
     (['site', 'label', 'certainty', 'unknown'], [3, 3, 3, 3, 3, 3, 7, 7, 7, 7, 11, 11, 11, 11, 11])
     >>> groups = pq.read_table(found.groups, filters=[("presence", ">=", 0.5)])
     >>> [(row["site"], row["class"], round(row["expected_count"], 1)) for row in groups.to_pylist()]
-    [('marsh', 3, 5.9), ('marsh', 7, 3.9), ('wood', 11, 4.8)]
+    [('marsh', 3, 6.0), ('marsh', 7, 4.0), ('wood', 11, 5.0)]
     """
     catalogue, named = _fitted(classifier)
     files = _on_disk("data set", source)
@@ -270,7 +271,9 @@ class _Run:
                 keys = source.keys(batch, row)
                 rows = np.arange(row, row + len(batch))
                 vectors = pa.py_buffer(np.ascontiguousarray(source.matrix(batch, row), np.float32))
-                content = pa.FixedSizeBinaryArray.from_buffers(pa.binary(4 * source.dim), len(batch), [None, vectors])
+                content = pa.FixedSizeBinaryArray.from_buffers(
+                    pa.binary(FLOAT.itemsize * source.dim), len(batch), [None, vectors]
+                )
                 yield spread(keys, n_parts), pa.record_batch([*keys, pa.array(rows), content], names)
                 report(len(batch))
 

@@ -23,13 +23,22 @@ from handful.reading.header import FEATURE_NAMES, find_column
 from handful.reading.parquet import PARQUET, is_number, matrix_of, partitions, vector_column
 from handful.shapes import Float, Int
 
-# Numbers in the vectors of a batch that is read at once, and rows of one without vectors.
+# Numbers in the vectors of a batch that is read at once. [numbers; work]
 BATCH_NUMBERS = 2**21
+# Rows of a batch without vectors. [rows; work]
 BATCH_ROWS = 2**16
-# Bytes that are read from a file at once, so that a large row group is not read whole.
+# Bytes that are read from a file at once, so that a large row group is not read whole. [bytes; work]
 READ_BYTES = 2**20
 # Odd constants of splitmix64: after both products every bit of a number influences every other.
+# [factor; convention: splitmix64]
 MIXING = np.array([0xBF58476D1CE4E5B9, 0x94D049BB133111EB], np.uint64)
+# By which a product is shifted. [bits; convention: splitmix64]
+MIXING_SHIFT = 31
+# A Parquet file ends with the length of its table of contents, and with a mark. [bytes; convention: Parquet]
+FOOTER_BYTES = 8
+LENGTH_BYTES = 4
+# Width of the longer kinds of dates and times. [bits; convention: Arrow]
+LONG_BITS = 64
 
 
 @dataclass(frozen=True)
@@ -117,9 +126,9 @@ class TableFiles:
         for place, name in enumerate(self.names):
             about = self.file(place).stat()
             with self.file(place).open("rb") as stream:
-                stream.seek(max(0, about.st_size - 8))
-                length = int.from_bytes(stream.read(4), "little")
-                stream.seek(max(0, about.st_size - 8 - length))
+                stream.seek(max(0, about.st_size - FOOTER_BYTES))
+                length = int.from_bytes(stream.read(LENGTH_BYTES), "little")
+                stream.seek(max(0, about.st_size - FOOTER_BYTES - length))
                 contents = hashlib.sha256(stream.read(length)).hexdigest()
             digest.update(repr((name, about.st_size, about.st_mtime_ns, contents)).encode())
         return digest.hexdigest()
@@ -182,7 +191,7 @@ def key_of(column: Any, where: str) -> Any:
     kind = column.type
     numbers = None
     if pa.types.is_temporal(kind):
-        column = column.view(pa.int64() if kind.bit_width == 64 else pa.int32())
+        column = column.view(pa.int64() if kind.bit_width == LONG_BITS else pa.int32())
     elif pa.types.is_floating(kind):
         numbers = column.to_numpy(zero_copy_only=False).astype(np.float64) + 0.0  # 0.0 and -0.0 are one group
     if column.null_count or (numbers is not None and np.isnan(numbers).any()):
@@ -206,7 +215,7 @@ def spread(keys: Sequence[Any], n_parts: int) -> Int[np.ndarray, "row"]:
             numbers = sums[coded.indices.to_numpy()]
         for factor in MIXING:
             mixed = (mixed ^ numbers.view(np.uint64)) * factor
-            mixed ^= mixed >> np.uint64(31)
+            mixed ^= mixed >> np.uint64(MIXING_SHIFT)
     return (mixed % np.uint64(n_parts)).astype(np.int64)
 
 

@@ -12,7 +12,7 @@ from handful.plots.axes import BLUE, ORANGE, PLAIN, only_bars, short
 from handful.plots.protocols import CatalogueLike
 
 if TYPE_CHECKING:
-    from handful.engine.left_out import LeftOutExamples
+    from handful.model.left_out import LeftOutExamples
 
 # Pairs of classes that are drawn, the fewest examples of a point of the curve, and where points may end.
 MOST_PAIRS = 12

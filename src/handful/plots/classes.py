@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from handful.engine.present_classes import PRESENT, presence_or_labels, present_places
+from handful.model.present_classes import PRESENT, presence_or_labels, present_places
 from handful.plots.axes import BLUE, GREY, ORANGE, PLAIN, axes_of, only_bars, short
 from handful.plots.protocols import AnswerLike
 

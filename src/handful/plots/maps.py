@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from handful.engine.present_classes import presence_or_labels, present_places
 from handful.errors import OptionError
+from handful.model.present_classes import presence_or_labels, present_places
 from handful.plots.axes import COLOURS, GREY, MARKS, axes_of, short, text_colour
 from handful.plots.protocols import AnswerLike
 

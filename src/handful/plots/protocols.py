@@ -13,7 +13,7 @@ import numpy.typing as npt
 from handful.shapes import Bool, Float, Int
 
 if TYPE_CHECKING:
-    from handful.engine.head import LinearHead
+    from handful.model.head import LinearHead
 
 
 class AnswerLike(Protocol):

@@ -1,14 +1,18 @@
 """A batch without a catalogue: what a person named is the catalogue, and groups that nobody named are classes too.
 
-Items that look alike are one group (`clusters`). All items are labelled jointly over the names and over the groups
-without one. With z the direction of an item from the mean of the batch, and R_mk the weight of item m in class k,
+Items with an answer are examples of their class, and so are all items of a group that looks alike (`clusters`) and has
+an answer. A group without one shares a class with the answered items of a name with log-odds l, the mean of their
+pairs. If these exceed -1.5, as for items that are none of the classes (`few_classes`), it belongs to the likeliest
+name, and a chance of `σ(l + 1.5)` is a factor of its certainties; each such group may be a mix as a whole. Otherwise it
+is a class without a name, if it has three items or more. All items are labelled over all these classes by the head that
+very large catalogues have, which is made of class means (`handful.model.linear.head_of_means`),
 
-    S_nk = Σ_{m≠n} R_mk <z_n, z_m> / Σ_{m≠n} R_mk,       q_nk ∝ exp(β S_nk),
+    S_nk = κ (<z_n, μ_k> - |μ_k|²/2 + g V / 2 s_k),      q_nk = softmax_k S_nk,
 
-a few times with R = q; items with an answer keep it. So an item has a name, or it belongs to a group that is not named
-yet, has no label and counts as wrong. It is never pressed into a class because there is no other. An item of a group
-that joined a class unasked has a certainty that is multiplied by `σ(B (cos - LEAST_COSINE))`, with the mean cosine of
-its group, and each such group may be a mix as a whole.
+with z the direction of an item from the mean of the batch, V the spread of the items about the means of their classes,
+and each item left out of its own class. An item with an answer keeps it. Every class is present: a person named it, or
+its items are there. Items of a class without a name have no label yet, and count as wrong; they are never pressed into
+a class because there is no other.
 
 What comes next is what corrects most wrong labels per decision: `Σ_S p / (1 + x)` for a sheet S with x expected
 exceptions, where p = 1 for items without a name; or a question. Two names that are one class become one name. A class
@@ -26,7 +30,6 @@ from scipy.special import expit, softmax
 
 from handful.catalogue import Catalogue
 from handful.catalogue.labels import distinct
-from handful.engine.arrays import spread_rows
 from handful.errors import OptionError
 from handful.estimators import Answer, BatchClassifier
 from handful.estimators.answer import best_two
@@ -37,25 +40,15 @@ from handful.estimators.containers import FrameOf, frame_of, labels_of
 from handful.estimators.items import CatalogueItems
 from handful.estimators.proposals import Proposal
 from handful.estimators.unnamed_groups import UnnamedGroups
-from handful.session.clusters import NATS_PER_COSINE, Tree, directions_of
+from handful.model.arrays import spread_rows
+from handful.model.linear import class_sums, head_of_means
+from handful.model.settings import DEFAULT
+from handful.session.clusters import NATS_PER_COSINE, NATS_PER_PAIR, Tree, directions_of
 from handful.session.steps import Said
 from handful.shapes import Bool, Float, Int
 
-# β: nats per unit of the mean cosine with the items of a class.
-NATS_PER_MEAN = 32.0
-# A group without an answer belongs to the class whose answered items have the largest mean cosine with it, if that is
-# at least this. That is less than what joins two groups: most groups that come late are parts of named classes.
-LEAST_COSINE = 0.2
-# Weight of an item that belongs to a class by its group, before the items are labelled, where one with an answer has 1.
-WEIGHT_BY_GROUP = 0.5
-# Fewer items are no group by themselves once something was named: they have the class, or group, that is nearest.
-LEAST_GROUP = 3
-# How often all items are labelled, each time with the class means that follow from the time before.
-ROUNDS = 3
-# Items that the groups are made of, spread over the batch; others follow the classes.
+# Items that the groups are made of, spread over the batch; others follow the classes. [items; work]
 MOST_GROUPED = 3_000
-# A class that has less than this weight beside an item says nothing about it.
-LEAST_WEIGHT = 1e-6
 
 
 class FromNothing:
@@ -95,24 +88,25 @@ class FromNothing:
         columns = codes.copy()
         for number, items in enumerate(apart):
             columns[items] = n_answered + number
-        weights, unasked, belongs = self._first_weights(columns, n_answered, len(apart), excluded)
-        chances = self._chances(weights, columns, excluded)
+        classes, unasked, belongs = self._classes(columns, n_answered, len(apart), excluded)
+        chances = self._chances(classes)
+        fixed = columns >= 0
+        chances[fixed] = np.eye(chances.shape[1])[columns[fixed]]
         return self._answer(chances, codes, names, n_answered, excluded, unasked, belongs)
 
-    def _first_weights(
+    def _classes(
         self, columns: Int[np.ndarray, "item"], n_answered: int, n_apart: int, excluded: Bool[np.ndarray, "item"]
-    ) -> tuple[Float[np.ndarray, "item class"], Int[np.ndarray, "item"], Float[np.ndarray, "item"]]:
-        """Return R by answers and groups: a column for everything that is fixed, and one for every other group.
+    ) -> tuple[Int[np.ndarray, "item"], Int[np.ndarray, "item"], Float[np.ndarray, "item"]]:
+        """Return the class of each item by answers, as `columns` say, and by groups; -1 if it follows those of others.
 
         Return also `unasked`, and the chance of each item that its group is of a class that was named.
         """
+        classes = np.where(excluded, -1, columns)
         unasked = np.full(len(columns), -1)
         belongs = np.ones(len(columns))
-        fixed = np.zeros((len(columns), n_answered + n_apart))
-        fixed[columns >= 0, columns[columns >= 0]] = 1
-        answered = fixed[:, :n_answered]
-        means = answered.T @ self.directions / np.maximum(answered.sum(0), 1)[:, None]
-        others = []
+        answered = np.flatnonzero((columns >= 0) & (columns < n_answered))
+        means = _class_means(self.directions[answered], columns[answered])
+        n_classes = n_answered + n_apart
         for number, part in enumerate(self.tree.parts(columns[self.grouped])):
             items = self.grouped[part]
             own = int(columns[items].max())
@@ -120,40 +114,38 @@ class FromNothing:
             if not len(items):
                 continue
             if own >= 0:
-                fixed[items, own] = WEIGHT_BY_GROUP
+                classes[items] = own
                 continue
             unasked[items] = number
-            cosines = means @ self.directions[items].mean(0)
             if n_answered:
-                belongs[items] = expit(NATS_PER_COSINE * (cosines.max() - LEAST_COSINE))
-            if n_answered and cosines.max() >= LEAST_COSINE:
-                fixed[items, cosines.argmax()] = WEIGHT_BY_GROUP
-            elif len(items) >= LEAST_GROUP or fixed.shape[1] == 0:
-                others.append(items)
-        weights = np.zeros((len(columns), len(others)))
-        for number, items in enumerate(others):
-            weights[items, number] = 1
-        return np.hstack([fixed, weights]), unasked, belongs
+                cosines = means @ self.directions[items].mean(0)
+                log_odds = NATS_PER_PAIR * (cosines.max() - self.tree.even) + DEFAULT.few_classes
+                belongs[items] = expit(log_odds)
+                if log_odds >= 0:
+                    classes[items] = cosines.argmax()
+                    continue
+            # Once there are others, fewer items are no class by themselves: they follow the one that is nearest.
+            if len(items) >= DEFAULT.smallest_group or n_answered + n_apart == 0:
+                classes[items] = n_classes
+                n_classes += 1
+        return classes, unasked, belongs
 
-    def _chances(
-        self,
-        weights: Float[np.ndarray, "item class"],
-        columns: Int[np.ndarray, "item"],
-        excluded: Bool[np.ndarray, "item"],
-    ) -> Float[np.ndarray, "item class"]:
-        """Return q after some rounds; `columns` are the classes of items that have one for certain, else -1."""
-        fixed = columns >= 0
-        chances = weights
-        squares = (self.directions**2).sum(1, keepdims=True)
-        for _ in range(ROUNDS):
-            sums = self.directions @ (self.directions.T @ weights) - squares * weights
-            rest = weights.sum(0) - weights
-            cosines = np.where(rest > LEAST_WEIGHT, sums / np.maximum(rest, LEAST_WEIGHT), -1.0)
-            chances = softmax(NATS_PER_MEAN * cosines, 1)
-            chances[fixed] = 0
-            chances[fixed, columns[fixed]] = 1
-            weights = np.where(excluded[:, None], 0.0, chances)
-        return np.asarray(chances)
+    def _chances(self, classes: Int[np.ndarray, "item"]) -> Float[np.ndarray, "item class"]:
+        """Return q: how well each class, with the item left out, describes it."""
+        placed = np.flatnonzero(classes >= 0)
+        own = classes[placed]
+        z = self.directions[placed]
+        means = _class_means(z, own)
+        shots = np.bincount(own).astype(np.float64)
+        spread = float(((z - means[own]) ** 2).sum()) / max(len(own) - len(shots), 1)
+        weights, offsets = head_of_means(means, shots, spread, NATS_PER_COSINE)
+        scores = self.directions @ weights.T + offsets
+        # Without its only item, a class lies at the mean of the batch for all that is known.
+        rest = shots[own] - 1
+        without = (shots[own, None] * means[own] - z) / np.maximum(rest, 1)[:, None]
+        weights, offsets = head_of_means(without, np.where(rest > 0, rest, np.inf), spread, NATS_PER_COSINE)
+        scores[placed, own] = (z * weights).sum(1) + offsets
+        return np.asarray(softmax(scores, 1))
 
     def _answer(
         self,
@@ -209,6 +201,12 @@ class FromNothing:
             _frame_of=self.frame_of,
             _unnamed=UnnamedGroups(chances, group, n_groups, unasked, self.directions, self.tree.even),
         )
+
+
+def _class_means(z: Float[np.ndarray, "item dim"], classes: Int[np.ndarray, "item"]) -> Float[np.ndarray, "class dim"]:
+    """Return the mean of the items of each class."""
+    sizes = np.bincount(classes)
+    return class_sums(z, classes, len(sizes), 1 / sizes[classes])
 
 
 def _proposal(

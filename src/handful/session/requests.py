@@ -8,7 +8,7 @@ wrong label that it corrects, because each would be an exception on some sheet:
 
 with p the chance that a label is wrong by its own risk (a label that is wrong as a whole takes no more decisions than a
 right one: its sheet gets another label) and r the chance that two items have the same class
-(`handful.engine.questions`). So a question comes next while the best one is worth more than the decision that it takes,
+(`handful.model.questions`). So a question comes next while the best one is worth more than the decision that it takes,
 and otherwise the sheet with the most items per decision, `|S| / (1 + Σ_S p)`.
 """
 
@@ -20,25 +20,28 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from handful.engine.questions import SameClass
 from handful.estimators import Answer
 from handful.estimators.answer import unnamed_groups
 from handful.estimators.unnamed_groups import UnnamedGroups
+from handful.model.questions import SameClass
 from handful.shapes import Bool, Float, Int
 
-# Items of a sheet: photographs that can be taken in at a glance.
+# Items of a sheet: photographs that can be taken in at a glance. [items; convention]
 SHEET_SIZE = 24
-# A question about one item comes before sheets if it corrects at least this many wrong labels.
+# A question about one item comes before sheets if it corrects at least this many wrong labels. [labels; tuned]
 LEAST_CORRECTED = 1.5
-# Items that are more likely wrong are left out of a sheet while there are others.
+# Items that are more likely wrong are left out of a sheet while there are others. [chance; convention]
 MOST_DOUBT_ON_SHEET = 0.5
 # Decisions that a wrong label, or an item apart from all groups, takes on the mean: answers correct others as well.
+# [decisions; measured: 10 to 20 decisions where doubts add up to 20 to 50]
 DECISIONS_PER_DOUBT = 0.3
-# Items that are compared with one another, and how many of them at a time.
+# Items that are compared with one another, and how many of them at a time. [items; work]
 MOST_COMPARED = 2_000
 COMPARED_AT_A_TIME = 64
-# Classes that a request offers.
+# Classes that a request offers. [classes; convention]
 MOST_CHOICES = 9
+# Classes that the text of a question names. [classes; convention]
+MOST_NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,7 @@ class Request:
         if self.asks_name:
             return f"What is item {self.items[0]}?"
         if not self.is_sheet:
-            classes = ", ".join(map(str, self.choices[:3])) or "no class"
+            classes = ", ".join(map(str, self.choices[:MOST_NAMED])) or "no class"
             return f"What is item {self.items[0]}? {classes}, another class, or none of these?"
         what = "none of the classes" if self.label is None else repr(self.label)
         return f"Are all of these {len(self.items)} items {what}? {', '.join(map(str, self.items))}"

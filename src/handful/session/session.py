@@ -85,7 +85,7 @@ class Session:
     >>> session = Session(batch)
     >>> request = session.ask()
     >>> print(request)
-    What are these 14 items? 0, 7, 6, 9, 12, 5, 8, 1, 2, 11, 3, 13, 10, 4
+    What are these 14 items? 0, 5, 6, 7, 12, 1, 9, 8, 2, 13, 11, 3, 10, 4
     >>> session.answer(request.items, "fox", new=True)
     Session(14 of 38 items seen in 1 decisions, 37% expected to be right)
     >>> session.result.labels[[0, 20]].tolist(), int(session.not_named.sum())

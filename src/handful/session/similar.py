@@ -9,6 +9,7 @@ from typing import Any
 from handful.reading.class_names import BETWEEN_WORDS, plain_label
 
 # Names with fewer letters differ by one letter without being alike: "cat" and "bat".
+# [letters; convention]
 FEWEST_LETTERS = 5
 
 

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from handful.engine.questions import SameClass
 from handful.errors import OptionError
 from handful.estimators import Answer
 from handful.estimators.answer import compared_items, groups_of_items, proposal_numbers, unnamed_groups
 from handful.estimators.items import CatalogueItems
 from handful.estimators.unnamed_groups import UnnamedGroups
+from handful.model.questions import SameClass
 from handful.session.clusters import same_by_cosine, two_parts
 from handful.session.labelling import Labeller
 from handful.session.requests import Request, Sheet, most_doubtful, next_request, question_worth, sheets_of

@@ -49,36 +49,46 @@ from scipy.special import betaln, ndtr, pdtr
 
 from handful.shapes import Bool, Float, Int
 
-# Stop when at most this share of all labels is wrong, with this chance.
+# Stop when at most this share of all labels is wrong, with this chance. [chance; convention]
 MOST_WRONG = 0.05
 SURE_TO_STOP = 0.9
-# c: how many times too small risks are. Its prior is normal in ln c, about no bias.
+# c: how many times too small risks are; values that are summed over. [ratio; work]
 RISK_FACTORS = np.logspace(-1.5, 1.5, 31)
+# The prior of c is normal in ln c, about no bias, with this deviation. [nats; tuned]
 SPREAD_OF_FACTOR = 0.9
-# e: the share of labels whose items are a mix of classes, and its prior.
+# e: the share of labels whose items are a mix of classes, and its prior. [chance; tuned]
 MIXED_LABELS = np.array([0.003, 0.01, 0.02, 0.04, 0.08, 0.15, 0.3])
 MIXED_LABELS_PRIOR = np.array([0.1, 0.15, 0.2, 0.2, 0.2, 0.1, 0.05])
 # Rejected items that nobody has looked at belong to classes of the catalogue after all with about this chance.
+# [chance; measured: 4 in 10]
 MIXED_REJECTED = 0.4
-# No label is surer, and none more certainly wrong.
+# No label is surer, and none more certainly wrong. [chance; tuned]
 LEAST_RISK = 0.003
 MOST_RISK = 0.95
 # Items of one sheet have one label and are no independent evidence: they count as at most this many answers.
+# [answers; tuned]
 MOST_OF_A_SHEET = 2.0
 # Mistakes of single items come in clumps of about this many: the variance of their number is as many times larger.
+# [ratio; tuned]
 MISTAKES_TOGETHER = 4.0
 # h: the share of answers that are slips, and the share of exceptions on a sheet that are overlooked.
+# [chance; convention: what people may do]
 SLIPS = 0.02
 OVERLOOKED = 0.1
-# Risks of earlier batches are kept in bins between these, and count as at most this many answers in all.
+# Risks of earlier batches are kept in bins between these. [chance; convention]
 RISK_BINS = np.array([0.0, 0.01, 0.03, 0.06, 0.12, 0.25, 0.5])
+# Numbers that are kept of a bin: the risk, and how many labels there were, and were wrong. [numbers; convention]
+NUMBERS_OF_BIN = 3
+# Earlier batches count as at most this many answers in all. [answers; convention]
 MOST_KEPT = 100.0
-# An interval leaves out this share at either end.
+# An interval leaves out this share at either end. [chance; convention]
 TAIL = 0.05
-# Numbers of wrong labels at which a distribution is computed, at most.
+# Numbers of wrong labels at which a distribution is computed, at most. [numbers; work]
 MOST_COUNTS = 200
-# Looks whose likelihood is kept: each is needed again after every later answer.
+# Looks whose likelihood is kept: each is needed again after every later answer. [looks; work]
 MOST_LOOKS = 2_048
+# A deviation that is divided by is at least this. [labels; convention]
+LEAST_DEVIATION = 1e-9
 
 
 class Estimate(NamedTuple):
@@ -182,7 +192,7 @@ def chance_of_mix(look: Look) -> float:
 
 def _binned(rows: Sequence[tuple[float, float, float]]) -> tuple[tuple[float, float, float], ...]:
     """Add up the rows of each bin of risks."""
-    risks, n_labels, n_wrong = np.array(rows).reshape(-1, 3).T
+    risks, n_labels, n_wrong = np.array(rows).reshape(-1, NUMBERS_OF_BIN).T
     of_bin = np.searchsorted(RISK_BINS, risks)
     found = []
     for place in np.unique(of_bin[n_labels > 0]).tolist():
@@ -282,7 +292,7 @@ class Posterior:
         mean = chance.sum(-1)[:, None]
         deviation = np.sqrt(MISTAKES_TOGETHER * (chance * (1 - chance)).sum(-1))[:, None]
         # Half an item more: the number of wrong labels is whole, the normal distribution is not.
-        alone = ndtr((counts + 0.5 - mean) / np.maximum(deviation, 1e-9))
+        alone = ndtr((counts + 0.5 - mean) / np.maximum(deviation, LEAST_DEVIATION))
         together = _sums(unseen, counts, mistakes)
         below = np.zeros(len(counts))
         for of_share, of_groups in zip(self.weights.T, together, strict=True):

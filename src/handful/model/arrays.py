@@ -1,0 +1,66 @@
+"""Arrays of the model: types, some columns of each batch, some rows of a large batch.
+
+Every array about batches has the axes `[batch, item, class]` or some of them, in this order: a single batch is a stack
+of one. No entry of the batch axis changes the answer about another.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.floating]
+Doubles = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.integer]
+Bools = npt.NDArray[np.bool_]
+ClassColumns = npt.NDArray[np.intp]
+
+
+def chosen_columns(chosen: Bools) -> ClassColumns:
+    """Return the positions of the chosen classes [batch, class], in increasing order, and then of some others.
+
+    Examples
+    --------
+    >>> chosen_columns(np.array([[False, True, True], [False, False, True]])).tolist()
+    [[1, 2], [2, 0]]
+    """
+    return np.argsort(~chosen, axis=-1, kind="stable")[:, : int(chosen.sum(-1).max())]
+
+
+def take_columns(table: npt.NDArray[Any], columns: ClassColumns) -> npt.NDArray[Any]:
+    """Return some columns [batch, column] of a table [batch, class] or [batch, item, class]."""
+    if len(columns) == 1:
+        return np.asarray(table[0].take(columns[0], -1)[None])  # in the order of memory, unlike an index
+    return np.take_along_axis(table, _level(table, columns), -1)
+
+
+def put_columns(table: npt.NDArray[Any], columns: ClassColumns, values: npt.NDArray[Any]) -> None:
+    """Replace some columns of a table, those of each batch."""
+    if len(columns) == 1:
+        table[0][..., columns[0]] = values[0]
+    else:
+        np.put_along_axis(table, _level(table, columns), values, -1)
+
+
+def _level(table: npt.NDArray[Any], columns: ClassColumns) -> ClassColumns:
+    """Give positions the axis of the items, if the table has one."""
+    return columns if columns.ndim == table.ndim else columns[:, None, :]
+
+
+def spread_rows(n_rows: int, most: int) -> Ints:
+    """Return numbers of rows: one from each of `most` equal parts, at places that look random, or all of them.
+
+    A batch is often sorted, and may have copies. Numbers depend on those of rows and parts alone, so a batch in memory,
+    a group and a stream are decided by the same items.
+
+    Examples
+    --------
+    >>> spread_rows(3, 1024).tolist(), (spread_rows(1000, 4) // 250).tolist()
+    ([0, 1, 2], [0, 1, 2, 3])
+    """
+    if n_rows <= most:
+        return np.arange(n_rows)
+    within = np.random.default_rng(0).random(most)
+    return np.minimum(((np.arange(most) + within) * (n_rows / most)).astype(np.int64), n_rows - 1)

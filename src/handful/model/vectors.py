@@ -1,0 +1,56 @@
+"""Where the items of batches lie, beside what they are compared with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from handful.model.arrays import Floats, Ints, spread_rows
+from handful.model.links import Anchors, find_copies
+from handful.model.reference import Reference
+
+
+@dataclass(frozen=True, eq=False)
+class Vectors:
+    """Items [batch, item, dim] about the origin of the head, and what they are compared with."""
+
+    points: Floats
+    reference: Reference
+
+    @cached_property
+    def spread(self) -> Floats:
+        """V [batch]; if the catalogue cannot tell, half the mean squared distance of an item from its nearest mean."""
+        head = self.reference.head
+        if head.spread is not None:
+            return np.full(len(self.points), head.spread)
+        nearest = ((head.means**2).sum(1) - 2 * self.points @ head.means.T).min(-1)
+        return np.asarray(((self.points**2).sum(-1) + nearest).mean(-1) / 2)
+
+    @cached_property
+    def copies(self) -> tuple[npt.NDArray[np.intp], Floats]:
+        """The first item that is equal to each, and how often it occurs, [batch, item]."""
+        return find_copies(self.points)
+
+    @cached_property
+    def anchor_rows(self) -> Ints:
+        """Numbers of the items that are anchors."""
+        return spread_rows(self.points.shape[1], self.reference.settings.most_anchors)
+
+    @cached_property
+    def anchors(self) -> Anchors:
+        """Items that all others are linked with."""
+        reference = self.reference
+        assert reference.unknown_model is not None
+        rows = self.anchor_rows
+        some = slice(None) if len(rows) == self.points.shape[1] else rows  # a copy of all would take longer
+        copy_of = self.copies[0][:, some]
+        pair_odds = reference.unknown_model.pair_odds
+        n_items = self.points.shape[1]
+        return Anchors.of(self.points[:, some], reference.centre, pair_odds, copy_of, reference.settings, n_items)
+
+    def without(self, offset: Floats) -> Floats:
+        """Return items without the offset [batch, dim] of their batch, [batch, item, dim]."""
+        return np.asarray(self.points - offset[:, None]) if offset.any() else self.points
