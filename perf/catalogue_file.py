@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 
-from handful.catalogue import Catalogue
+from handful.fitted import Catalogue
 
 SHOTS, N_SENTENCES, N_CATEGORIES, N_SPECTRA = 5, 9, 8, 300
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from handful.catalogue import Catalogue
+from handful.fitted import Catalogue
 from handful.machine.threads import one_thread
 
 NOISE = 1.0

@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from handful.catalogue import Catalogue
 from handful.estimators import BatchClassifier
+from handful.fitted import Catalogue
 from handful.machine.threads import one_thread
 
 DIM, SHOTS, PRESENT, BLOCK = 384, 5, 5, 4096

@@ -31,7 +31,7 @@ import numpy as np
 import torch
 
 from handful.banks import FeatureBank, store
-from handful.catalogue import Catalogue
+from handful.fitted import Catalogue
 from handful.large import LargeSolution, solve
 from handful.large.inputs import read_rows
 from handful.progress import Progress

@@ -39,8 +39,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 
-from handful.catalogue import Catalogue, load_catalogue, save_catalogue
 from handful.executors import in_process, on_ray
+from handful.fitted import Catalogue, load_catalogue, save_catalogue
 from handful.many import label_groups
 from handful.progress import Progress
 from measured_by import measured_by

@@ -22,10 +22,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from handful.catalogue import Catalogue
-from handful.catalogue.comparison import BEST, WORSE, Comparison, Interval, compared
-from handful.catalogue.left_out_batches import LeftOutBatches, together
-from handful.catalogue.rows import unit
+from handful.fitted import Catalogue
+from handful.fitted.comparison import BEST, WORSE, Comparison, Interval, compared
+from handful.fitted.left_out_batches import LeftOutBatches, together
+from handful.fitted.rows import unit
 from handful.model.knowledge import Knowledge
 from handful.model.labelling import label_batches
 

@@ -34,7 +34,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bank_data import Floats, Ints, bank, chosen, orders, rng_of
-from handful.catalogue import Catalogue
+from handful.fitted import Catalogue
 from handful.model import limits as limits_module
 from handful.model.knowledge import Knowledge
 from handful.model.labelling import label_scores

@@ -37,9 +37,9 @@ import numpy.typing as npt
 import handful
 import handful_fewshot as fewshot
 from bank_data import Floats, Ints, bank, rng_of
-from handful.catalogue import Catalogue
-from handful.catalogue.files import load_catalogue, save_catalogue
 from handful.estimators import BatchClassifier
+from handful.fitted import Catalogue
+from handful.fitted.files import load_catalogue, save_catalogue
 from handful.large import solve
 from methods_table import ROWS
 from pages import SAME_ANSWERS, VERSIONS, keep

@@ -41,8 +41,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bank_data import rng_of
-from handful.catalogue import Catalogue
 from handful.estimators import BatchClassifier
+from handful.fitted import Catalogue
 from handful.model.labelling import label_scores
 from handful.model.scores import in_nats, unit_of
 from handful.model.settings import DEFAULT, Settings

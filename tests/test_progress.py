@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from handful import progress
-from handful.catalogue import Catalogue
 from handful.estimators import BatchClassifier
+from handful.fitted import Catalogue
 from handful.progress import Progress, Reporter, bars, lines, silent
 from tests.worlds import Clouds
 

@@ -30,11 +30,11 @@ MEASURED = ROOT / "docs" / "measured" / "sensitivity.csv"
 # The package of the model.
 MODEL = "model"
 SETTINGS = f"handful.{MODEL}.settings"
-DOORS = ("estimators", "session", "catalogue", "large", "many")
+DOORS = ("estimators", "session", "fitted", "large", "many")
 # Packages whose numbers are listed, and what they do.
 WALKED = {
     MODEL: "the model",
-    "catalogue": "examples, and what is fitted to them",
+    "fitted": "examples, and what is fitted to them",
     "estimators": "what goes into the model, and what comes out",
     "session": "what a person is asked, and when to stop",
     "large": "one batch that does not fit into memory",
@@ -42,8 +42,8 @@ WALKED = {
 }
 # Modules of these packages that are not walked, and why.
 LEFT_OUT = {
-    "catalogue.check": "lists examples to look at, and changes none",
-    "catalogue.page": "draws the page of a catalogue",
+    "fitted.check": "lists examples to look at, and changes none",
+    "fitted.page": "draws the page of a catalogue",
     "estimators.other_methods": "turns the answers of other methods into answers of this one",
 }
 # All other parts of the package, and why their numbers are not listed.

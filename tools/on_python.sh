@@ -34,6 +34,6 @@ chroot "$root" bash -euc '
   tests="tests/model tests/estimators tests/session tests/plots tests/review tests/runs"
   HANDFUL_CORE=1 PYTHONPATH=. $run -W ignore::pytest.PytestUnknownMarkWarning -m "not slow and not beyond" $tests
   $run --noconftest --doctest-modules -k "not hugging_face" \
-    --pyargs handful.model handful.estimators handful.catalogue handful.reading handful.runs handful.executors handful.progress handful.machine
+    --pyargs handful.model handful.estimators handful.fitted handful.reading handful.runs handful.executors handful.progress handful.machine
   /venv/bin/python --version
 '

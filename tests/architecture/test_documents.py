@@ -24,7 +24,7 @@ PUBLIC = tuple(
         "",
         ".banks",
         ".datasets",
-        ".catalogue",
+        ".fitted",
         ".estimators",
         ".large",
         ".many",

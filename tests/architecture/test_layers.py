@@ -56,7 +56,7 @@ def test_documents_show_the_layers_as_they_are():
     ("modules", "absent"),
     [
         ("handful", ["torch", "numpy", "sklearn", *EXTRAS]),
-        ("handful.banks, handful.catalogue, handful.reading", ["torch", "sklearn", *EXTRAS]),
+        ("handful.banks, handful.fitted, handful.reading", ["torch", "sklearn", *EXTRAS]),
         # scikit-learn itself loads pandas where it is installed.
         ("handful.classification, handful.large, handful.many", ["torch", "handful_fewshot.task", "ray", "typer"]),
     ],

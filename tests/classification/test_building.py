@@ -6,16 +6,16 @@ import json
 import numpy as np
 import pytest
 
-from handful.catalogue import load_catalogue
-from handful.catalogue.changes import relative_to
 from handful.classification import classify, label
 from handful.classification.batch import extracted
 from handful.classification.building import add_to_catalogue, build_catalogue
 from handful.classification.labelled import how_labelled, predictions
 from handful.classification.page import write_page
 from handful.errors import BankError, LabelError, OptionError, SkippedRowsWarning
-from tests.catalogue.test_changes import clouds
+from handful.fitted import load_catalogue
+from handful.fitted.changes import relative_to
 from tests.classification.test_label import pictures as pictures  # a fixture
+from tests.fitted.test_changes import clouds
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from tests.items_at_hand import image_bytes, small_encoder
 
 @pytest.fixture(autouse=True)
 def _few_batches(monkeypatch):
-    monkeypatch.setattr("handful.catalogue.left_out_batches.BATCHES_OF_PART", 6)
+    monkeypatch.setattr("handful.fitted.left_out_batches.BATCHES_OF_PART", 6)
 
 
 def frame_of(n_classes=9, shots=5, noise=(0.3, 0.3), seed=0, dim=12):
@@ -120,8 +120,8 @@ def test_two_classes_can_be_compared(n_classes):
 
 
 def test_the_work_is_bounded(monkeypatch):
-    monkeypatch.setattr("handful.catalogue.left_out_batches.MOST_CLASSES", 8)
-    monkeypatch.setattr("handful.catalogue.left_out_batches.MOST_EXAMPLES", 3)
+    monkeypatch.setattr("handful.fitted.left_out_batches.MOST_CLASSES", 8)
+    monkeypatch.setattr("handful.fitted.left_out_batches.MOST_EXAMPLES", 3)
     found = compare_encoders(frame_of(n_classes=30), features=["a", "b"])
     assert (found.n_classes, found.n_examples) == (8, 24)
     assert any("8 classes of 30 and 24 examples of 150" in note for note in found.notes)
@@ -221,7 +221,7 @@ def test_sentences_are_embedded_beside_vectors_of_the_same_table(tmp_path):
 
 
 def test_only_what_is_drawn_is_embedded(tmp_path, monkeypatch):
-    monkeypatch.setattr("handful.catalogue.left_out_batches.MOST_CLASSES", 3)
+    monkeypatch.setattr("handful.fitted.left_out_batches.MOST_CLASSES", 3)
     photographs(tmp_path)
     (tmp_path / "class 3" / "broken.png").unlink()
     embedded = []

@@ -9,7 +9,6 @@ import pytest
 from PIL import Image
 
 from handful.banks import FeatureBank, Provenance, write_parquet
-from handful.catalogue import fitted
 from handful.classification import (
     classify,
     dense_bytes,
@@ -38,6 +37,7 @@ from handful.estimators.batches import Batches
 from handful.executors.executor import in_process
 from handful.extraction.extract import extract
 from handful.extraction.items import list_items
+from handful.fitted import fitted
 from handful.reading import GivenLabel, read
 from tests.items_at_hand import small_encoder
 

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 pytest.importorskip("typer")
-from handful.catalogue import load_catalogue
 from handful.cli.main import main
-from tests.catalogue.test_changes import clouds
+from handful.fitted import load_catalogue
+from tests.fitted.test_changes import clouds
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ import pytest
 
 import handful_fewshot as fewshot
 from handful import large
-from handful.catalogue import Catalogue
 from handful.datasets import load_clinc150
 from handful.estimators import BatchClassifier
+from handful.fitted import Catalogue
 from tests.doors import DOORS, Room
 from tests.worlds import Clouds
 

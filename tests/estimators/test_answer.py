@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import handful
-from handful.catalogue import Catalogue
 from handful.datasets import load_clinc150
 from handful.errors import LabelError, MissingExtraError, OptionError, UnlikeCatalogueWarning
 from handful.estimators import Answer, BatchClassifier, Diagnostic
@@ -19,6 +18,7 @@ from handful.estimators.answer import counted, top_of
 from handful.estimators.batches import Batches
 from handful.estimators.items import CatalogueItems
 from handful.estimators.summary import aligned, listed_in_words
+from handful.fitted import Catalogue
 from handful.model.knowledge import Knowledge
 from handful.model.present_classes import LEAST_LISTED, PRESENT
 from tests.answers_at_hand import answer_of

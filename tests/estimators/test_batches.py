@@ -5,13 +5,13 @@ import warnings
 import numpy as np
 import pytest
 
-from handful.catalogue import Catalogue
 from handful.errors import OptionError, TaskError
 from handful.estimators import BatchClassifier, infer_scores
 from handful.estimators.answer import none_of_these
 from handful.estimators.batches import Batches, predict_codes
 from handful.estimators.context import BatchContexts, Known
 from handful.estimators.items import CatalogueItems
+from handful.fitted import Catalogue
 from tests.optional import optional
 from tests.worlds import Clouds
 

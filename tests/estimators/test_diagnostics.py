@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import handful
-from handful.catalogue import Catalogue
 from handful.datasets import load_clinc150
 from handful.errors import (
     UnlikeCatalogueWarning,
@@ -23,6 +22,7 @@ from handful.estimators.diagnostics import (
     weak_features,
 )
 from handful.estimators.items import CatalogueItems
+from handful.fitted import Catalogue
 from handful.model.knowledge import Knowledge
 from tests.optional import optional
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from handful.catalogue import Catalogue
 from handful.errors import LabelError, OptionError
 from handful.estimators import BatchClassifier
 from handful.estimators.answer import none_of_these
 from handful.estimators.given import with_given
+from handful.fitted import Catalogue
 from tests.doors import DOORS, Room
 from tests.optional import optional
 from tests.worlds import Clouds

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from handful.banks import FeatureBank, write_parquet
-from handful.catalogue import Catalogue
 from handful.errors import BankError, FileFormatError, OptionError, StorageError, TaskError
+from handful.fitted import Catalogue
 from handful.large.inputs import RemoteRows, content_hash, read_input, read_rows, rows_at
 from handful.machine.folders import LocalFolder, RemoteFolder
 from tests.large_at_hand import large_problem

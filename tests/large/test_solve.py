@@ -10,10 +10,10 @@ import torch
 import handful
 import handful_fewshot as fewshot
 from handful.banks import write_parquet
-from handful.catalogue import Catalogue
 from handful.datasets import load_clinc150
 from handful.errors import FileFormatError, OptionError, StorageError, TaskError
 from handful.executors.executor import in_process
+from handful.fitted import Catalogue
 from handful.large import solve
 from handful.machine.folders import folder_at
 from handful.machine.lock import only_writer

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from handful.banks import FeatureBank
-from handful.catalogue import Catalogue
 from handful.executors.executor import in_process
+from handful.fitted import Catalogue
 from handful.large import shard, solve
 from handful.model import stream
 from handful.model.labelling import label_batch

@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from handful.catalogue.labels import objects
 from handful.errors import OptionError
+from handful.fitted.labels import objects
 from handful.many.portions import ITEM
 from handful.many.source import TableFiles
 from handful.many.write import Layout, Written

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from handful.catalogue import Catalogue
+from handful.fitted import Catalogue
 from handful.model.head import fit_head
 from handful.model.knowledge import Knowledge
 from handful.model.names import NameVectors

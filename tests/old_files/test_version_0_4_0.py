@@ -10,13 +10,13 @@ import pytest
 from typer.testing import CliRunner
 
 from handful import BatchClassifier, classify, read, read_bank
-from handful.catalogue import load_catalogue
 from handful.classification.label import embed
 from handful.classification.task import check, read_inputs
 from handful.cli.main import make_app
 from handful.errors import OptionError
 from handful.extraction.decode import decode_image
 from handful.extraction.encoders import load_encoder
+from handful.fitted import load_catalogue
 from handful.large import solve
 from handful.many import label_groups
 from handful.review.files import FileLabeller

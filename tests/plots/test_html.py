@@ -6,10 +6,10 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from handful.catalogue import Catalogue
 from handful.estimators import BatchClassifier, NearExample
 from handful.estimators.summary import notes_on
 from handful.estimators.why import Explanation
+from handful.fitted import Catalogue
 from tests.answers_at_hand import answer_of
 from tests.worlds import Clouds
 

@@ -12,11 +12,11 @@ from matplotlib import pyplot
 from PIL import Image
 
 import handful
-from handful.catalogue import Catalogue
-from handful.catalogue.report import confused_pairs
 from handful.errors import OptionError
 from handful.estimators import BatchClassifier
 from handful.estimators.answer import compared_items
+from handful.fitted import Catalogue
+from handful.fitted.report import confused_pairs
 from handful.plots.catalogues import reliability
 from handful.plots.classes import MOST_BARS
 from handful.plots.maps import MOST_COLOURED, discriminants

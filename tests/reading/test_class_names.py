@@ -8,7 +8,6 @@ import pytest
 
 from handful import Session
 from handful.banks import FeatureBank
-from handful.catalogue import Catalogue, Source, add_examples, merge, rename, save_catalogue
 from handful.classification import classify, rescore
 from handful.classification.labelled import class_names, messages, predictions
 from handful.classification.names import read_names
@@ -16,6 +15,7 @@ from handful.errors import HandfulError, LabelError, SimilarNamesWarning, Skippe
 from handful.estimators import BatchClassifier, TopScores, infer_scores
 from handful.estimators.given import new_class_names
 from handful.extraction.items import list_items
+from handful.fitted import Catalogue, Source, add_examples, merge, rename, save_catalogue
 from handful.reading import read_bank
 from handful.reading.class_names import BLANKS, is_missing, merged_names, plain_label, plain_labels, similar_names
 from handful.review.batch_review import BatchReview

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from handful import BatchClassifier, FeatureBank, classify
-from handful.catalogue import load_catalogue
 from handful.errors import BankError, HandfulError, OptionError, StorageError
+from handful.fitted import load_catalogue
 from handful.machine.lock import only_changer
 from handful.many import label_groups
 from handful.reading import read, read_bank

@@ -9,13 +9,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from handful.catalogue import load_catalogue
-from handful.catalogue.changes import change, rename
 from handful.classification import classify, write_predictions
 from handful.classification.building import build_catalogue
 from handful.classification.label import embed
 from handful.classification.task import check, read_inputs
 from handful.errors import OptionError, StorageError
+from handful.fitted import load_catalogue
+from handful.fitted.changes import change, rename
 from handful.review import files
 from handful.review.batch_review import BatchReview
 from handful.review.files import FileLabeller, Outputs, finish

@@ -8,11 +8,11 @@ import signal
 import numpy as np
 import pytest
 
-from handful.catalogue import load_catalogue
 from handful.classification.building import build_catalogue
 from handful.classification.label import embed
 from handful.classification.task import check, read_inputs
 from handful.classification.unlabelled import read_unlabelled
+from handful.fitted import load_catalogue
 from handful.review import files, unlabelled
 from handful.review.files import Outputs
 from handful.review.serve import Address

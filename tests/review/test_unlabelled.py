@@ -10,13 +10,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from handful.catalogue import Source, add_examples, load_catalogue
-from handful.catalogue.changes import change, rename
 from handful.classification import classify
 from handful.classification.labelled import predictions
 from handful.classification.unlabelled import read_unlabelled
 from handful.cli.main import main as run
 from handful.errors import BankError, LabelError, OptionError
+from handful.fitted import Source, add_examples, load_catalogue
+from handful.fitted.changes import change, rename
 from handful.review import unlabelled as module
 from handful.review.batch_review import BatchReview
 from handful.review.files import Outputs

@@ -19,18 +19,6 @@ import numpy as np
 
 from handful.arguments import some_of
 from handful.banks import FeatureBank
-from handful.catalogue import (
-    Added,
-    Catalogue,
-    Record,
-    Source,
-    add_examples,
-    load_catalogue,
-    save_catalogue,
-)
-from handful.catalogue import record as records
-from handful.catalogue.changes import relative_to
-from handful.catalogue.record import PreviewKind, shown_rows
 from handful.classification.batch import Batch, Reading, asked_of, extracted, load_network
 from handful.classification.corrections import found_in, read_corrections
 from handful.classification.labelled import NONE
@@ -39,6 +27,18 @@ from handful.classification.page_data import SMALL, pictures
 from handful.errors import BankError, LabelError, OptionError
 from handful.extraction.extract import skipped_items
 from handful.extraction.items import list_items
+from handful.fitted import (
+    Added,
+    Catalogue,
+    Record,
+    Source,
+    add_examples,
+    load_catalogue,
+    save_catalogue,
+)
+from handful.fitted import record as records
+from handful.fitted.changes import relative_to
+from handful.fitted.record import PreviewKind, shown_rows
 from handful.machine.lock import only_changer
 from handful.machine.outputs import refuse_overwriting
 from handful.machine.untrusted import finite

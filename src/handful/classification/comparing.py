@@ -17,15 +17,15 @@ import numpy as np
 from scipy.special import stdtrit
 
 from handful.arguments import column_names, counted, some_of, whole
-from handful.catalogue.comparison import LEVEL, Comparison, Interval, compared
-from handful.catalogue.labels import distinct
-from handful.catalogue.left_out_batches import LeftOutBatches, drawn_rows, together
-from handful.catalogue.rows import unit
 from handful.classification.batch import Batch, Reading, extracted, load_network
 from handful.classification.building import labelled_vectors, read_examples
 from handful.errors import LabelError, OptionError
 from handful.extraction.extract import Shard, shard_features, skipped_items
 from handful.extraction.items import Items, list_items
+from handful.fitted.comparison import LEVEL, Comparison, Interval, compared
+from handful.fitted.labels import distinct
+from handful.fitted.left_out_batches import LeftOutBatches, drawn_rows, together
+from handful.fitted.rows import unit
 from handful.model.links import find_copies
 from handful.progress import Progress, Reporter, bars
 from handful.reading.read import kind_of

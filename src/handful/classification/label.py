@@ -34,8 +34,6 @@ import numpy as np
 from handful import large
 from handful.arguments import takes
 from handful.banks import FeatureBank
-from handful.catalogue import Catalogue, Source
-from handful.catalogue.changes import other_length
 from handful.classification.batch import Batch, Reading, extracted
 from handful.classification.known import new_labels
 from handful.classification.labelled import MOST_EXPLAINED, About, Shown
@@ -58,6 +56,8 @@ from handful.estimators.unknown_share import UnknownShare
 from handful.executors import Executor
 from handful.extraction.extract import skipped_items
 from handful.extraction.items import Items
+from handful.fitted import Catalogue, Source
+from handful.fitted.changes import other_length
 from handful.machine.outputs import refuse_overwriting
 from handful.progress import Progress, bars
 from handful.reading.class_names import similar_names

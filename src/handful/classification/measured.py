@@ -16,8 +16,8 @@ import numpy as np
 
 from handful.arguments import some_of
 from handful.banks.bank import Provenance
-from handful.catalogue import Catalogue
 from handful.errors import BankError, OptionError
+from handful.fitted import Catalogue
 from handful.reading.measurements import COUNTED, is_count
 from handful.reading.table import NotMeasured, Table
 from handful.shapes import Float

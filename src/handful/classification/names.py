@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from handful.catalogue import Catalogue
-from handful.catalogue.changes import other_length
 from handful.classification.batch import Reading, asked_of
 from handful.errors import BankError, LabelError, OptionError
 from handful.extraction.items import list_items
+from handful.fitted import Catalogue
+from handful.fitted.changes import other_length
 from handful.machine.untrusted import lines_of, read_json, read_text
 from handful.reading.class_names import is_missing, plain_label
 from handful.reading.labels import labelled

@@ -12,8 +12,6 @@ import numpy as np
 
 from handful.arguments import some_of
 from handful.banks import FeatureBank
-from handful.catalogue import Catalogue, load_catalogue
-from handful.catalogue.files import is_catalogue
 from handful.classification.batch import Batch, Reading, asked_of, load_network
 from handful.classification.files import asked_columns, paths_read
 from handful.classification.known import (
@@ -31,6 +29,8 @@ from handful.estimators.containers import FrameOf, frame_of, new_frame
 from handful.estimators.context import BatchContexts, Known
 from handful.extensions import method_classifier
 from handful.extraction.items import Items, list_items
+from handful.fitted import Catalogue, load_catalogue
+from handful.fitted.files import is_catalogue
 from handful.reading.labels import labelled, parted, with_labels, without_labels
 from handful.reading.read import in_hand, kind_of, read_input, refuse_useless
 from handful.reading.registry import candidate_rule

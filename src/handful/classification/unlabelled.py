@@ -10,8 +10,6 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from handful.catalogue import save_catalogue
-from handful.catalogue.record import PreviewKind
 from handful.classification.batch import Batch, Reading, asked_of, extracted, load_network
 from handful.classification.building import EmbeddedExamples, bank_of, fitted_catalogue
 from handful.classification.files import paths_read
@@ -22,6 +20,8 @@ from handful.errors import OptionError
 from handful.estimators.answer import Answer
 from handful.estimators.containers import FrameOf, frame_of, new_frame
 from handful.extraction.extract import skipped_items
+from handful.fitted import save_catalogue
+from handful.fitted.record import PreviewKind
 from handful.machine.outputs import written_whole
 from handful.progress import Listener
 from handful.reading.read import kind_of, read_input, refuse_useless

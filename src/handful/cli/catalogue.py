@@ -14,7 +14,7 @@ from handful.cli.terminal import data
 from handful.progress import bars
 
 if TYPE_CHECKING:
-    from handful.catalogue import Catalogue
+    from handful.fitted import Catalogue
 
 # Findings of each kind, and classes, that are printed.
 MOST_PRINTED = 10
@@ -50,9 +50,9 @@ def build(
       handful catalogue build photos/ --out birds.handful
       handful catalogue build intents.csv --labels intent --text question --out intents.handful
     """
-    from handful.catalogue.files import is_catalogue
     from handful.classification.building import build_catalogue
     from handful.errors import OptionError
+    from handful.fitted.files import is_catalogue
 
     if not is_catalogue(out):
         raise OptionError(f"a catalogue is a file that ends in .handful, got {out}; change the ending")
@@ -70,7 +70,7 @@ def show(catalogue: File) -> None:
     Example:
       handful catalogue show birds.handful
     """
-    from handful.catalogue import load_catalogue
+    from handful.fitted import load_catalogue
     from handful.machine.untrusted import printable
 
     there = load_catalogue(catalogue)
@@ -104,9 +104,9 @@ def check(
       handful catalogue check birds.handful
       handful catalogue check birds.handful --report birds.html
     """
-    from handful.catalogue import load_catalogue
-    from handful.catalogue.check import KINDS, check_catalogue
-    from handful.catalogue.page import write_check_page
+    from handful.fitted import load_catalogue
+    from handful.fitted.check import KINDS, check_catalogue
+    from handful.fitted.page import write_check_page
     from handful.machine.outputs import linked_file, refuse_overwriting
     from handful.machine.untrusted import printable
 
@@ -257,8 +257,8 @@ def remove(
       handful catalogue remove birds.handful "house sparrow" "tree sparrow"
       handful catalogue remove birds.handful --example 17 --example 230
     """
-    from handful.catalogue import remove
     from handful.errors import OptionError
+    from handful.fitted import remove
 
     if not labels and not example:
         raise OptionError("name the classes to remove, or give the numbers of examples with --example")
@@ -277,7 +277,7 @@ def rename(
     Example:
       handful catalogue rename birds.handful tit "great tit"
     """
-    from handful.catalogue import rename
+    from handful.fitted import rename
 
     _print_about(rename(catalogue, label, new))
 
@@ -294,13 +294,13 @@ def merge(
     Example:
       handful catalogue merge birds.handful Sparrow sparrow --into sparrow
     """
-    from handful.catalogue import merge
+    from handful.fitted import merge
 
     _print_about(merge(catalogue, labels, into))
 
 
 def _print_about(catalogue: Catalogue) -> None:
-    from handful.catalogue.page import about
+    from handful.fitted.page import about
 
     data(about(catalogue))
 

@@ -201,8 +201,8 @@ def _host_and_port(address: str) -> tuple[str, int]:
 
 
 def _refuse_catalogue(batch: Path) -> None:
-    from handful.catalogue.files import is_catalogue
     from handful.errors import OptionError
+    from handful.fitted.files import is_catalogue
 
     if is_catalogue(batch):
         raise OptionError(f"{batch} is a catalogue; name the batch after it: handful review {batch} BATCH")

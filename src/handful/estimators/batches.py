@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from handful.catalogue import Catalogue
 from handful.estimators.answer import Answer, best_two, group_at
 from handful.estimators.certainty import certainty_of, in_doubt, most_certain
 from handful.estimators.coarse import Coarse
@@ -28,6 +27,7 @@ from handful.estimators.items import CatalogueItems, ItemsToLabel
 from handful.estimators.pooling import Pooling
 from handful.estimators.proposals import Proposal
 from handful.estimators.sequences import averaged
+from handful.fitted import Catalogue
 from handful.model.answer import JointAnswer
 from handful.progress import Reporter, bars
 from handful.shapes import Bool, Float, Int

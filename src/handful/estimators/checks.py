@@ -12,9 +12,9 @@ from sklearn.utils import assert_all_finite, check_consistent_length, column_or_
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from handful.catalogue.labels import distinct
 from handful.errors import HandfulError, LabelError, TaskError
 from handful.estimators.containers import family_of, labels_of, values_of, vectors_of
+from handful.fitted.labels import distinct
 from handful.reading.class_names import is_missing, plain_label, plain_labels
 from handful.shapes import Float
 

@@ -17,8 +17,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from handful.arguments import takes, whole
-from handful.catalogue import Catalogue, load_catalogue, save_catalogue
-from handful.catalogue.labels import distinct, places_of, with_label
 from handful.errors import EqualClassesWarning, LabelError, OptionError, SimilarNamesWarning, TaskError
 from handful.estimators.answer import Answer, without_label
 from handful.estimators.batches import Batches, predict_codes
@@ -28,6 +26,8 @@ from handful.estimators.context import Known, checked
 from handful.estimators.diagnostics import warnings_of
 from handful.estimators.items import CatalogueItems
 from handful.estimators.why import Explanation, explained, questions_of
+from handful.fitted import Catalogue, load_catalogue, save_catalogue
+from handful.fitted.labels import distinct, places_of, with_label
 from handful.model.questions import Question
 from handful.reading.class_names import plain_label, similar_summary
 from handful.shapes import Float, Int
@@ -458,7 +458,7 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Examples
         --------
-        >>> from handful.catalogue import Catalogue
+        >>> from handful.fitted import Catalogue
         >>> catalogue = Catalogue.of(np.array([[0.0, 1.0], [1.0, 0.0]]), np.array(["up", "right"]))
         >>> BatchClassifier.of(catalogue).predict([[0.1, 2.0]]).tolist()
         ['up']

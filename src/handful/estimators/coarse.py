@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from handful.catalogue.labels import distinct
 from handful.errors import OptionError
 from handful.estimators.certainty import certainty_of
 from handful.estimators.prior_weights import class_places
+from handful.fitted.labels import distinct
 from handful.model.linear import class_sums
 from handful.reading.class_names import is_missing, plain_label
 from handful.shapes import Float, Int

@@ -15,8 +15,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from handful.catalogue.labels import distinct, objects
 from handful.errors import LabelError, MissingExtraError, TaskError
+from handful.fitted.labels import distinct, objects
 from handful.reading.class_names import is_missing, plain_labels
 from handful.shapes import Bool, Int
 

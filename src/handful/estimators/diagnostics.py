@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from handful.catalogue.fitted import equal_sentence
 from handful.errors import (
     EqualClassesWarning,
     HandfulWarning,
@@ -22,6 +21,7 @@ from handful.errors import (
     UnusedShareWarning,
     WeakFeaturesWarning,
 )
+from handful.fitted.fitted import equal_sentence
 from handful.model.head import LinearHead
 from handful.shapes import Float
 

@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from handful.arguments import did_you_mean
-from handful.catalogue import Catalogue
-from handful.catalogue.labels import places_of
 from handful.errors import LabelError, OptionError
 from handful.estimators.containers import labels_of
+from handful.fitted import Catalogue
+from handful.fitted.labels import places_of
 from handful.model.arrays import spread_rows
 from handful.model.knowledge import FixedLabels
 from handful.model.links import Anchors, groups_of_answers

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from handful.catalogue import Catalogue
+from handful.fitted import Catalogue
 from handful.model.answer import JointAnswer
 from handful.model.head import LinearHead
 from handful.model.knowledge import Knowledge

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from handful.catalogue.labels import distinct, objects
 from handful.errors import OptionError, TaskError
 from handful.estimators.containers import column_of, column_values, gaps_in, places_in
+from handful.fitted.labels import distinct, objects
 from handful.model.knowledge import Prior
 from handful.model.pooling import pooled
 from handful.model.settings import DEFAULT, Settings

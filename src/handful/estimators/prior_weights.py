@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from handful.arguments import did_you_mean, some_of
-from handful.catalogue.labels import objects, places_of, same_kind
 from handful.errors import LabelError, OptionError
 from handful.estimators.containers import values_of
+from handful.fitted.labels import objects, places_of, same_kind
 from handful.model.knowledge import Prior
 from handful.model.settings import DEFAULT, Settings
 from handful.reading.class_names import plain_label

@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from handful.arguments import takes
-from handful.catalogue.labels import distinct
 from handful.errors import LabelError, OptionError, TaskError
 from handful.estimators.answer import Answer, rows_of_groups
 from handful.estimators.batches import Batches
@@ -21,6 +20,7 @@ from handful.estimators.diagnostics import HIGH_SCORE, overturned_scores, warnin
 from handful.estimators.given import rows_given
 from handful.estimators.items import ScoredItems
 from handful.estimators.prior_weights import class_places, weights_of
+from handful.fitted.labels import distinct
 from handful.model.scores import KINDS, differences, factor_of_labelled, in_nats, unit_of
 from handful.reading.class_names import plain_label
 from handful.shapes import Bool, Float, Int

@@ -9,9 +9,9 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from handful.arguments import whole
-from handful.catalogue.labels import distinct
 from handful.errors import LabelError, OptionError
 from handful.estimators.containers import labels_of
+from handful.fitted.labels import distinct
 from handful.shapes import Int
 
 # Splits, by default. [splits; convention]

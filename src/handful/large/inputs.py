@@ -20,9 +20,9 @@ import numpy as np
 
 from handful.banks import FeatureBank, store
 from handful.banks.bank import BLOCK_ROWS
-from handful.catalogue import Catalogue
-from handful.catalogue.rows import transform_rows
 from handful.errors import BankError, StorageError, TaskError
+from handful.fitted import Catalogue
+from handful.fitted.rows import transform_rows
 from handful.machine.folders import Folder, LocalFolder, fetched, read_ranges
 from handful.machine.outputs import is_remote, local_path
 from handful.machine.untrusted import parse_json

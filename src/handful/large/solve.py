@@ -26,9 +26,6 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from handful.banks import FeatureBank
-from handful.catalogue import Catalogue
-from handful.catalogue.labels import distinct, places_of, same_kind
-from handful.catalogue.rows import ROW_TRANSFORMS
 from handful.errors import OptionError, StorageError, TaskError
 from handful.estimators.containers import labels_of
 from handful.estimators.diagnostics import diagnose
@@ -37,6 +34,9 @@ from handful.estimators.prior_weights import prior_of, weights_of
 from handful.estimators.unknown_share import shares_of
 from handful.executors import Executor, in_process
 from handful.executors.executor import Shared
+from handful.fitted import Catalogue
+from handful.fitted.labels import distinct, places_of, same_kind
+from handful.fitted.rows import ROW_TRANSFORMS
 from handful.large.inputs import Input, read_input, read_rows
 from handful.large.shard import SUMS, DecidedRun, Work
 from handful.large.solution import FOLDER, LargeSolution, read_answers

@@ -18,11 +18,11 @@ from typing import IO, Any
 
 import numpy as np
 
-from handful.catalogue import Catalogue
 from handful.estimators.batches import Batches
 from handful.estimators.certainty import certainty_of, most_certain
 from handful.estimators.context import Known
 from handful.estimators.items import CatalogueItems
+from handful.fitted import Catalogue
 from handful.large import solve as solve_large
 from handful.machine.extras import import_extra, import_pyarrow
 from handful.machine.outputs import explain_refusal

@@ -23,7 +23,6 @@ from typing import Any
 
 import numpy as np
 
-from handful.catalogue import Catalogue
 from handful.errors import OptionError, StorageError
 from handful.estimators import BatchClassifier
 from handful.estimators.context import Known
@@ -32,6 +31,7 @@ from handful.estimators.prior_weights import weights_of
 from handful.estimators.unknown_share import UnknownShare, shares_of
 from handful.executors import Executor, in_process
 from handful.executors.executor import Shared
+from handful.fitted import Catalogue
 from handful.machine.extras import import_pyarrow
 from handful.machine.folders import LocalFolder
 from handful.machine.lock import only_writer

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from handful.arguments import counted
-from handful.catalogue import Catalogue
 from handful.errors import FileFormatError, OptionError
+from handful.fitted import Catalogue
 from handful.review.journal import Event, ReviewJournal
 from handful.session import Calibration
 

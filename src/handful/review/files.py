@@ -12,9 +12,6 @@ from glob import escape
 from pathlib import Path
 from typing import Any
 
-from handful.catalogue import Catalogue
-from handful.catalogue.changes import change
-from handful.catalogue.files import is_catalogue, load_catalogue
 from handful.classification.building import add_to_catalogue
 from handful.classification.files import write_predictions, write_tasks
 from handful.classification.known import bad_items
@@ -23,6 +20,9 @@ from handful.classification.labelled import NONE, about_of
 from handful.classification.page import write_page
 from handful.errors import HandfulError, OptionError
 from handful.estimators import Answer
+from handful.fitted import Catalogue
+from handful.fitted.changes import change
+from handful.fitted.files import is_catalogue, load_catalogue
 from handful.machine.outputs import written_whole
 from handful.reading.table import Columns
 from handful.review.batch_review import BatchReview, sheet_size_of

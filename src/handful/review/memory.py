@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from handful.catalogue.labels import distinct, same_kind
 from handful.classification.batch import HASH_DIGITS, Batch
 from handful.classification.labelled import About
 from handful.classification.unlabelled import Unlabelled
@@ -26,6 +25,7 @@ from handful.estimators.containers import frame_of, labels_of
 from handful.estimators.context import BatchContexts
 from handful.estimators.given import with_given
 from handful.estimators.items import CatalogueItems
+from handful.fitted.labels import distinct, same_kind
 from handful.machine.extras import import_extra
 from handful.reading.contents import Contents, FolderFiles
 from handful.review.batch_review import BatchReview, sheet_size_of

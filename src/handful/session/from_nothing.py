@@ -28,8 +28,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, softmax
 
-from handful.catalogue import Catalogue
-from handful.catalogue.labels import distinct
 from handful.errors import OptionError
 from handful.estimators import Answer, BatchClassifier
 from handful.estimators.answer import best_two
@@ -40,6 +38,8 @@ from handful.estimators.containers import FrameOf, frame_of, labels_of
 from handful.estimators.items import CatalogueItems
 from handful.estimators.proposals import Proposal
 from handful.estimators.unnamed_groups import UnnamedGroups
+from handful.fitted import Catalogue
+from handful.fitted.labels import distinct
 from handful.model.arrays import spread_rows
 from handful.model.linear import class_sums, head_of_means
 from handful.model.settings import DEFAULT

@@ -7,7 +7,6 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from handful.catalogue.files import is_catalogue
 from handful.errors import OptionError
 from handful.estimators import Answer, BatchClassifier, Known
 from handful.estimators.batches import Batches
@@ -15,6 +14,7 @@ from handful.estimators.checks import checked_features
 from handful.estimators.containers import frame_of
 from handful.estimators.context import checked
 from handful.estimators.given import new_class_names
+from handful.fitted.files import is_catalogue
 from handful.reading.class_names import plain_label
 from handful.session.steps import Said
 

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from handful.catalogue import Catalogue
 from handful.estimators import Answer, BatchClassifier
+from handful.fitted import Catalogue
 from handful.shapes import Float
 from handful_fewshot.frame import Frame
 from handful_fewshot.methods.method import Method, Options

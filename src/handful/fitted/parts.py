@@ -9,7 +9,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from handful.catalogue.labels import places_of
+from handful.fitted.labels import places_of
 from handful.shapes import Float
 
 # A sample has rows of at least this many classes, if there are as many. [classes; convention]

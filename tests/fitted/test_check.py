@@ -4,10 +4,10 @@ import re
 
 import numpy as np
 
-from handful.catalogue import Catalogue, Record, Source
-from handful.catalogue.check import KINDS, check_catalogue
-from handful.catalogue.page import write_check_page
-from tests.catalogue.test_changes import clouds
+from handful.fitted import Catalogue, Record, Source
+from handful.fitted.check import KINDS, check_catalogue
+from handful.fitted.page import write_check_page
+from tests.fitted.test_changes import clouds
 
 
 def spoilt():

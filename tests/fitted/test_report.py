@@ -1,6 +1,6 @@
 import numpy as np
 
-from handful.catalogue import Catalogue
+from handful.fitted import Catalogue
 
 
 def examples(n_classes: int = 30, shots: int = 6, noise: float = 0.4):

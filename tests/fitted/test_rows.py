@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from handful.catalogue.rows import ROW_TRANSFORMS, transform_rows, unit
 from handful.errors import TaskError
+from handful.fitted.rows import ROW_TRANSFORMS, transform_rows, unit
 from handful_fewshot.task import TaskBatch
 from handful_fewshot.transforms import transform
 

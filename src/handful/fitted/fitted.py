@@ -30,12 +30,12 @@ import numpy.typing as npt
 
 from handful import plots
 from handful.banks import FeatureBank
-from handful.catalogue.labels import distinct, places_of, same_kind
-from handful.catalogue.parts import ClassMeans, ClassNames, Examples, joined, merged
-from handful.catalogue.record import Record
-from handful.catalogue.report import CatalogueReport, confused_pairs, report_on
-from handful.catalogue.rows import ROW_TRANSFORMS, transform_rows
 from handful.errors import LabelError, OptionError, TaskError
+from handful.fitted.labels import distinct, places_of, same_kind
+from handful.fitted.parts import ClassMeans, ClassNames, Examples, joined, merged
+from handful.fitted.record import Record
+from handful.fitted.report import CatalogueReport, confused_pairs, report_on
+from handful.fitted.rows import ROW_TRANSFORMS, transform_rows
 from handful.model.answer import JointAnswer
 from handful.model.head import LinearHead, fit_head, update_head
 from handful.model.knowledge import Knowledge

@@ -23,8 +23,8 @@ import numpy as np
 from scipy.special import ndtri, stdtrit
 
 from handful.arguments import counted
-from handful.catalogue.fitted import Catalogue
-from handful.catalogue.left_out_batches import LeftOutBatches, Part
+from handful.fitted.fitted import Catalogue
+from handful.fitted.left_out_batches import LeftOutBatches, Part
 from handful.model.answer import JointAnswer
 from handful.model.knowledge import Knowledge
 from handful.model.labelling import label_batches

@@ -8,9 +8,9 @@ import pytest
 from safetensors import safe_open
 from safetensors.numpy import save_file
 
-from handful.catalogue.labels import decode_labels, encode_labels, objects
 from handful.errors import FileFormatError, LabelError
 from handful.estimators import BatchClassifier
+from handful.fitted.labels import decode_labels, encode_labels, objects
 from handful.machine.safetensors_format import read_tensors, write_tensors
 
 RNG = np.random.default_rng(0)

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from handful.arguments import counted
-from handful.catalogue.fitted import Catalogue, equal_sentence
 from handful.errors import OptionError
+from handful.fitted.fitted import Catalogue, equal_sentence
 
 # Kinds of findings, in the order in which they are listed.
 KINDS = {

@@ -3,10 +3,10 @@ import json
 import numpy as np
 import pytest
 
-from handful.catalogue import Catalogue, Source, load_catalogue, rename, save_catalogue
-from handful.catalogue.files import catalogue_of, parts_of
 from handful.errors import FileFormatError
 from handful.estimators import BatchClassifier
+from handful.fitted import Catalogue, Source, load_catalogue, rename, save_catalogue
+from handful.fitted.files import catalogue_of, parts_of
 from handful.machine.safetensors_format import read_tensors, write_tensors
 from handful.model.left_out import LeftOutExamples
 

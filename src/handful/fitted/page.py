@@ -9,8 +9,8 @@ from html import escape
 from pathlib import Path
 
 from handful.arguments import counted
-from handful.catalogue.check import KINDS, Finding
-from handful.catalogue.fitted import Catalogue
+from handful.fitted.check import KINDS, Finding
+from handful.fitted.fitted import Catalogue
 from handful.machine.outputs import written_whole
 
 # Findings of each kind on the page, and examples beside a finding and beside each class of it.

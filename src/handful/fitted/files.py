@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from handful.catalogue.fitted import Catalogue
-from handful.catalogue.labels import decode_labels, encode_labels, places_of
-from handful.catalogue.parts import ClassMeans, ClassNames, Examples
-from handful.catalogue.record import record_of, record_parts
-from handful.catalogue.rows import ROW_TRANSFORMS, largest_feature
 from handful.errors import FileFormatError
+from handful.fitted.fitted import Catalogue
+from handful.fitted.labels import decode_labels, encode_labels, places_of
+from handful.fitted.parts import ClassMeans, ClassNames, Examples
+from handful.fitted.record import record_of, record_parts
+from handful.fitted.rows import ROW_TRANSFORMS, largest_feature
 from handful.machine.outputs import linked_file
 from handful.machine.safetensors_format import read_tensors, write_tensors
 from handful.machine.untrusted import parse_json

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import log_softmax
 
-from handful.catalogue import Catalogue, fitted, parts
-from handful.catalogue.rows import unit
 from handful.errors import LabelError, OptionError
+from handful.fitted import Catalogue, fitted, parts
+from handful.fitted.rows import unit
 from handful.model.head import fit_head
 from handful.model.knowledge import Knowledge, Prior
 from handful_fewshot.frame import Frame

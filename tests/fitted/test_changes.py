@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from handful.catalogue import (
+from handful.errors import BankError, LabelError, OptionError
+from handful.fitted import (
     Catalogue,
     Record,
     Source,
@@ -14,8 +15,7 @@ from handful.catalogue import (
     rename,
     save_catalogue,
 )
-from handful.catalogue.changes import relative_to
-from handful.errors import BankError, LabelError, OptionError
+from handful.fitted.changes import relative_to
 from handful.machine.lock import only_changer
 
 

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from handful.catalogue.labels import places_of
-from handful.catalogue.parts import ClassMeans, Examples
+from handful.fitted.labels import places_of
+from handful.fitted.parts import ClassMeans, Examples
 from handful.model.left_out import LeftOutExamples
 from handful.reading.class_names import SimilarNames, similar_summary
 
@@ -78,7 +78,7 @@ class CatalogueReport:
     Examples
     --------
     >>> import numpy as np
-    >>> from handful.catalogue import Catalogue
+    >>> from handful.fitted import Catalogue
     >>> rng = np.random.default_rng(0)
     >>> centres = rng.normal(size=(20, 16))
     >>> X, y = centres.repeat(5, axis=0) + 0.5 * rng.normal(size=(100, 16)), np.arange(20).repeat(5)

@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from handful.arguments import did_you_mean
-from handful.catalogue.files import load_catalogue, save_catalogue
-from handful.catalogue.fitted import Catalogue
-from handful.catalogue.labels import objects, with_label
-from handful.catalogue.record import PreviewKind, Record, Source, shown_rows
 from handful.errors import BankError, LabelError, OptionError
+from handful.fitted.files import load_catalogue, save_catalogue
+from handful.fitted.fitted import Catalogue
+from handful.fitted.labels import objects, with_label
+from handful.fitted.record import PreviewKind, Record, Source, shown_rows
 from handful.machine.lock import only_changer
 from handful.machine.outputs import linked_file
 from handful.reading.class_names import is_missing, new_name, plain_label

@@ -8,10 +8,10 @@ import threading
 
 import pytest
 
-from handful.catalogue import load_catalogue, rename
+from handful.fitted import load_catalogue, rename
 from handful.machine import outputs, safetensors_format
 from handful.machine.outputs import UNFINISHED
-from tests.catalogue.test_changes import kept
+from tests.fitted.test_changes import kept
 from tests.kills_at_hand import PATIENCE, PROCESSES, start_server
 
 resource = pytest.importorskip("resource", reason="limits of the size of files are those of Unix")
