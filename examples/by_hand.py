@@ -33,24 +33,24 @@ MU = catalogue.head.means
 SHOTS = catalogue.head.mass
 V = catalogue.head.spread or 0.0
 UNLIKE: Any = catalogue.unknown_model
-z = catalogue.points(batch)
-M = len(z)
+x = catalogue.points(batch)
+M = len(x)
 K = len(W)
-S: Floats = np.asarray(z @ W.T + b, np.float64)  # (1)
-SHARED = 0.4 / SHOTS / (1 + 0.4 / SHOTS)  # ρ/(1+ρ)
-RHO = np.append(0.0, (np.arange(12) + 0.5) / 12)  # shares of unknown items that are summed over
-STRAYS = 0.02
+S: Floats = np.asarray(x @ W.T + b, np.float64)  # (1)
+SHARED = 0.4 / (SHOTS + 0.4)  # correlation of the errors of two items of a class
+RHO = np.append(0.0, (np.arange(12) + 0.5) / 12)  # ρ, shares of unknown items that are summed over
+STRAYS = 0.02  # φ
 log_gamma = np.vectorize(math.lgamma)
 
 
-def sigmoid(x: Floats) -> Floats:
-    """`1 / (1 + exp(-x))`."""
-    return np.asarray(1 / (1 + np.exp(-x)))
+def sigmoid(s: Floats) -> Floats:
+    """`1 / (1 + exp(-s))`."""
+    return np.asarray(1 / (1 + np.exp(-s)))
 
 
-def softmax(x: Floats) -> Floats:
-    """`exp(x_k) / Σ_j exp(x_j)`."""
-    e = np.exp(x - x.max(-1, keepdims=True))
+def softmax(s: Floats) -> Floats:
+    """`exp(s_k) / Σ_j exp(s_j)`."""
+    e = np.exp(s - s.max(-1, keepdims=True))
     return np.asarray(e / e.sum(-1, keepdims=True))
 
 
@@ -59,7 +59,7 @@ def offset() -> tuple[Floats, Floats]:
     tilt = np.zeros(K)
     for _ in range(6):
         share = softmax(S + tilt).mean(0)
-        r = z.mean(0) - share @ MU
+        r = x.mean(0) - share @ MU
         noise = 2 * V * (1 / M + (share**2 / SHOTS).sum())
         d = np.maximum(0, 1 - noise / (r @ r)) * r
         tilt = -W @ d
@@ -77,7 +77,7 @@ def sparse_shares(E: Floats) -> Floats:
 
 
 def evidence(E: Floats, sets: Columns, tau: float) -> Floats:
-    """(5), (6) `ln P(z) + τ Σ ln(K L_n(z))` of each set, a row of zeros and ones."""
+    """(5), (8) `ln P*(z) = ln P(z) + τ Σ ln(K L_n(z))` of each set, a row of zeros and ones."""
     h = sets.sum(1)
     L = (1 - STRAYS) * sets @ E.T / h[:, None] + STRAYS / K
     log_prior = -np.log(h) - (log_gamma(K + 1) - log_gamma(h + 1) - log_gamma(K - h + 1))
@@ -92,18 +92,18 @@ def visit(E: Floats, start: Columns, tau: float) -> Columns:
     sets = []
     for sweep in range(6):
         for k in draws[:, sweep, 0].argsort():
-            for chain, z_of in enumerate(chains):
-                z_of[k] = 0
-                without = evidence(E, z_of[None], tau)[0] if z_of.any() else -np.inf
-                z_of[k] = 1
-                z_of[k] = evidence(E, z_of[None], tau)[0] - without + noise[k, sweep, chain] > 0
+            for chain, z in enumerate(chains):
+                z[k] = 0
+                without = evidence(E, z[None], tau)[0] if z.any() else -np.inf
+                z[k] = 1
+                z[k] = evidence(E, z[None], tau)[0] - without + noise[k, sweep, chain] > 0
         if sweep >= 2:
             sets.append(chains.copy())
     return np.concatenate(sets)
 
 
-def sets_of(E: Floats) -> tuple[Columns, Columns, Floats, float]:
-    """(5) to (9) Candidate classes, sets, their weights, and the chance that items are better alone."""
+def sets_of(E: Floats) -> tuple[Columns, Columns, Floats, float, float]:
+    """(5) to (9) Candidate classes, sets, their weights, the chance that items are better alone, and τ."""
     count = E.sum(0)
     columns = np.argsort(-count)[: int((count >= min(0.3, count.max())).sum())]
     E = E[:, columns]
@@ -118,9 +118,6 @@ def sets_of(E: Floats) -> tuple[Columns, Columns, Floats, float]:
         p = np.exp(log) / Z
         weights = p / (1 - np.exp(-len(visits) * p))  # (8)
         Z = Z * weights.sum()
-    chances = (weights @ sets).clip(1e-12, 1 - 1e-12)
-    entropy = -(chances * np.log(chances) + (1 - chances) * np.log(1 - chances)).sum()
-    few = weights @ log + entropy + math.log(K)  # (9)
     L = (1 - STRAYS) * sets @ E.T / sets.sum(1)[:, None] + STRAYS / K
     counts = sets * ((1 - STRAYS) / sets.sum(1)[:, None]) * ((1 / L) @ E)
     h = sets.sum(1)
@@ -129,7 +126,8 @@ def sets_of(E: Floats) -> tuple[Columns, Columns, Floats, float]:
     even = log_gamma(10 * h) - log_gamma(10 * h + in_all)
     even += (sets * (log_gamma(counts + 10) - math.lgamma(10))).sum(1)
     chance_uneven = weights @ sigmoid(tau * (uneven - even) - 1)
-    return columns, sets, weights, float(1 - (1 - chance_uneven) * sigmoid(np.array(few)))
+    few = sigmoid(np.log(Z * K))  # (9)
+    return columns, sets, weights, float(1 - (1 - chance_uneven) * few), tau
 
 
 def joint(E: Floats, columns: Columns, sets: Columns, weights: Floats) -> tuple[Floats, Floats]:
@@ -144,26 +142,26 @@ def joint(E: Floats, columns: Columns, sets: Columns, weights: Floats) -> tuple[
 
 
 def gains_of_moved_means(R: Floats, d: Floats) -> Floats:
-    """(10), (11) What scores gain by class means that move with their items, each left out of its own class."""
+    """(10), (11) What scores gain by class means that move with their items, each item left out of its own score."""
     centred = MU - MU.mean(0)
-    slope = ((W - W.mean(0)) * centred).sum(1) / (centred**2).sum(1)
+    beta = ((W - W.mean(0)) * centred).sum(1) / (centred**2).sum(1)
     gains = np.zeros((M, K))
     for n in range(M):
         rest = np.arange(M) != n
         for k in range(K):
             a = 2 * R[rest, k]
             mass = SHOTS[k] + a.sum()
-            moved = (SHOTS[k] * MU[k] + a @ (z - d)[rest]) / mass
-            gain = (z[n] - d) @ (moved - MU[k]) - (moved @ moved - MU[k] @ MU[k]) / 2
+            moved = (SHOTS[k] * MU[k] + a @ (x - d)[rest]) / mass
+            gain = (x[n] - d) @ (moved - MU[k]) - (moved @ moved - MU[k] @ MU[k]) / 2
             noise = V / 2 * (1 / SHOTS[k] - (SHOTS[k] + (a**2).sum()) / mass**2)
-            gains[n, k] = 0.5 * slope[k] * (gain - noise)
+            gains[n, k] = 0.5 * beta[k] * (gain - noise)
     return gains
 
 
 def pair_chances() -> Floats:
     """(13) The chance that two items share a class, by their cosine; one for an item with itself."""
     A, B = UNLIKE.pair_odds
-    away = z - MU.mean(0)
+    away = x - MU.mean(0)
     away = away / np.linalg.norm(away, axis=1, keepdims=True)
     odds = A + B * away @ away.T
     more = np.expm1(odds[~np.eye(M, dtype=bool)])
@@ -182,7 +180,7 @@ PAIRS = pair_chances()
 
 
 def statistic(q: Floats, columns: Columns, d: Floats, tilt: Floats) -> tuple[Floats, Floats]:
-    """(12), (13) Distance and score of the group of each item, standardised, and the size of the group."""
+    """(12), (13) t of the group of each item, from its distance and its score, and the size G of the group."""
     share = np.zeros((M, K))
     share[:, columns] = q[:, columns] / q[:, columns].sum(1, keepdims=True)
     alike = share @ share.T
@@ -191,9 +189,9 @@ def statistic(q: Floats, columns: Columns, d: Floats, tilt: Floats) -> tuple[Flo
     weights = np.where(weights >= np.sort(weights, 1)[:, [-11]], weights, 0)
     weights = weights / weights.sum(1, keepdims=True)
     sizes = np.maximum(1 / (weights**2).sum(1), 1)
-    centroid = weights @ z - d
+    centroid = weights @ x - d
     lengths = (MU**2).sum(1) - V / SHOTS
-    around = weights @ ((z - d) ** 2).sum(1) - (centroid**2).sum(1)
+    around = weights @ ((x - d) ** 2).sum(1) - (centroid**2).sum(1)
     distance = (centroid**2).sum(1) + (share * (lengths - 2 * centroid @ MU.T)).sum(1)
     distance += V - (V / sizes + around) / sizes
     score = weights @ (share * (S + tilt)).sum(1)
@@ -202,31 +200,31 @@ def statistic(q: Floats, columns: Columns, d: Floats, tilt: Floats) -> tuple[Flo
 
 
 def times_as_far(q: Floats, columns: Columns, d: Floats) -> float:
-    """(17) f: how many times as far a quarter of the items is as left-out examples; at least one."""
+    """(17) f: lower quartile of the squared distances, divided by that of left-out examples; at least one."""
     share = q[:, columns] / q[:, columns].sum(1, keepdims=True)
     lengths = (MU**2).sum(1) - V / SHOTS
-    distance = ((z - d) ** 2).sum(1) + (share * (lengths - 2 * (z - d) @ MU.T)[:, columns]).sum(1)
+    distance = ((x - d) ** 2).sum(1) + (share * (lengths - 2 * (x - d) @ MU.T)[:, columns]).sum(1)
     return float(max(np.quantile(distance, 0.25) / UNLIKE.quarter, 1))
 
 
 def sources() -> tuple[Floats, Floats, Floats]:
-    """(14) Every shift κ and width w of a batch, and the logarithm of its prior chance."""
+    """(14) Every shift κ and width ω of a batch, and the logarithm of its prior chance."""
     kappa = np.linspace(-0.5, 7, 31)
-    w = np.array([1.0, 2.0, 4.0])
-    home = np.log(softmax(-0.5 * (kappa / 0.2) ** 2))[:, None] + np.where(w == 1, 0, -np.inf)
-    away = np.log(softmax(-np.log1p(kappa**2)))[:, None] + np.log(softmax(-0.5 * (np.log2(w) / 1.6) ** 2))
+    omega = np.array([1.0, 2.0, 4.0])
+    home = np.log(softmax(-0.5 * (kappa / 0.2) ** 2))[:, None] + np.where(omega == 1, 0, -np.inf)
+    away = np.log(softmax(-np.log1p(kappa**2)))[:, None] + np.log(softmax(-0.5 * (np.log2(omega) / 1.6) ** 2))
     prior = np.logaddexp(home, away) + math.log(0.5)
-    return np.repeat(kappa, len(w)), np.tile(w, len(kappa)), prior.ravel()
+    return np.repeat(kappa, len(omega)), np.tile(omega, len(kappa)), prior.ravel()
 
 
 def ratios(t: Floats, sizes: Floats) -> tuple[Floats, Floats]:
     """(15) How many times as likely each item is under each source if it is unknown; and its variance if known."""
-    kappa, w, _ = sources()
-    m = np.maximum(UNLIKE.level[0] + UNLIKE.level[1] / sizes, 0)[:, None]
-    v0 = w * (0.1 + 0.9 / sizes)[:, None]
-    v1 = np.maximum(v0, w * (UNLIKE.unknown[0] + UNLIKE.unknown[1] / sizes)[:, None])
-    x = np.maximum(t[:, None] - kappa, -m * v0 / np.maximum(v1 - v0, 1e-4))
-    return np.exp(x**2 / (2 * v0) - (x - m) ** 2 / (2 * v1) + np.log(v0 / v1) / 2), v0
+    kappa, omega, _ = sources()
+    nu = np.maximum(UNLIKE.level[0] + UNLIKE.level[1] / sizes, 0)[:, None]
+    v0 = omega * (0.1 + 0.9 / sizes)[:, None]
+    v1 = np.maximum(v0, omega * (UNLIKE.unknown[0] + UNLIKE.unknown[1] / sizes)[:, None])
+    beyond = np.maximum(t[:, None] - kappa, -nu * v0 / np.maximum(v1 - v0, 1e-4))
+    return np.exp(beyond**2 / (2 * v0) - (beyond - nu) ** 2 / (2 * v1) + np.log(v0 / v1) / 2), v0
 
 
 def share_of_unknown(t: Floats, sizes: Floats) -> Floats:
@@ -249,24 +247,18 @@ def chance_unknown(t: Floats, sizes: Floats, grid: Floats) -> Floats:
     )
 
 
-def presence_of(E: Floats, strays: Floats, columns: Columns, chances: Floats, alone: float, known: Floats) -> Floats:
+def presence_of(E: Floats, strays: Floats, present: Floats, alone: float, tau: float, known: Floats) -> Floats:
     """(18) The chance that each class has an item."""
-    counts = known.sum(0)
-    share = counts / counts.sum()
-    here = np.zeros(K)
-    here[columns] = chances
-    typical = math.exp(-(share * np.log(share)).sum())
-    tau = [1 / (1 + max(M / max(h, 1) - 1, 0) * SHARED) for h in (here.sum(), typical)]
-    few = 1 - (1 - here) * np.exp(tau[0] * np.log1p(-strays * E).sum(0))
-    each = -np.expm1(tau[1] * np.log1p(-E.clip(max=1 - 1e-6)).sum(0))
-    return np.asarray(np.maximum(np.minimum((1 - alone) * few + alone * each, counts), known.max(0)))
+    few = 1 - (1 - present) * np.prod(1 - strays * E, 0) ** tau
+    each = 1 - np.prod(1 - E.clip(max=1 - 1e-6), 0) ** tau
+    return np.asarray(np.maximum(np.minimum((1 - alone) * few + alone * each, known.sum(0)), known.max(0)))
 
 
 # -- the batch, step by step -------------------------------------------------------------------------------------------
 
 d, tilt = offset()
 E = softmax(S + tilt)  # (4)
-columns, sets, weights, alone = sets_of(E)
+columns, sets, weights, alone, _ = sets_of(E)
 q, strays = joint(E, columns, sets, weights)
 f = times_as_far(q, columns, d)
 t, sizes = statistic(q, columns, d, tilt)
@@ -274,12 +266,14 @@ grid = share_of_unknown(t, sizes)
 R = np.zeros((M, K))
 R[:, columns] = (1 - alone) * q[:, columns] + alone * E[:, columns]
 E = softmax(S + tilt + gains_of_moved_means(R, d))
-columns, sets, weights, alone = sets_of(E)
+columns, sets, weights, alone, tau = sets_of(E)
 q, strays = joint(E, columns, sets, weights)
 u = chance_unknown(*statistic(q, columns, d, tilt), grid)
 q = ((1 - alone) * q + alone * E) ** f**-0.25  # (17)
 q = q / q.sum(1, keepdims=True)
-presence = presence_of(E, strays, columns, weights @ sets, alone, (1 - u)[:, None] * q)
+present = np.zeros(K)
+present[columns] = weights @ sets
+presence = presence_of(E, strays, present, alone, tau, (1 - u)[:, None] * q)
 
 found = classifier.infer(batch)
 print("item  label  probability  handful's  unknown  handful's")

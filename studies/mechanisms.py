@@ -71,6 +71,8 @@ MECHANISMS = {
             for name in (
                 "Presence",
                 "error_correlation",
+                "occupied",
+                "temper_of",
                 "sparse_shares",
                 "find_sets",
                 "SetsOfClasses",
@@ -81,11 +83,14 @@ MECHANISMS = {
             )
         ),
     ),
-    "alone": ("each item alone, (9)", ("handful.model.presence:SetsOfClasses.unevenness",)),
+    "alone": (
+        "each item alone, (9)",
+        ("handful.model.presence:chance_of_alone", "handful.model.presence:SetsOfClasses.unevenness"),
+    ),
     "means": ("means that move, (10), (11)", ("handful.model.means",)),
     "unknown": (
         "unknown items, (12) to (15)",
-        tuple(f"handful.model.{name}" for name in ("unknown", "unknown_items", "evidence", "links")),
+        tuple(f"handful.model.{name}" for name in ("unknown_of_catalogue", "unknown_in_batch", "evidence", "links")),
     ),
     "flatter": ("far batches, (17)", ("handful.model.evidence:distance_ratio",)),
 }

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 REVIEW = "handful review photos/"
 LABELS = "photos.labels.csv"
+# The revision of the catalogue that a page shows.
+REVISION = "Number(document.documentElement.dataset.number)"
 # The first class by name, how many there are, and photographs of each.
 FIRST, CLASSES, EACH = 3, 5, 12
 # Decisions after which the second picture is taken.
@@ -85,7 +87,7 @@ def answer(page: Page, truth: dict[str, str]) -> None:
         if not asks_name:
             page.keyboard.press("c")
         page.keyboard.type(label)
-        if number == "0":
+        if not page.locator("#progress-said").inner_text().count("decision"):
             take(page, 1)
         page.keyboard.press("Enter")
     page.wait_for_selector(f"html:not([data-busy]):not([data-number='{number}'])")
@@ -106,13 +108,14 @@ def photograph(page: Page, folder: Path, truth: dict[str, str]) -> None:
         assert server.stdout is not None
         page.goto(server.stdout.readline().split()[-1])
         page.wait_for_selector("html[data-ready]")
+        first = page.evaluate(REVISION)
         decisions = 0
         while page.locator("#asked.end").count() == 0:
             if decisions == MIDDLE:
                 take(page, 2)
                 print(page.locator("#asked h2").inner_text(), page.locator("#progress-said").inner_text())
             answer(page, truth)
-            decisions = page.evaluate("Number(document.documentElement.dataset.number)")
+            decisions = page.evaluate(REVISION) - first
         page.keyboard.press("s")
         page.wait_for_selector("#sure[open]")
         page.keyboard.press("Enter")

@@ -33,6 +33,8 @@ REVIEW = "handful review tour/intents.handful tour/batch.npz"
 # What the demo wrote about the same batch.
 BEFORE = "tour/labels.csv"
 AFTER = "batch.labels.csv"
+# The revision of the catalogue that a page shows.
+REVISION = "Number(document.documentElement.dataset.number)"
 COLOURS = 192
 SIZE: ViewportSize = {"width": 1280, "height": 720}
 # A busy machine takes its time.
@@ -112,9 +114,10 @@ def photograph(page: Page, folder: Path, truth: dict[str, str]) -> None:
         page.wait_for_selector("html[data-ready]")
         take(page, 2)
         decisions = 0
+        first = page.evaluate(REVISION)
         while page.locator("#asked.end").count() == 0:
             answer(page, truth)
-            decisions = page.evaluate("Number(document.documentElement.dataset.number)")
+            decisions = page.evaluate(REVISION) - first
             note = page.locator("#note")
             print(f"decision {decisions}: {note.inner_text() if note.is_visible() else ''}")
         take(page, 3)

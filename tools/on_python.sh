@@ -3,7 +3,7 @@
 #
 # trixie has Python 3.13, sid has 3.14. FOLDER keeps the Debian for the next time. The newest packages that pip finds are
 # installed, without the lock file, and the tests of the product without PyTorch run, those of the model, of sessions, plots and the
-# review, and the examples in docstrings; with the encoding of a terminal that knows ASCII alone.
+# review, a catalogue made on Python 3.11, and the examples in docstrings; with the encoding of a terminal that knows ASCII alone.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 suite=$1 root=$2
@@ -31,7 +31,7 @@ chroot "$root" bash -euc '
   export PYTHONUTF8=0 LC_ALL=C OMP_NUM_THREADS=1
   run="/venv/bin/python -m pytest --quiet -p no:cacheprovider -c /dev/null --rootdir $PWD"
   $run --noconftest tests/light.py
-  tests="tests/model tests/estimators tests/session tests/plots tests/review tests/runs"
+  tests="tests/model tests/estimators tests/session tests/plots tests/review tests/runs tests/old_files/test_version_0_6_0.py"
   HANDFUL_CORE=1 PYTHONPATH=. $run -W ignore::pytest.PytestUnknownMarkWarning -m "not slow and not beyond" $tests
   $run --noconftest --doctest-modules -k "not hugging_face" \
     --pyargs handful.model handful.estimators handful.fitted handful.reading handful.runs handful.executors handful.progress handful.machine

@@ -15,7 +15,6 @@ nothing there in a run without.
 from __future__ import annotations
 
 import csv
-import json
 import sys
 import tempfile
 from contextlib import redirect_stdout
@@ -149,12 +148,7 @@ def trace() -> tuple[Trace, Trace]:
         classes = [f"class {k}" for k in range(6)]
         (place / "candidates.txt").write_text("\n".join(classes), encoding="utf-8")
         (place / "prior.csv").write_text("class,weight\nclass 0,3\n", encoding="utf-8")
-        batch = handful.classify(*inputs).about.batch
-        item = {"row": 0, "item": batch.names[0], "content": batch.content(0)}
-        content = {"corrections": [{**item, "label": "class 0"}], "new_classes": [], "confirmed": []}
-        given = json.dumps({"handful_corrections": 3, **content, "none_of_these": []})
-        (place / "given.json").write_text(given, encoding="utf-8")
-        for name in ("candidates.txt", "prior.csv", "given.json"):
+        for name in ("candidates.txt", "prior.csv"):
             arguments += [f"--{Path(name).stem}", str(place / name)]
         return plain, traced(arguments)
 

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from handful.classification import classify, compare_encoders, rescore
     from handful.estimators import BatchClassifier, TopScores, infer_scores
     from handful.reading import read, read_bank
+    from handful.review.open_catalogue import open
     from handful.session import Session
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "classify",
     "compare_encoders",
     "infer_scores",
+    "open",
     "read",
     "read_bank",
     "rescore",
@@ -36,6 +38,7 @@ _HOMES = {
     "session": ("Session",),
 }
 _HOME = {name: f"handful.{home}" for home, names in _HOMES.items() for name in names}
+_HOME["open"] = "handful.review.open_catalogue"
 # Modules that are there after `import handful` alone.
 _PARTS = frozenset({*_HOMES, "catalogue", "datasets", "errors", "extraction", "large", "many", "review"})
 

@@ -66,6 +66,10 @@ class StorageError(HandfulError, OSError):
     """A folder or a URL cannot be read or written."""
 
 
+class BehindError(HandfulError):
+    """Something was said since the state that an answer is about was shown."""
+
+
 class ClusterError(HandfulError, RuntimeError):
     """A cluster has no node left that could do the work."""
 

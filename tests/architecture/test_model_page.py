@@ -10,17 +10,16 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "understand" / "model.md").read_text(encoding="utf-8")
 TABLE = PAGE.partition("## Which function computes what")[2]
-
-
-def numbers(text, pattern):
-    return [int(number) for number in re.findall(pattern, text)]
+TAG = r"\d+b?"
+TAGS = re.findall(rf"\\tag\{{({TAG})\}}", PAGE)
 
 
 def test_formulas_are_numbered_in_order_and_all_in_the_table():
-    tags = numbers(PAGE, r"\\tag\{(\d+)\}")
-    assert tags == list(range(1, len(tags) + 1))
+    in_order = sorted(TAGS, key=lambda tag: (int(tag.rstrip("b")), tag))
+    assert in_order == TAGS
+    assert [tag for tag in TAGS if tag.isdecimal()] == [str(number) for number in range(1, int(TAGS[-1]) + 1)]
     rows = [row.split("|")[1] for row in TABLE.splitlines() if row.startswith("| (")]
-    assert sorted({number for row in rows for number in numbers(row, r"\((\d+)\)")}) == tags
+    assert {tag for row in rows for tag in re.findall(rf"\(({TAG})\)", row)} == set(TAGS)
 
 
 @pytest.mark.parametrize("name", sorted(set(re.findall(r"`(handful\.[\w.]+)`", TABLE))))
@@ -33,11 +32,10 @@ def test_the_function_that_computes_a_formula_exists_and_says_what_it_does(name)
 
 
 def test_other_mentions_of_formulas_are_numbers_that_exist():
-    tags = numbers(PAGE, r"\\tag\{(\d+)\}")
     script = (ROOT / "examples" / "by_hand.py").read_text(encoding="utf-8")
-    mentioned = {number for line in script.splitlines() for number in numbers(line, r"[\"#].*?\((\d+)\)")}
+    mentioned = {tag for line in script.splitlines() for tag in re.findall(rf"[\"#].*?\(({TAG})\)", line)}
     assert mentioned
-    assert mentioned <= set(tags)
+    assert mentioned <= set(TAGS)
 
 
 def test_a_batch_by_hand_agrees(capsys):

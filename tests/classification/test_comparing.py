@@ -10,7 +10,7 @@ import torch
 
 from handful.banks import FeatureBank
 from handful.classification.comparing import compare_encoders
-from handful.errors import LabelError, MissingExtraError, OptionError, SkippedRowsWarning
+from handful.errors import BankError, LabelError, MissingExtraError, OptionError, SkippedRowsWarning
 from handful.extraction.encoder import Encoder
 from handful.extraction.encoders import register_encoder
 from tests.items_at_hand import image_bytes, small_encoder
@@ -241,3 +241,9 @@ def test_a_bank_has_no_columns_to_compare(tmp_path):
     bank.save(tmp_path / "bank")
     with pytest.raises(OptionError, match="has one vector per example, and no columns"):
         compare_encoders(tmp_path / "bank", features=["a", "b"])
+
+
+def test_measurements_have_no_encoder(tmp_path):
+    (tmp_path / "m.csv").write_text("height,width,label\n1,2,a\n5,6,b\n")
+    with pytest.raises(BankError, match=r"measurements in the columns height, width, and encoders make vectors"):
+        compare_encoders(tmp_path / "m.csv", encoder="efficientnet-lite0")

@@ -38,7 +38,7 @@ from handful.executors.executor import in_process
 from handful.extraction.extract import extract
 from handful.extraction.items import list_items
 from handful.fitted import fitted
-from handful.reading import GivenLabel, read
+from handful.reading import read
 from tests.items_at_hand import small_encoder
 
 COLOURS = {"red": (200, 30, 30), "green": (30, 190, 40), "blue": (20, 40, 210), "grey": (120, 120, 120)}
@@ -434,10 +434,8 @@ def test_a_batch_with_an_executor_is_streamed_whatever_its_size(vectors):
 
 def test_what_a_person_said_cannot_be_ruled_out(vectors):
     folder, _, _, truth, _ = vectors
-    batch = classify(folder / "c.npz", folder / "b.npz").about.batch
-    said = (GivenLabel(0, batch.names[0], batch.content(0), truth[0], False),)
     with pytest.raises(LabelError, match="a class that prior or candidates exclude"):
-        classify(folder / "c.npz", folder / "b.npz", given=said, candidates=folder / "list.txt")
+        classify(folder / "c.npz", folder / "b.npz", given={0: truth[0]}, candidates=folder / "list.txt")
 
 
 @pytest.mark.parametrize(
@@ -445,23 +443,20 @@ def test_what_a_person_said_cannot_be_ruled_out(vectors):
     [
         ({"candidates": "nowhere.txt"}, FileFormatError, "does not exist"),
         ({"prior": "nowhere.csv"}, FileFormatError, "does not exist"),
-        ({"given": "other.json"}, LabelError, "the corrections are for another batch"),
+        ({"given": {0: "mauve"}}, LabelError, "was given the label 'mauve'"),
         ({"features": "emb"}, OptionError, "no input has a column 'emb' for the features"),
         ({"labels": "kind"}, BankError, "is not a table, so it has no column 'kind'"),
         ({"id_column": "id"}, BankError, "is not a table, so it has no column 'id'"),
     ],
 )
 def test_what_cannot_be_used_is_refused_before_images_are_embedded(pictures, monkeypatch, asked, error, sentence):
-    item = {"row": 0, "item": "0.png", "content": "12ab", "label": "red"}
-    content = {"corrections": [item], "new_classes": [], "confirmed": [], "none_of_these": []}
-    (pictures / "other.json").write_text(json.dumps({"handful_corrections": 3, **content}))
     monkeypatch.setattr(label, "extracted", None)
     ((name, value),) = asked.items()
     with pytest.raises(error, match=sentence):
         classify(
             pictures / "catalogue",
             pictures / "batch",
-            **{name: pictures / value if name in ("candidates", "prior", "given") else value},
+            **{name: pictures / value if name in ("candidates", "prior") else value},
         )
 
 
@@ -524,9 +519,9 @@ def test_unknown_items_have_the_label_that_was_asked_for(tmp_path, monkeypatch, 
         assert table["runner_up_certainty"][i] == least_bad["certainty"][i] <= 1 - table["unknown"][i]
     # What a person says about an item counts more.
     first = int(np.flatnonzero(rejected)[0])
-    given = GivenLabel(first, found.about.batch.names[first], found.about.batch.content(first), truth[0], False)
-    said = (given,)
-    again = classify(tmp_path / "c.npz", tmp_path / "b.npz", group_by=group_by, unknown="other", given=said)
+    again = classify(
+        tmp_path / "c.npz", tmp_path / "b.npz", group_by=group_by, unknown="other", given={first: truth[0]}
+    )
     assert predictions(again)["label"][first] == truth[0]
 
 
@@ -544,21 +539,21 @@ def counting(monkeypatch, module, name):
 
 def test_files_are_read_once_and_what_is_known_is_checked_once(vectors, monkeypatch):
     folder, _, _, truth, weights = vectors
-    found = classify(folder / "c.npz", folder / "b.npz")
-    item = {"row": 20, "item": "row 20", "content": found.about.batch.content(20), "label": truth[20]}
-    content = {"corrections": [item], "new_classes": [], "confirmed": [], "none_of_these": []}
-    (folder / "given.json").write_text(json.dumps({"handful_corrections": 3, **content}))
     (folder / "coarse.csv").write_text("class,coarse\n" + "".join(f"{name},any {name[0]}\n" for name in weights))
     once = [
-        counting(monkeypatch, known_module, "read_corrections"),
         counting(monkeypatch, known_module, "read_weights"),
         counting(monkeypatch, known_module, "read_candidates"),
         counting(monkeypatch, known_module, "read_coarse"),
         counting(monkeypatch, task, "read_known"),
         counting(monkeypatch, task, "BatchContexts"),
     ]
-    files = {"given": "given.json", "prior": "w.csv", "candidates": "list.txt", "coarse": "coarse.csv"}
-    classify(folder / "c.npz", folder / "b.npz", **{name: folder / file for name, file in files.items()})
+    files = {"prior": "w.csv", "candidates": "list.txt", "coarse": "coarse.csv"}
+    classify(
+        folder / "c.npz",
+        folder / "b.npz",
+        given={20: truth[20]},
+        **{name: folder / file for name, file in files.items()},
+    )
     assert [len(calls) for calls in once] == [1] * len(once)
 
 

@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 
 from handful import classify
-from handful.classification.batch import MEAN
 from handful.classification.labelled import predictions
 from handful.classification.measured import scaled
 from handful.cli.main import main
 from handful.errors import BankError, OptionError
+from handful.extraction.options import MEAN
 from handful.reading.header import Asked
 from handful.reading.read import read_input
 from handful.reading.table import Table

@@ -80,7 +80,7 @@ class MadeUp:
             "undid": False,
             "back": -1,
             "explains": False,
-            "notes": ["The end of the journal was lost."],
+            "notes": ["2 photographs are new."],
             "ask": ask,
             "progress": {
                 "said": f"{seen} of {N_ITEMS} items seen.",
@@ -93,8 +93,7 @@ class MadeUp:
                 "done": ask is None,
             },
             "out": "labels.csv",
-            "can_add": True,
-            "n_confirmed": seen,
+            "catalogue": "today.handful",
         }
 
     @property
@@ -123,7 +122,7 @@ class MadeUp:
             found = similar_names(json.loads(route.request.post_data)["name"], [*CLASSES, *self.offered])
             route.fulfill(body=json.dumps({"similar": found}), content_type="application/json", headers=HEADERS)
         elif path == "finish":
-            found = {"written": ["labels.csv"], "command": "", "next_batch": "", "notes": ["It <b>stays</b>."]}
+            found = {"written": ["labels.csv"], "next_batch": "handful review <b>x</b>.handful"}
             route.fulfill(body=json.dumps(found), content_type="application/json", headers=HEADERS)
         else:
             route.fulfill(status=204)
@@ -168,8 +167,6 @@ class FromNothing(MadeUp):
             "from_nothing": True,
             "not_named": [item for item in range(N_ITEMS) if item not in said],
             "offered": self.offered,
-            "catalogue": "today.handful",
-            "can_add": False,
             "notes": [],
         }
 
@@ -370,7 +367,7 @@ def test_one_class_for_several_offers_what_most_of_them_are(opened):
 
 def test_notes_of_the_server_are_read_once(opened):
     page = opened(MadeUp([asks([3], "fox"), asks([4], "fox")]))
-    assert "The end of the journal was lost." in page.locator("#note").inner_text()
+    assert "2 photographs are new." in page.locator("#note").inner_text()
     press(page, "Enter")
     assert not page.locator("#note").is_visible()
 
@@ -385,7 +382,9 @@ def test_the_end_says_so_and_finishes(opened):
     assert "labels.csv" in page.locator("#sure-said").inner_text()
     press(page, "Enter")
     page.wait_for_selector("html[data-finished]")
-    assert "Written: labels.csv. It <b>stays</b>." in page.locator("#note").inner_text()
+    note = page.locator("#note").inner_text()
+    assert note.startswith("Written: labels.csv. Your answers are in today.handful. You can close this page.")
+    assert note.endswith("For the next batch, run:\nhandful review <b>x</b>.handful")
     assert page.locator("#progress-left").inner_text() == "Finished"
     assert "Finish" not in page.locator("#progress-said").inner_text()
     assert not any(page.locator(f"#{part}").is_visible() for part in ("asked", "undo", "finish"))
@@ -396,7 +395,7 @@ class InMemory(MadeUp):
     """A session that a program has opened."""
 
     def state(self) -> dict[str, Any]:
-        return super().state() | {"out": "", "can_add": False, "from_nothing": True, "catalogue": "", "offered": []}
+        return super().state() | {"out": "", "from_nothing": True, "catalogue": "", "offered": []}
 
 
 def test_the_end_of_a_session_of_a_program_names_no_file(opened):

@@ -142,7 +142,7 @@ def block_of_readme(section):
 
 
 def test_the_start_with_nothing_runs_as_printed_in_an_empty_folder_in_eight_decisions(tmp_path, monkeypatch):
-    unlabelled = pytest.importorskip("handful.review.unlabelled", reason="the extra 'review' is not installed")
+    serve = pytest.importorskip("handful.review.serve", reason="the extra 'review' is not installed")
     bank = load_clinc150()
     intents = dict(zip(load_clinc150_sentences(), np.array(bank.class_names)[bank.labels].tolist(), strict=True))
 
@@ -151,16 +151,16 @@ def test_the_start_with_nothing_runs_as_printed_in_an_empty_folder_in_eight_deci
         while (request := review.session.ask()) is not None:
             labels = {intents[review.batch.contents[item]] for item in request.items}
             assert len(labels) == 1
-            review.decide(review.state.number, list(request.items), "new", labels.pop())
+            review.decide(review.number, list(request.items), "new", labels.pop())
         assert review.progress()["decisions"] == 8
-        return finish(review, False)
+        return finish(review)
 
-    monkeypatch.setattr(unlabelled, "serve", served)
+    monkeypatch.setattr(serve, "serve", served)
     monkeypatch.chdir(tmp_path)
     demo_command, review_command = block_of_readme("Start with nothing")
     assert main(demo_command[1:]) == 0
     assert main(review_command[1:]) == 0
-    assert Path("batch.handful").is_file()
+    assert Path("tour/batch.handful").is_file()
 
 
 def test_the_tour_of_the_readme_runs_as_printed_in_an_empty_folder(tmp_path, monkeypatch):

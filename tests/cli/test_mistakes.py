@@ -11,7 +11,6 @@ pytest.importorskip("typer")
 import torch
 
 from handful import BatchClassifier, classify
-from handful.classification.building import build_catalogue
 from handful.cli.main import main
 from handful.errors import BankError, LabelError, OptionError
 from handful.extraction.encoders import load_encoder
@@ -90,8 +89,6 @@ def test_a_missing_label_is_named_by_its_row(labels):
 def test_arguments_that_do_not_exist(here):
     with pytest.raises(OptionError, match=r"no argument 'label' \(did you mean 'labels'\?\)"):
         classify((X, Y), X, label="y")
-    with pytest.raises(OptionError, match=r"no argument 'label' \(did you mean 'labels'\?\)"):
-        build_catalogue("x.npz", "x.handful", label="y")
     with pytest.raises(BankError, match=r"give a pair \(X, y\)"):
         classify(X, X)
 

@@ -18,8 +18,8 @@ ELSEWHERE = {"on": "executor"}
 RUNNING = {"method", "folder", "executor", "on_progress"}
 # What only a page has.
 OF_THE_PAGE = {"address", "opens", "opens_next"}
-# Labels that are typed may be new; those of a file were chosen.
-TYPED = {"new_classes"}
+# What a person says about single rows: at the command line, the page asks.
+ROWS = {"given", "new_classes"}
 
 
 def commands(command, *words):
@@ -62,7 +62,7 @@ def test_keywords_of_classify_stand_in_the_groups_of_the_help():
     groups = [panel for name in names[2:] for panel, those in PANELS.items() if name in those]
     assert groups == sorted(groups, key=list(PANELS).index)
     assert (
-        groups.count("Reading") + groups.count("What you know") == len(groups) == len(names) - 2 - len(RUNNING | TYPED)
+        groups.count("Reading") + groups.count("What you know") == len(groups) == len(names) - 2 - len(RUNNING | ROWS)
     )
     assert {*names[-len(RUNNING) :]} == RUNNING
 

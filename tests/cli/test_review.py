@@ -5,12 +5,11 @@ import inspect
 import numpy as np
 import pytest
 
-from handful.classification.building import build_catalogue
+from handful.catalogue.file import CatalogueFile
 from handful.cli.classify import classify_command
 from handful.cli.main import main
 from handful.cli.review import FROM_CLASSIFY, _unfinished, review_command
-from handful.review import files, unlabelled
-from handful.review.server import Finished
+from handful.review import serve
 
 
 @pytest.fixture
@@ -31,58 +30,57 @@ def test_it_has_the_options_of_classify_word_for_word():
 
 def test_an_interrupted_review_goes_on_with_the_same_command(here, monkeypatch, capsys):
     served = []
-    monkeypatch.setattr(files, "serve", lambda page, finish, where: served.append((page.title, where.host)))
-    assert main(["review", "catalogue.npz", "today.npz"]) == 130
-    assert "run the same command again to go on" in capsys.readouterr().err
-    assert served == [("today", "127.0.0.1")]
-    assert (here / "today.labels.csv.review" / "journal.jsonl").is_file()
-    assert not (here / "today.labels.csv").exists()
+    monkeypatch.setattr(serve, "serve", lambda page, finish, where: served.append((page.title, where.host)))
+    for words in (["catalogue.npz", "today.npz"], ["catalogue.handful", "today.npz"], ["catalogue.handful"]):
+        assert main(["review", *words]) == 130
+        assert "run the same command again to go on" in capsys.readouterr().err
+    assert served == [("today", "127.0.0.1")] * 3
+    assert {path.name for path in here.iterdir()} == {"catalogue.npz", "today.npz", "catalogue.handful"}
+    with CatalogueFile.open(here / "catalogue.handful") as file:
+        assert {name: len(items) for name, items in file.said.places.items()} == {"catalogue": 4, "today": 5}
 
 
 def test_what_was_written_is_said(here, monkeypatch, capsys):
-    monkeypatch.setattr(files, "serve", lambda page, finish, where: finish(page.review, False))
+    monkeypatch.setattr(serve, "serve", lambda page, finish, where: finish(page.review))
     assert main(["review", "catalogue.npz", "today.npz", "--out", "labels.csv", "--out", "page.html"]) == 0
     said = capsys.readouterr().out
-    for name in ("labels.csv", "labels.corrections.json", "page.html"):
+    for name in ("labels.csv", "page.html"):
         assert f"wrote {name}" in said
         assert (here / name).is_file()
-    monkeypatch.setattr(files, "serve", lambda page, finish, where: Finished(["x.csv"], "handful catalogue add"))
-    assert main(["review", "catalogue.npz", "today.npz", "--out", "labels.csv"]) == 0
-    assert "for later batches: handful catalogue add" in capsys.readouterr().out
+    assert "for the next batch: handful review catalogue.handful next_batch" in said
 
 
 def test_a_batch_alone_is_named(here, monkeypatch, capsys):
     (here / "names.txt").write_text("elk\nowl\n")
     offered = []
 
-    def serve(page, finish, where):
+    def served(page, finish, where):
         offered.extend(page.review.session.names)
-        page.review.decide(0, [0, 1], "new", "fox")
-        return finish(page.review, False)
+        page.review.decide(page.review.number, [0, 1], "new", "fox")
+        assert (page.out, page.catalogue) == ("today.labels.csv", "today.handful")
+        return finish(page.review)
 
-    monkeypatch.setattr(unlabelled, "serve", serve)
+    monkeypatch.setattr(serve, "serve", served)
     assert main(["review", "today.npz", "--candidates", "names.txt"]) == 0
     said = capsys.readouterr().out
     assert offered == ["elk", "owl"]
-    for name in ("today.labels.csv", "today.labels.corrections.json", "today.handful"):
-        assert f"wrote {name}" in said
-        assert (here / name).is_file()
+    assert "wrote today.labels.csv" in said
+    assert (here / "today.handful").is_file()
     assert "for the next batch: handful review today.handful next_batch" in said
 
 
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (["today.npz", "--prior", "weights.csv"], "there is no catalogue"),
-        (["today.npz", "--group-by", "site", "--sequence", "list"], "leave out --sequence, --group-by"),
-        (["days", "--next"], "there is no catalogue"),
+        (["today.npz", "--prior", "weights.csv"], "there are no examples yet"),
+        (["today.npz", "--group-by", "site", "--sequence", "list"], "sequence, group_by: there are no examples yet"),
+        (["kinds.handful", "--next"], "--next names the labels of each batch of a folder"),
         (["catalogue.npz", "today.npz", "--address", "localhost:70000"], "a port up to 65535, got localhost:70000"),
-        (["kinds.handful"], "name the batch after it: handful review kinds.handful BATCH"),
+        (["kinds.handful"], "has no batch yet; name one: handful review kinds.handful BATCH"),
         (["catalogue.npz", "today.npz", "more.npz"], "got 3 paths"),
     ],
 )
 def test_what_a_review_cannot_have_is_refused_with_a_sentence(here, words, reason, capsys):
-    build_catalogue(here / "catalogue.npz", here / "kinds.handful")
     assert main(["review", *words]) == 1
     assert reason in " ".join(capsys.readouterr().err.split())
 
@@ -92,7 +90,7 @@ def test_no_input_is_overwritten(here, out, capsys):
     before = (here / "today.npz").read_bytes()
     assert main(["review", "catalogue.npz", "today.npz", "--out", out]) == 1
     assert (here / "today.npz").read_bytes() == before
-    assert not list(here.glob("*.review"))
+    assert not list(here.glob("*.handful"))
 
 
 def test_a_folder_of_batches_is_reviewed_one_after_another(here, monkeypatch, capsys):
@@ -103,11 +101,11 @@ def test_a_folder_of_batches_is_reviewed_one_after_another(here, monkeypatch, ca
     (days / ".hidden").touch()
     served, finishes = [], False
 
-    def serve(page, finish, where):
+    def serves(page, finish, where):
         served.append(page.title)
-        return finish(page.review, False) if finishes else None
+        return finish(page.review) if finishes else None
 
-    monkeypatch.setattr(files, "serve", serve)
+    monkeypatch.setattr(serve, "serve", serves)
     command = ["review", "catalogue.npz", "days", "--next"]
     assert main(command) == 130
     finishes = True

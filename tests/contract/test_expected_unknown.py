@@ -292,15 +292,7 @@ def test_labels_of_a_person_count_alike_at_every_door(world, tmp_path, monkeypat
     found = classifier.infer(batch, given=given, expect_unknown=0.3)
     assert found.rejected[[item for item in given if STRANGE[item]]].all()
     grouped = classifier.infer(batch, ["wood"] * N_ITEMS, given=given, expect_unknown=0.3)["wood"]
-    page = {"handful_corrections": 3, "corrections": [], "new_classes": [], "confirmed": [], "none_of_these": []}
-    whole = classify(folder / "c.npz", folder / "b.npz").about.batch
-    for item, label in given.items():
-        about = {"row": item, "item": whole.names[item], "content": whole.content(item)}
-        page["none_of_these" if label is None else "confirmed"].append(
-            about | ({} if label is None else {"label": label})
-        )
-    (tmp_path / "corrections.json").write_text(json.dumps(page))
-    about = {"given": tmp_path / "corrections.json", "expect_unknown": 0.3}
+    about = {"given": given, "expect_unknown": 0.3}
     doors = {
         "groups": grouped,
         "classify": classify(folder / "c.npz", folder / "b.npz", **about),

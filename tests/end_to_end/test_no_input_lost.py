@@ -24,17 +24,19 @@ from tests.spectra_at_hand import compounds, mgf, msp, noisy
 
 # Parameters of all commands that are paths. A new one must be put here, and then the tests below try it.
 READ = {
-    "classify": ("paths", "names", "candidates", "prior", "given"),
-    "rescore": ("scores", "sites", "candidates", "prior", "pictures", "given"),
-    "review": ("paths", "names", "candidates", "prior", "given"),
+    "classify": ("paths", "names", "candidates", "prior"),
+    "rescore": ("scores", "sites", "candidates", "prior", "pictures"),
+    "review": ("paths", "names", "candidates", "prior"),
     "catalogue build": ("examples",),
     "catalogue show": ("catalogue",),
     "catalogue check": ("catalogue",),
     "catalogue compare": ("examples",),
-    "catalogue add": ("catalogue", "said", "batch"),
+    "catalogue add": ("catalogue", "batch"),
     "catalogue remove": ("catalogue",),
     "catalogue rename": ("catalogue",),
     "catalogue merge": ("catalogue",),
+    "catalogue join": ("catalogue", "copy"),
+    "export": ("catalogue",),
     "features import": ("source",),
     "features export": ("source",),
     "features info": ("source",),
@@ -57,6 +59,7 @@ WRITTEN = {
     "review": ("out",),
     "catalogue build": ("out",),
     "catalogue check": ("report",),
+    "export": ("out",),
     "features import": ("bank",),
     "features export": ("file",),
     "features extract": ("out",),
@@ -73,10 +76,10 @@ CLASSIFY = "classify c.csv b.csv"
 SCORES = "rescore s.json --sites sites.json"
 INPUTS = {
     CLASSIFY: (
-        *("c.csv", "b.csv", "--names {}", "--candidates {}", "--prior {}", "--given {}"),
+        *("c.csv", "b.csv", "--names {}", "--candidates {}", "--prior {}"),
         *("--coarse {}", "--encoder checkpoint:{}"),
     ),
-    SCORES: ("s.json", "--sites {}", "--candidates {}", "--prior {}", "--given {}", "--coarse {}"),
+    SCORES: ("s.json", "--sites {}", "--candidates {}", "--prior {}", "--coarse {}"),
 }
 # An output, the option that makes it be written, and the path that this option is given for it.
 OUTPUTS = {
@@ -99,6 +102,8 @@ OUTPUTS = {
 OTHERS = (
     ("p.handful", "catalogue build p.handful --out p.handful"),
     ("p.html", "catalogue check p.html --report p.html"),
+    ("p.handful", "export p.handful p.handful"),
+    ("p.handful", "catalogue join p.handful p.handful"),
     ("p", "features import p p"),
     ("p", "features export p p"),
     ("p", "features extract --items p --encoder minilm --out p"),

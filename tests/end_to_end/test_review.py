@@ -2,7 +2,6 @@
 middle changes nothing."""
 
 import csv
-import json
 import subprocess
 import sys
 import zipfile
@@ -10,6 +9,7 @@ import zipfile
 import numpy as np
 import pytest
 
+from handful.catalogue.file import CatalogueFile
 from tests.conftest import SHARED
 from tests.review.person import Person
 
@@ -102,12 +102,12 @@ def test_sixty_photographs_from_nothing_to_a_catalogue_and_the_next_batch_with_i
     person = Person(browser, server.address, truth, [])
     assert person.sees(24), person.shown()["said"]
     person.finishes()
-    assert "handful review labels.handful" in person.text("#note code")
+    assert "handful review photos.handful" in person.text("#note code")
     assert server.process.wait(timeout=60) == 0
     assert {row["item"]: row["label"] for row in labels_of(tmp_path)} == truth
     assert person.wrong == []
 
-    server = start_review(tmp_path, "labels.handful", "next", "--out", "next.csv")
+    server = start_review(tmp_path, "photos.handful", "next", "--out", "next.csv")
     person = Person(browser, server.address, truth_of_next, sorted(set(truth.values())))
     assert person.sees(12), person.shown()["said"]
     person.finishes()
@@ -130,5 +130,6 @@ def test_a_hundred_photographs_with_a_class_missing_are_seen_within_25_decisions
     assert server.process.wait(timeout=60) == 0
     rows = {row["item"]: row["label"] for row in labels_of(tmp_path)}
     assert rows == truth
-    assert json.loads((tmp_path / "labels.corrections.json").read_text())["new_classes"][0]["label"] == MISSING
+    with CatalogueFile.open(tmp_path / "photos.handful") as file:
+        assert MISSING in file.said.classes
     assert person.wrong == []

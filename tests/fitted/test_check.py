@@ -7,7 +7,7 @@ import numpy as np
 from handful.fitted import Catalogue, Record, Source
 from handful.fitted.check import KINDS, check_catalogue
 from handful.fitted.page import write_check_page
-from tests.fitted.test_changes import clouds
+from tests.clouds_at_hand import clouds
 
 
 def spoilt():

@@ -5,7 +5,7 @@ import pytest
 
 from handful.errors import FileFormatError
 from handful.estimators import BatchClassifier
-from handful.fitted import Catalogue, Source, load_catalogue, rename, save_catalogue
+from handful.fitted import Catalogue, Source, load_catalogue, save_catalogue
 from handful.fitted.files import catalogue_of, parts_of
 from handful.machine.safetensors_format import read_tensors, write_tensors
 from handful.model.left_out import LeftOutExamples
@@ -247,4 +247,10 @@ def test_names_of_an_older_file_are_read_as_they_are_kept_now(tmp_path):
     assert found.classes.tolist() == ["café", "dog", "owl"]
     assert found.shots.tolist() == [12, 6, 6]
     assert np.isfinite(found.head.weights).all()
-    assert rename(tmp_path / "c.handful", "cafe\u0301", "bar").classes.tolist() == ["bar", "dog", "owl"]
+
+
+def test_a_catalogue_saved_through_a_link_leaves_the_link(tmp_path):
+    (tmp_path / "new.handful").symlink_to(tmp_path / "elsewhere.handful")
+    save_catalogue(catalogue(), tmp_path / "new.handful")
+    assert (tmp_path / "new.handful").is_symlink()
+    assert load_catalogue(tmp_path / "elsewhere.handful").n_classes == 4

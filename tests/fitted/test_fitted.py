@@ -14,6 +14,7 @@ from handful.model.knowledge import Knowledge, Prior
 from handful_fewshot.frame import Frame
 from handful_fewshot.task import TaskBatch
 from handful_fewshot.transforms import transform
+from tests import clouds_at_hand
 
 LABELS = np.array(["cat", "ant", "dog", "ant", "bee", "cat", "bee", "dog", "ant"])
 seeds = st.integers(0, 1000)
@@ -221,3 +222,50 @@ def test_catalogues_with_names_are_added_and_the_later_name_counts():
     np.testing.assert_allclose(both.names.points, second / np.linalg.norm(second, axis=1, keepdims=True))
     assert both.shots.tolist() == whole.shots.tolist()
     assert both.content_hash != whole.content_hash
+
+
+def test_an_update_says_the_same_as_a_fit():
+    X, y = clouds_at_hand.clouds(40, 5)
+    before = Catalogue.of(X, y)
+    more, truth = clouds_at_hand.clouds(40, 1, seed=3)
+    batch, _ = clouds_at_hand.clouds(40, 20, seed=4)
+    new = np.concatenate([more[:6], np.eye(16, dtype=np.float32)[:2]])
+    labels = np.array([*truth[:6], "new class", "new class"])
+    whole = before.with_examples(new, labels)
+    after = whole.updated_from(before)
+    assert after.head.n_fitted == before.head.n_fitted == 200
+    assert whole.head.n_fitted == 208
+    assert after.classes.tolist() == whole.classes.tolist()
+    points = whole.points(batch)
+    own, other = (one.head.scores(points).argmax(1) for one in (after, whole))
+    assert (own == other).mean() > 0.99
+    np.testing.assert_allclose(after.head.means, whole.head.means, atol=0.02)
+    assert len(after.head.left_out.rows) == 206  # those of a class that the head did not know are not judged
+    places, known = np.isin(after.classes, labels), np.isin(before.classes, labels)
+    np.testing.assert_array_equal(after.head.weights[~places], before.head.weights[~known])
+
+
+def test_a_class_with_another_name_is_the_same_class():
+    before = Catalogue.of(*clouds_at_hand.clouds())
+    _ = before.reference
+    names = before.classes.astype("<U16")
+    names[0] = "zebra"
+    after = before.relabelled(names)
+    order = [*range(1, 20), 0]
+    assert after.classes.tolist() == [*before.classes.tolist()[1:], "zebra"]
+    np.testing.assert_array_equal(after.head.weights, before.head.weights[order])
+    assert after.report().suspects == before.report().suspects
+    points = before.points(clouds_at_hand.clouds(seed=2)[0])
+    named = after.classes[after.head.scores(points).argmax(1)]
+    assert (names[before.head.scores(points).argmax(1)] == named).all()
+
+
+def test_merged_classes_are_those_of_a_new_fit():
+    X, y = clouds_at_hand.clouds()
+    before = Catalogue.of(X, y)
+    after = before.relabelled(np.where(before.classes == "class 04", "class 03", before.classes))
+    again = Catalogue.of(X, np.where(y == "class 04", "class 03", y))
+    assert after.classes.tolist() == again.classes.tolist()
+    np.testing.assert_allclose(after.means + after.origin, again.means + again.origin, atol=1e-6)
+    np.testing.assert_allclose(after.head.weights, again.head.weights, atol=1e-4)
+    assert after.shots[3] == 8

@@ -4,7 +4,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from handful.classification.corrections import read_corrections
 from handful.classification.names import read_names
 from handful.errors import BankError, HandfulError
 from handful.extraction.items import list_items
@@ -95,7 +94,7 @@ LIST = next(iter(BENCHMARKS["mini-imagenet"].lists))
         ("checkpoint.json", lambda path: Checkpoint.load(path.parent)),
         ("plan.json", lambda path: Journal(path.parent)),
         (LIST, lambda path: benchmark_rows("mini-imagenet", path.parent, path.parent)),
-        ("corrections.json", read_corrections),
+        ("export.json", read_bank),
         ("scores.json", read_scores),
         ("scores.csv", read_scores),
         ("coco.json", read_sites),

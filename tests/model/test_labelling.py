@@ -12,7 +12,7 @@ from handful.model.left_out import HeadCalibration
 from handful.model.reference import Reference
 from handful.model.settings import DEFAULT
 from handful.model.stream import DecidedBatch, with_sizes
-from handful.model.unknown import fit_unknown_model
+from handful.model.unknown_of_catalogue import fit_unknown_model
 from tests.worlds import Clouds
 
 

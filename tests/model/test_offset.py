@@ -5,7 +5,7 @@ import pytest
 
 from handful.model.head import LinearHead
 from handful.model.left_out import HeadCalibration
-from handful.model.offset import Offset, estimate_offset
+from handful.model.offset import BatchTilts, estimate_offset
 from handful.model.reference import Reference
 from handful.model.scores import Scores
 from handful.model.settings import DEFAULT
@@ -29,7 +29,7 @@ def offset_of(points, scores, weights, means, shots, spread):
     possible = np.isfinite(scores).any(0)[None]
     nats = Scores(scores[None], shots, np.zeros((1, len(points)), bool), possible, True)
     found = estimate_offset(nats, Vectors(points[None], Reference(head)), DEFAULT)
-    return Offset(*(part[0] for part in found))
+    return BatchTilts(*(part[0] for part in found))
 
 
 def test_an_offset_is_found():
@@ -37,7 +37,7 @@ def test_an_offset_is_found():
     points, scores, weights, means = batch(offset)
     found = offset_of(points, scores, weights, means, np.full(6, 5.0), spread=12 * 0.09)
     assert np.abs(found.offset - offset).max() < 0.1
-    assert np.allclose(found.tilts, -(weights @ found.offset))
+    assert np.allclose(found.total, -(weights @ found.offset))
 
 
 def test_what_chance_gives_is_no_offset():
@@ -49,7 +49,7 @@ def test_what_chance_gives_is_no_offset():
 def test_without_a_spread_and_with_equal_shots_nothing_changes():
     found = offset_of(*batch(np.ones(12)), np.full(6, 5.0), spread=0.0)
     assert not found.offset.any()
-    assert not found.tilts.any()
+    assert not found.total.any()
 
 
 @pytest.mark.parametrize("follow", [True, False])
@@ -57,7 +57,7 @@ def test_shares_follow_the_numbers_of_examples_where_the_batch_does(follow):
     rng, shots = np.random.default_rng(1), np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0])
     truth = rng.choice(6, 400, p=shots / shots.sum() if follow else None)
     scores = 6 * np.eye(6)[truth] + rng.normal(size=(400, 6))
-    tilts = offset_of(np.zeros((400, 2)), scores, np.zeros((6, 2)), np.zeros((6, 2)), shots, spread=0.0).tilts
+    tilts = offset_of(np.zeros((400, 2)), scores, np.zeros((6, 2)), np.zeros((6, 2)), shots, spread=0.0).total
     slope = np.polyfit(np.log(shots), tilts, 1)[0]
     assert abs(slope - (0.8 if follow else 0.0)) < 0.25
 
@@ -66,5 +66,5 @@ def test_a_class_that_is_ruled_out_stays_out():
     points, scores, weights, means = batch(np.zeros(12))
     scores[:, 2] = -np.inf
     found = offset_of(points, scores, weights, means, np.arange(1.0, 7.0), spread=1.0)
-    assert np.isfinite(found.tilts).all()
+    assert np.isfinite(found.total).all()
     assert np.isfinite(found.offset).all()

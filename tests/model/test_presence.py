@@ -33,7 +33,7 @@ def present(scores, shots, settings=DEFAULT):
     chances = np.zeros(scores.shape[1])
     chances[samples.columns[0]] = samples.presence[0]
     joint = joint_labels(alone, samples, n_classes, settings)
-    return alone.with_columns(joint.of_others, samples.columns, joint.of_columns)[0], chances, samples.alone_weight[0]
+    return alone.with_columns(joint.others, samples.columns, joint.columns)[0], chances, samples.alone_weight[0]
 
 
 def one_temper(e, shots):

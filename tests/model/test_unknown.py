@@ -7,8 +7,8 @@ from handful.model.head import fit_head
 from handful.model.knowledge import ToldShare
 from handful.model.linear import logistic_line
 from handful.model.settings import DEFAULT
-from handful.model.unknown import UnknownModel, fit_unknown_model, unknown_reason
-from handful.model.unknown_items import UnknownEvidence, UnknownPosterior, rejection_limit
+from handful.model.unknown_in_batch import UnknownEvidence, UnknownPosterior, rejection_limit
+from handful.model.unknown_of_catalogue import UnknownModel, fit_unknown_model, unknown_reason
 
 
 def model(level, unknown=1.5):

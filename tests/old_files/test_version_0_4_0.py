@@ -10,8 +10,6 @@ import pytest
 from typer.testing import CliRunner
 
 from handful import BatchClassifier, classify, read, read_bank
-from handful.classification.label import embed
-from handful.classification.task import check, read_inputs
 from handful.cli.main import make_app
 from handful.errors import OptionError
 from handful.extraction.decode import decode_image
@@ -19,12 +17,10 @@ from handful.extraction.encoders import load_encoder
 from handful.fitted import load_catalogue
 from handful.large import solve
 from handful.many import label_groups
-from handful.review.files import FileLabeller
-from handful.review.journal import opened
 from handful_fewshot.errors import PlanError
 from handful_fewshot.networks.checkpoint import Checkpoint
 from tests.items_at_hand import image_bytes
-from tests.review.reviews import BatchReview
+from tests.old_files.opening import review_of
 
 KEPT = Path(__file__).parent / "v0_4_0"
 
@@ -50,13 +46,6 @@ def test_a_catalogue_labels_a_batch(folder):
     assert (np.array(then) == found.labels)[known].all()
 
 
-def test_a_catalogue_grows(folder):
-    given = ["catalogue", "add", str(folder / "kinds.handful"), str(folder / "today.npz")]
-    found = CliRunner().invoke(make_app(), [*given, "--from", str(folder / "reviewed.corrections.json")])
-    assert found.exit_code == 0, found.output
-    assert "kind 8" in load_catalogue(folder / "kinds.handful").classes
-
-
 def test_a_fitted_classifier_predicts(folder):
     classifier = BatchClassifier.load(folder / "classifier.safetensors")
     batch = np.load(folder / "today.npz")["features"]
@@ -69,26 +58,16 @@ def test_a_bank_is_read(folder):
     assert (len(bank.labels), bank.provenance.licence) == (32, "CC0")
 
 
-def test_corrections_are_taken_over(folder):
-    found = classify(folder / "kinds.handful", folder / "today.npz", given=folder / "reviewed.corrections.json")
-    said = dict(zip([9, 3, 17, 4], ["kind 8", "kind 1", "kind 2", "kind 1"], strict=True))
-    assert {item: found.labels[item] for item in said} == said
-    assert found.labels[0] is None
-
-
 @pytest.mark.parametrize("table", ["labels.csv", "labels.parquet"])
 def test_an_earlier_batch_tells_the_share_of_unknown_items(folder, table):
     found = classify(folder / "kinds.handful", folder / "today.npz", expect_unknown=folder / table)
     assert found.rejected.any()
 
 
-def test_a_review_goes_on_with_all_its_answers(folder, tmp_path):
-    ready = embed(check(read_inputs(folder / "kinds.handful", folder / "today.npz")), tmp_path)
-    with opened(folder / "reviewed.csv.review", {"batch": ready.batch.fingerprint}) as journal:
-        review = BatchReview(journal, FileLabeller(ready), person="ada")
+def test_a_review_goes_on_with_all_its_answers(folder):
+    with review_of(folder / "kinds.handful", folder / "today.npz", folder / "reviewed.csv") as review:
         assert review.session.said.given == {0: None, 3: "kind 1", 4: "kind 1", 9: "kind 8", 17: "kind 2"}
-        assert not review.notes
-        review.decide(review.state.number, [1], "class", truth()[1])
+        review.decide(review.number, [1], "class", truth()[1])
         assert review.session.n_decisions == 6
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from handful import Session
 from handful.banks import FeatureBank
+from handful.catalogue.file import CatalogueFile
 from handful.classification import classify, rescore
 from handful.classification.labelled import class_names, messages, predictions
 from handful.classification.names import read_names
@@ -15,13 +16,13 @@ from handful.errors import HandfulError, LabelError, SimilarNamesWarning, Skippe
 from handful.estimators import BatchClassifier, TopScores, infer_scores
 from handful.estimators.given import new_class_names
 from handful.extraction.items import list_items
-from handful.fitted import Catalogue, Source, add_examples, merge, rename, save_catalogue
+from handful.fitted import Catalogue, save_catalogue
+from handful.items import bring, import_labelled
+from handful.items.classes import merge, rename
 from handful.reading import read_bank
 from handful.reading.class_names import BLANKS, is_missing, merged_names, plain_label, plain_labels, similar_names
-from handful.review.batch_review import BatchReview
-from handful.review.journal import opened
-from handful.review.memory import PageLabeller, UnlabelledInMemory
-from handful.session import Step
+from handful.review.memory import PageLabeller
+from handful.review.opening import open_batch
 from tests.review.reviews import under_review
 
 COMPOSED, DECOMPOSED = "Käse", "Ka\u0308se"
@@ -221,12 +222,6 @@ def by_answer(folder, name):
     return session.result.labels[0]
 
 
-def by_step(folder, name):
-    session = Session(X, (X, CLASSES * 2)).take(Step("answer", (0,), name, new=True))
-    assert session.said.given == {0: session.result.labels[0]}
-    return session.result.labels[0]
-
-
 def from_nothing(folder, name):
     session = Session(X).answer(0, name, new=True)
     assert session.names == list(session.said.given.values())
@@ -248,30 +243,40 @@ def given_first(folder, name):
 
 def by_page(folder, name):
     with under_review(folder, PageLabeller(BatchClassifier().fit(X, CLASSES * 2), X)) as review:
-        review.decide(0, [0], "new", name)
+        review.decide(review.number, [0], "new", name)
         assert review.session.result.labels[0] == review.session.said.given[0]
         return review.new_classes[0]
 
 
 def by_merge_on_the_page(folder, name):
-    label = UnlabelledInMemory(Session(X), None)
-    with opened(folder, {}) as journal:
-        review = BatchReview(journal, label, from_nothing=True)
-        review.decide(0, [0], "new", "elk")
-        review.merge(1, "elk", name)
+    with CatalogueFile.open(folder / "work.handful") as file:
+        bring(file, "batch", X)
+        review = open_batch(file, "batch")
+        review.decide(review.number, [0], "new", "elk")
+        review.merge(review.number, "elk", name)
         return review.new_classes[0]
 
 
+def imported(folder, name):
+    """A table with labels becomes items that have answers."""
+    np.savez(folder / "c.npz", features=X, labels=[name, *CLASSES, "elk"])
+    with CatalogueFile.open(folder / "work.handful") as file:
+        import_labelled(file, folder / "c.npz")
+        return next(label for label in file.said.classes if label not in (*CLASSES, "elk"))
+
+
 def by_rename(folder, name):
-    file = folder / "c.handful"
-    save_catalogue(Catalogue.of(X, np.array(["elk", "elk", *CLASSES])), file)
-    return next(label for label in rename(file, "elk", name).classes.tolist() if label not in CLASSES)
+    with CatalogueFile.open() as file:
+        import_labelled(file, (X, ["elk", "elk", *CLASSES]), "examples")
+        rename(file, "elk", name)
+        return next(label for label in file.said.classes if label not in CLASSES)
 
 
 def by_merge(folder, name):
-    file = folder / "c.handful"
-    save_catalogue(Catalogue.of(X, np.array(["elk", "hare", *CLASSES])), file)
-    return next(label for label in merge(file, ["elk", "hare"], name).classes.tolist() if label not in CLASSES)
+    with CatalogueFile.open() as file:
+        import_labelled(file, (X, ["elk", "hare", *CLASSES]), "examples")
+        merge(file, ["elk", "hare"], name)
+        return next(label for label in file.said.classes if label not in CLASSES)
 
 
 TYPED = [
@@ -309,13 +314,7 @@ def by_file_of_names(folder, name):
     return read_names(folder / "names.json").labels[0]
 
 
-def added(folder, name):
-    file = folder / "c.handful"
-    save_catalogue(Catalogue.of(X[:2], np.array(CLASSES)), file)
-    return add_examples(file, X[2:3], [name], [Source()]).new_classes[0]
-
-
-OTHERS = [by_step, given_first, by_given, by_new_classes, by_fit, by_names, by_file_of_names, added]
+OTHERS = [imported, given_first, by_given, by_new_classes, by_fit, by_names, by_file_of_names]
 UNUSUAL = {
     "cafe\u0301": "café",
     "\ufeffbom": "bom",
@@ -337,7 +336,7 @@ def test_a_name_is_kept_alike_at_every_door(tmp_path, door, name):
     assert door(tmp_path, name) == UNUSUAL[name]
 
 
-@pytest.mark.parametrize("door", [*TYPED, *(door for door in OTHERS if door is not by_step)], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("door", [*TYPED, *(door for door in OTHERS if door is not imported)], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("name", ["nan", "NaN", "<NA>", " ", "\u200b"])
 def test_what_says_that_a_label_is_missing_is_no_name_at_any_door(tmp_path, door, name):
     with pytest.raises(HandfulError):
@@ -355,8 +354,11 @@ def test_a_class_that_has_such_a_name_already_keeps_it_and_can_be_renamed(tmp_pa
     file = tmp_path / "c.handful"
     save_catalogue(Catalogue.of(X, np.array(["nan", "passed", *CLASSES])), file)
     assert Session(X, file).answer(1, "passed").result.labels[1] == "passed"
-    rename(file, "passed", "ok")
-    assert rename(file, "nan", "naan").classes.tolist() == ["Brot", COMPOSED, "naan", "ok"]
+    with CatalogueFile.open() as work:
+        import_labelled(work, file)
+        rename(work, "passed", "ok")
+        rename(work, "nan", "naan")
+        assert sorted(work.said.classes) == ["Brot", COMPOSED, "naan", "ok"]
 
 
 def test_a_folder_whose_name_says_that_a_label_is_missing_is_no_class(tmp_path):

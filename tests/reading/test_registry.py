@@ -1,17 +1,15 @@
-"""What another package registers is used as what handful has: scores, sites, names, tasks and labels."""
+"""What another package registers is used as what handful has: scores, sites, names and tasks."""
 
 import json
 
 import numpy as np
 import pytest
 
-from handful.classification import classify, read_corrections, rescore, write_scores, write_tasks
+from handful.classification import classify, rescore, write_scores, write_tasks
 from handful.errors import OptionError
 from handful.reading import (
     ClassName,
     Field,
-    GivenFormat,
-    GivenLabel,
     ScoreFormat,
     SiteFormat,
     ToolScores,
@@ -91,22 +89,15 @@ def test_names_of_classes():
     }
 
 
-def test_tasks_and_labels(tmp_path):
+def test_tasks(tmp_path):
     np.savez(tmp_path / "c.npz", features=np.eye(3), labels=["cowrie", "whelk", "limpet"])
     np.savez(tmp_path / "b.npz", features=np.eye(3)[[1, 1, 0]])
     register_field(
         "shells",
         Field(
             tasks={".tasks": Writer(lambda found, path: path.write_text(" ".join(map(str, found.labels))))},
-            given=GivenFormat(
-                "labels of shells",
-                lambda content: "shells" in content,
-                lambda content, where: [GivenLabel(*one) for one in content["shells"]],
-            ),
         ),
     )
     found = classify(tmp_path / "c.npz", tmp_path / "b.npz")
     write_tasks(found, tmp_path / "shells.tasks")
     assert (tmp_path / "shells.tasks").read_text() == "whelk whelk cowrie"
-    (tmp_path / "said.json").write_text(json.dumps({"shells": [[2, "row 2", "ab12", "limpet"]]}))
-    assert list(read_corrections(tmp_path / "said.json")) == [GivenLabel(2, "row 2", "ab12", "limpet")]

@@ -1,35 +1,57 @@
 """Small batches under review, for tests."""
 
+import json
 from contextlib import contextmanager
+from urllib.request import HTTPCookieProcessor, Request, build_opener
 
 import numpy as np
 
+from handful.catalogue.file import Arrival, CatalogueFile, ItemContent
 from handful.estimators import BatchClassifier
-from handful.review.batch_review import BatchReview
-from handful.review.journal import opened
+from handful.review.batch_review import BatchReview, sheet_size_of
 from handful.review.memory import PageLabeller
+from handful.session import Calibration, Session
+from handful.session.state import SessionOptions
+from handful.session.stopping import SURE_TO_STOP
 from tests.worlds import Clouds
 
 KNOWN, PRESENT, EACH, DIM = 30, 6, 10, 24
+BATCH = "today"
+# A catalogue in the folder of a review.
+FILE = "work.handful"
 
 
 def problem(seed=0, shots=1, noise=0.8, contents=None):
     """Return a labeller and the true classes: six of thirty classes, and one that the catalogue does not have."""
+    classifier, batch, truth = examples_and_batch(seed, shots, noise)
+    shown = None if contents is None else tuple(contents(k) for k in range(len(truth)))
+    return PageLabeller(classifier, batch, shown), truth
+
+
+def examples_and_batch(seed=0, shots=1, noise=0.8):
+    """Return a fitted classifier, the batch of `problem`, and its true classes."""
     rng = np.random.default_rng(seed)
     clouds = Clouds(KNOWN + 1, DIM, rng)
     examples = np.arange(KNOWN).repeat(shots)
     classifier = BatchClassifier().fit(clouds.around(examples, noise), [f"kind {k:02}" for k in examples])
     truth = rng.permutation(np.repeat([*range(PRESENT), KNOWN], EACH))
-    batch = clouds.around(truth, noise)
-    shown = None if contents is None else tuple(contents(k) for k in range(len(truth)))
-    return PageLabeller(classifier, batch, shown), [f"kind {k:02}" for k in truth]
+    return classifier, clouds.around(truth, noise), [f"kind {k:02}" for k in truth]
 
 
 @contextmanager
 def under_review(folder, label, **options):
-    """Open or resume the review in a folder."""
-    with opened(folder, {"batch": label.batch.fingerprint}) as journal:
-        yield BatchReview(journal, label, **options)
+    """Open the catalogue in a folder, and the review of the batch of a labeller."""
+    folder.mkdir(exist_ok=True)
+    with CatalogueFile.open(folder / FILE) as file:
+        yield review_of(file, label, **options)
+
+
+def review_of(file, label, *, person="Ada", notes=(), **options):
+    """Return the review of the batch of a labeller, from where it was left in a catalogue."""
+    rows = np.ascontiguousarray(label.batch.points, "<f4")
+    file.arrive(BATCH, [Arrival(f"row {at}", ItemContent(row.tobytes(), "vector")) for at, row in enumerate(rows)])
+    how = SessionOptions(sheet_size_of(label.batch.contents), SURE_TO_STOP, Calibration())
+    return BatchReview(Session.of_batch(file, BATCH, label, how, person=person, **options), notes)
 
 
 def kind_of(review, label):
@@ -40,7 +62,7 @@ def kind_of(review, label):
 def say(review, items, label):
     """Say what items are; a list is one step."""
     items = [items] if isinstance(items, int) else list(items)
-    review.decide(review.state.number, items, kind_of(review, label), label)
+    review.decide(review.number, items, kind_of(review, label), label)
 
 
 def answer_next(review, truth):
@@ -48,10 +70,38 @@ def answer_next(review, truth):
     request = review.session.ask()
     if request is None:
         return None
-    right = [item for item in request.items if truth[item] == request.label]
+    label = request.label or max(set(truth), key=[truth[item] for item in request.items].count)
+    right = [item for item in request.items if truth[item] == label]
     if right:
-        say(review, right, request.label)
+        say(review, right, label)
     for item in request.items:
         if item not in right:
             say(review, item, truth[item])
     return request
+
+
+@contextmanager
+def full_disk(file):
+    """Let the disk of a catalogue be full: SQLite may not make its file any longer."""
+    connection = file._connection
+    (most,) = connection.execute("PRAGMA max_page_count").fetchone()
+    connection.execute("PRAGMA max_page_count = 1")  # that is, as many as there are
+    yield
+    connection.execute(f"PRAGMA max_page_count = {most}")
+
+
+class Visitor:
+    """A browser at a review that is really served."""
+
+    def __init__(self, address):
+        self.browser = build_opener(HTTPCookieProcessor())
+        self.base = self.browser.open(address, timeout=20).url
+        self.origin = address.partition("/?")[0]
+
+    def get(self, path):
+        return json.loads(self.browser.open(self.base + path, timeout=20).read())
+
+    def post(self, path, **body):
+        headers = {"content-type": "application/json", "origin": self.origin}
+        request = Request(self.base + path, json.dumps(body).encode(), headers)
+        return json.loads(self.browser.open(request, timeout=20).read())

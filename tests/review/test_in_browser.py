@@ -13,10 +13,10 @@ KNOWN, PRESENT, EACH, DIM = 40, 7, 20, 24
 DESKTOP, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+@pytest.fixture
+def folder(tmp_path):
     """Forty classes; a batch of seven of them and one that the catalogue does not have."""
-    place, rng = tmp_path_factory.mktemp("review"), np.random.default_rng(3)
+    place, rng = tmp_path, np.random.default_rng(3)
     clouds = Clouds(KNOWN + 1, DIM, rng)
     names = np.array([f"kind_{k:02}" for k in range(KNOWN + 1)])
     catalogue = clouds.examples(1, 0.8, KNOWN)
@@ -114,6 +114,21 @@ def test_a_phone_answers_and_accepts_a_group(folder, browser, start_review):
     page.tap("#undo")
     person.settled(number)
     assert "1 of 160 items seen" in person.text("#progress-said")
+    assert person.wrong == []
+
+
+def test_a_catalogue_that_goes_away_while_the_page_is_open_is_a_sentence_on_the_page(folder, browser, start_review):
+    server = start_review(folder, *WORDS, "--out", "labels.csv")
+    person = at_page(browser, server, folder)
+    person.decides("p")
+    shown = person.shown()
+    (folder / "catalogue.handful").rename(folder / "elsewhere.handful")
+    person.page.keyboard.press("p")
+    person.page.wait_for_selector("text=was moved or deleted while it was open")
+    assert person.shown() == shown
+    (folder / "elsewhere.handful").rename(folder / "catalogue.handful")
+    person.decides("p")
+    assert "seen in 2 decisions" in person.text("#progress-said")
     assert person.wrong == []
 
 

@@ -13,7 +13,7 @@ from handful.estimators import BatchClassifier
 from handful.review import memory
 from handful.review.memory import PageLabeller
 from handful.review.serve import Address
-from handful.session import Said, Session
+from handful.session import BatchSaid, Session
 from tests.review.reviews import under_review
 from tests.worlds import Clouds
 
@@ -31,7 +31,7 @@ def fitted():
 def test_labels_are_those_of_infer_with_the_same_given(fitted):
     classifier, batch, _ = fitted
     for given in ({}, {3: "2", 4: None}, {3: "2", 9: "77"}):
-        found = PageLabeller(classifier, batch)(Said(given))
+        found = PageLabeller(classifier, batch)(BatchSaid(given))
         numbers = {item: None if name is None else int(name) for item, name in given.items()}
         wanted = classifier.infer(batch, **({"given": numbers, "new_classes": [77]} if given else {}))
         labels = [None if label is None else str(label) for label in wanted.labels.tolist()]
@@ -42,7 +42,7 @@ def test_labels_are_those_of_infer_with_the_same_given(fitted):
 
 def test_new_classes_must_be_of_the_kind_of_the_others(fitted):
     with pytest.raises(LabelError, match="the classes are numbers, and 'kraken' is none"):
-        PageLabeller(*fitted[:2])(Said({0: "kraken"}))
+        PageLabeller(*fitted[:2])(BatchSaid({0: "kraken"}))
 
 
 @pytest.mark.parametrize(
@@ -72,8 +72,8 @@ def test_a_label_that_fit_could_not_take_is_refused_when_it_is_typed(tmp_path, f
     label = PageLabeller(BatchClassifier().fit(rng.normal(size=(10, DIM)), classes), batch)
     with under_review(tmp_path, label) as review:
         with pytest.raises(LabelError, match=said):
-            review.decide(0, [1], "new", name)
-        assert review.journal.events == []
+            review.decide(review.number, [1], "new", name)
+        assert review.n_steps == 0
 
 
 @pytest.mark.parametrize(
@@ -91,9 +91,8 @@ def test_a_label_that_was_taken_comes_back_from_fit(tmp_path, fitted, classes, n
     classifier = BatchClassifier().fit(np.random.default_rng(1).normal(size=(10, DIM)), classes)
     label = PageLabeller(classifier, batch)
     with under_review(tmp_path, label) as review:
-        review.decide(0, [1], "new", name)
-        (step,) = review.session.steps
-        given = {1: label.in_memory(step).label}
+        review.decide(review.number, [1], "new", name)
+        given = {1: label.labels.label(review.session.said.given[1])}
     assert str(given[1]) == name
     assert classifier.infer(batch, given=given, new_classes=list(given.values())).labels[1] == given[1]
 
@@ -102,7 +101,7 @@ def test_a_label_that_was_taken_comes_back_from_fit(tmp_path, fitted, classes, n
 def test_what_says_that_an_item_has_no_class_is_no_name_of_one(tmp_path, fitted, name):
     label = PageLabeller(*fitted[:2])
     with under_review(tmp_path, label) as review, pytest.raises(LabelError, match="cannot be the name of a class"):
-        review.decide(0, [1], "new", name)
+        review.decide(review.number, [1], "new", name)
 
 
 def test_labels_given_before_are_answers_of_the_review(fitted, monkeypatch):
@@ -122,9 +121,9 @@ def test_a_session_without_a_catalogue_is_reviewed(fitted, monkeypatch):
     def served(page, finish, where):
         state = page.whole()
         assert state["offered"] == ["fox", "owl"]
-        page.review.decide(page.review.state.number, [2, 3], "new", "foks")
-        page.review.merge(page.review.state.number, "foks", "fox")
-        return finish(page.review, False)
+        page.review.decide(page.review.number, [2, 3], "new", "foks")
+        page.review.merge(page.review.number, "foks", "fox")
+        return finish(page.review)
 
     monkeypatch.setattr(memory, "serve", served)
     assert session.review() is session
@@ -172,7 +171,7 @@ class Visitor(threading.Thread):
 
 
 @pytest.mark.parametrize("shows", ["nothing", "texts", "images"])
-def test_the_answer_and_what_was_given_come_back(fitted, shows, tmp_path, monkeypatch):
+def test_the_answer_and_what_was_given_come_back(fitted, shows, monkeypatch):
     classifier, batch, truth = fitted
     visitor, contents = Visitor(truth), {}
     if shows == "texts":
@@ -181,7 +180,7 @@ def test_the_answer_and_what_was_given_come_back(fitted, shows, tmp_path, monkey
         pytest.importorskip("PIL.Image")
         contents["images"] = [np.full((9, 7, 3), item, np.uint8) for item in range(len(batch))]
     monkeypatch.setattr(memory, "Address", lambda announce: Address(opens=False, announce=visitor.announce))
-    session = Session(batch, classifier).review(folder=tmp_path, **contents)
+    session = Session(batch, classifier).review(**contents)
     assert session.said.given == visitor.said
     again = classifier.infer(batch, given=session.said.given, new_classes=[])
     assert session.result.labels.tolist() == again.labels.tolist()

@@ -1,13 +1,11 @@
 """Where a review is served: on the loopback address, unless another one is named."""
 
-import json
 import os
 import socket
 import stat
 import threading
 import time
 from contextlib import ExitStack
-from urllib.request import HTTPCookieProcessor, Request, build_opener
 
 import pytest
 
@@ -15,7 +13,7 @@ from handful.errors import OptionError
 from handful.review import strangers
 from handful.review.serve import Address, _listening, _redirect, serve
 from handful.review.server import Finished, Page
-from tests.review.reviews import problem, under_review
+from tests.review.reviews import Visitor, problem, under_review
 
 
 @pytest.mark.parametrize(
@@ -44,23 +42,6 @@ def test_the_token_is_in_a_file_that_only_you_can_read(tmp_path):
     assert "url=http://127.0.0.1:80/?token=a&amp;b=&#x27;c&#x27;'" in page.read_text()
 
 
-class Visitor:
-    """A browser at a review that is really served."""
-
-    def __init__(self, address):
-        self.browser = build_opener(HTTPCookieProcessor())
-        self.base = self.browser.open(address, timeout=20).url
-        self.origin = address.partition("/?")[0]
-
-    def get(self, path):
-        return json.loads(self.browser.open(self.base + path, timeout=20).read())
-
-    def post(self, path, **body):
-        headers = {"content-type": "application/json", "origin": self.origin}
-        request = Request(self.base + path, json.dumps(body).encode(), headers)
-        return json.loads(self.browser.open(request, timeout=20).read())
-
-
 @pytest.fixture
 def served(tmp_path):
     """Serve a review on a thread; yield its address, and finish it."""
@@ -73,7 +54,7 @@ def served(tmp_path):
     with under_review(tmp_path / "review", problem()[0]) as review:
         where = Address(opens=False, announce=announce)
         thread = threading.Thread(
-            target=lambda: serve(Page(review, "today"), lambda *_: Finished([]), where), daemon=True
+            target=lambda: serve(Page(review, "today"), lambda _: Finished([]), where), daemon=True
         )
         thread.start()
         assert announced.wait(20)
@@ -95,8 +76,8 @@ def test_connections_without_the_token_are_closed_and_keep_nobody_out(served, mo
                 connections.append(opened.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10)))
                 connections[-1].sendall(begun)
         begin = time.monotonic()
-        assert visitor.get("number") == {"number": 0}
-        assert Visitor(served).get("number") == {"number": 0}  # a new connection gets in as well
+        assert visitor.get("number") == {"number": 1}
+        assert Visitor(served).get("number") == {"number": 1}  # a new connection gets in as well
         assert time.monotonic() - begin < 10
         for one in connections:
             assert ended(one)

@@ -14,9 +14,11 @@ from starlette.testclient import TestClient
 from handful.reading.contents import FolderFiles
 from handful.review.guard import AT_ONCE, COOKIE, HEADERS, MOST_BYTES, PER_SECOND, Guard, new_token
 from handful.review.server import Finished, Page, Routes, make_app
-from tests.review.reviews import problem, under_review
+from tests.review.reviews import full_disk, problem, under_review
 
 HOST = "127.0.0.1:8080"
+# The number of the state in which nothing has been said: the items came.
+BEGUN = 1
 TOKEN = new_token()
 
 
@@ -30,7 +32,7 @@ def routes(tmp_path, prepared):
     with under_review(tmp_path / "review", prepared[0]) as review:
         ended = []
         page = Page(review, "today", out="labels.csv")
-        made = Routes(page, lambda review, add: Finished(["labels.csv"], f"add {add}"), ended.append)
+        made = Routes(page, lambda review: Finished(["labels.csv"], "handful review"), ended.append)
         made.ended = ended
         yield made
 
@@ -65,7 +67,12 @@ def cookie_of(app):
 
 
 def say(client, number, items, said="class", label="kind 03"):
-    body = {"number": number, "items": items if isinstance(items, list) else [items], "said": said, "label": label}
+    body = {
+        "number": BEGUN + number,
+        "items": items if isinstance(items, list) else [items],
+        "said": said,
+        "label": label,
+    }
     return client.post("/decide", json=body)
 
 
@@ -79,7 +86,7 @@ def kind_of(state, label):
 def test_a_session_over_http(client, routes, prepared):
     _, truth = prepared
     state = client.get("/state").json()
-    assert (state["number"], state["decisions"], state["notes"]) == (0, [], [])
+    assert (state["number"], state["decisions"], state["notes"]) == (BEGUN, [], [])
     drawn = state["map"]
     assert len(drawn["items"]) == len(truth)
     n_sheets = 0
@@ -92,14 +99,14 @@ def test_a_session_over_http(client, routes, prepared):
         exceptions = [item for item in ask["items"] if item not in right]
         for items, label in [(right, ask["label"]), *(([item], truth[item]) for item in exceptions)]:
             if items:
-                answer = say(client, state["number"], items, kind_of(state, label), label)
+                answer = say(client, state["number"] - BEGUN, items, kind_of(state, label), label)
                 assert answer.status_code == 200, answer.json()
                 state = answer.json()
                 assert [name for place, _, name, _ in state["decisions"] if place in items] == [label] * len(items)
     progress = state["progress"]
     assert progress["done"]
     assert progress["seen"] == progress["n_items"] == len(truth)
-    assert progress["decisions"] == state["number"] == state["n_steps"]
+    assert progress["decisions"] == state["number"] - BEGUN == state["n_steps"]
     assert progress["decisions"] < len(truth) / 2
     assert n_sheets > 2
     assert progress["right"][0] > 0.95  # people err now and then
@@ -112,8 +119,9 @@ def test_a_session_over_http(client, routes, prepared):
     undone = client.post("/undo", json={"number": state["number"]}).json()
     assert (undone["n_steps"], undone["undid"]) == (state["n_steps"] - 1, True)
     assert undone["ask"] is not None
-    assert client.post("/finish", json={"number": undone["number"], "add": True}).json()["command"] == "add True"
-    assert routes.ended == [Finished(["labels.csv"], "add True")]
+    finished = client.post("/finish", json={"number": undone["number"]}).json()
+    assert finished == {"written": ["labels.csv"], "next_batch": "handful review"}
+    assert routes.ended == [Finished(["labels.csv"], "handful review")]
 
 
 def test_a_person_may_leave_items_of_a_sheet_open_or_out(client, prepared):
@@ -127,7 +135,7 @@ def test_a_person_may_leave_items_of_a_sheet_open_or_out(client, prepared):
     after = say(client, 2, [4, 5], "none", None).json()
     assert [after["rejected"][item] for item in (4, 5)] == [1, 1]
     for number in (3, 4, 5):
-        after = client.post("/undo", json={"number": number}).json()
+        after = client.post("/undo", json={"number": BEGUN + number}).json()
     assert after["label"] == state["label"]
 
 
@@ -145,22 +153,48 @@ def test_a_tab_that_is_behind_is_told_so(client, routes):
     assert say(client, 0, 1).status_code == 200
     late = say(client, 0, 2)
     assert (late.status_code, "another window" in late.json()["error"]) == (409, True)
-    assert client.post("/undo", json={"number": 0}).status_code == 409
-    assert client.post("/finish", json={"number": 0}).status_code == 409
-    assert client.get("/number").json() == {"number": 1}
-    assert len(routes.review.journal.events) == 1
+    assert client.post("/undo", json={"number": BEGUN}).status_code == 409
+    assert client.post("/finish", json={"number": BEGUN}).status_code == 409
+    assert client.get("/number").json() == {"number": BEGUN + 1}
+    assert routes.review.n_steps == 1
 
 
-def test_a_full_disk_is_said_and_the_state_stays(client, routes, monkeypatch):
-    def full(*_):
-        raise OSError(28, "No space left on device")
+def test_a_full_disk_is_said_and_the_state_stays(client, routes):
+    everything = list(range(60))
+    number = 0
+    with full_disk(routes.review.session.file):
+        while (refused := say(client, number, everything)).status_code == 200:
+            number += 1
+    assert (refused.status_code, "is full; make room" in refused.json()["error"]) == (507, True)
+    assert client.get("/number").json() == {"number": BEGUN + number}
+    assert client.get("/state").json()["n_steps"] == number
+    assert say(client, number, 1).status_code == 200
 
-    with monkeypatch.context() as patch:
-        patch.setattr("handful.review.journal._write_all", full)
-        refused = say(client, 0, 1)
-    assert (refused.status_code, "the disk is full" in refused.json()["error"]) == (507, True)
-    assert client.get("/number").json() == {"number": 0}
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows does not delete an open file")
+@pytest.mark.parametrize("moved", [False, True])
+def test_a_catalogue_that_is_deleted_or_moved_while_the_page_is_open_is_said(client, routes, moved):
     assert say(client, 0, 1).status_code == 200
+    file = routes.review.session.file.path
+    if moved:
+        file.rename(file.with_name("elsewhere.handful"))
+    else:
+        file.unlink()
+    for refused in (say(client, 1, 2), client.post("/undo", json={"number": BEGUN + 1})):
+        assert refused.status_code == 507
+        assert "was moved or deleted" in refused.json()["error"]
+    assert client.get("/state").json()["n_steps"] == 1  # what was said is still there to see
+    if moved:
+        file.with_name("elsewhere.handful").rename(file)
+        assert say(client, 1, 2).status_code == 200
+
+
+def test_a_catalogue_that_cannot_be_written_is_said(client, routes, monkeypatch):
+    monkeypatch.setattr(routes.review.session.file, "writable", False)
+    refused = say(client, 0, 1)
+    assert refused.status_code == 507
+    assert "cannot be written; make it and its folder writable" in refused.json()["error"]
+    assert client.get("/state").json()["n_steps"] == 0
 
 
 def test_why_an_item_has_its_label(client):
@@ -192,7 +226,7 @@ def test_pictures_come_by_ids_that_say_nothing(tmp_path, prepared):
     label.batch = type(label.batch)(label.batch.rows, label.batch.names, contents, (), content=label.batch.content)
     with under_review(tmp_path / "review", label) as review:
         page = Page(review, "today")
-        app = make_app(Routes(page, lambda *_: Finished([]), lambda _: None), frozenset({HOST}), TOKEN)
+        app = make_app(Routes(page, lambda _: Finished([]), lambda _: None), frozenset({HOST}), TOKEN)
         with opened_page(app) as client:
             ids = client.get("/state").json()["pictures"]
             assert len(set(ids)) == n_items
@@ -258,12 +292,13 @@ BODIES = (
     b'{"number": 0, "items": [1.5], "said": "skip", "label": null}',
     b'{"number": 0, "items": [-1], "said": "skip", "label": null}',
     b'{"number": 0, "items": [99999], "said": "skip", "label": null}',
-    b'{"number": 0, "items": [1, 1], "said": "skip", "label": null}',
+    b'{"number": 1, "items": [1, 1], "said": "skip", "label": null}',
     b'{"number": 0, "items": [1], "said": "class", "label": ["a"]}',
     b'{"number": 0, "items": [1], "said": "class", "label": 3}',
-    b'{"number": 0, "items": [1], "said": "class", "label": "<script>"}',
-    b'{"number": 0, "items": [1], "said": "class"}',
-    b'{"number": 0, "items": [1], "said": "__class__", "label": null}',
+    b'{"number": 1, "items": [1], "said": "class", "label": "<script>"}',
+    b'{"number": 1, "items": [1], "said": "class"}',
+    b'{"number": 1, "items": [1], "said": "__class__", "label": null}',
+    b'{"number": 1, "items": [1], "said": "clear", "label": null}',
 )  # fmt: skip
 PATHS = (
     "/../pyproject.toml", "/..%2f..%2fetc%2fpasswd", "/media/../../etc/passwd", "/media/%2e%2e%2f%2e%2e%2fetc%2fpasswd",
@@ -292,14 +327,14 @@ def test_every_route_wants_the_token_the_host_and_the_origin(app, routes):
                 assert answer.status_code == 403, (method, path, origin)
     assert stranger(app).get("/nowhere").status_code == 401
     assert stranger(app).options("/decide").status_code == 401
-    assert routes.review.state.number == 0
+    assert routes.review.number == BEGUN
 
 
 def test_a_write_needs_an_origin_and_no_other_site(app):
     cookie = cookie_of(app)
     bare = TestClient(app, base_url=f"http://{HOST}{app.path}", headers=cookie)
     assert bare.get("/number").status_code == 200
-    assert bare.post("/undo", json={"number": 0}).status_code == 403
+    assert bare.post("/undo", json={"number": BEGUN}).status_code == 403
     for site in ("cross-site", "same-site"):
         assert stranger(app, **cookie, **{"sec-fetch-site": site}).post("/undo", json={"number": 0}).status_code == 403
     plain = stranger(app, **cookie, **{"content-type": "text/plain"})
@@ -350,7 +385,7 @@ def test_no_path_of_a_request_reads_a_file(client, path):
 def test_bodies_that_say_nothing_are_refused(client, routes, body):
     answer = client.post("/decide", content=body, headers={"content-type": "application/json"})
     assert answer.status_code == 422, body[:60]
-    assert routes.review.state.number == 0
+    assert routes.review.number == BEGUN
 
 
 def test_bodies_are_bounded_whatever_their_header_says(client, app, routes):
@@ -364,7 +399,7 @@ def test_bodies_are_bounded_whatever_their_header_says(client, app, routes):
             yield b"x" * 2**16
 
     assert client.post("/decide", content=chunks(), headers=kind).status_code in (413, 422)
-    assert routes.review.state.number == 0
+    assert routes.review.number == BEGUN
 
 
 def test_requests_are_bounded_and_come_back():
@@ -396,17 +431,44 @@ def test_a_thousand_requests_at_once_are_refused_and_take_no_memory(app, routes)
     kept, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert kept < 8 * 2**20
-    assert routes.review.state.number == 0
+    assert routes.review.number == BEGUN
 
 
 def test_a_name_is_kept_in_one_form_however_it_was_typed(client, routes):
-    first = client.post("decide", json={"number": 0, "items": [0], "said": "new", "label": "cafe\u0301"})
+    first = client.post("decide", json={"number": BEGUN + 0, "items": [0], "said": "new", "label": "cafe\u0301"})
     assert first.status_code == 200, first.text
-    second = client.post("decide", json={"number": 1, "items": [1], "said": "class", "label": "\ufeffcafé "})
+    second = client.post("decide", json={"number": BEGUN + 1, "items": [1], "said": "class", "label": "\ufeffcafé "})
     assert [said[2] for said in second.json()["decisions"]] == ["café", "café"]
-    known = client.post("decide", json={"number": 2, "items": [2], "said": "new", "label": "kind 03\u200b"})
+    known = client.post("decide", json={"number": BEGUN + 2, "items": [2], "said": "new", "label": "kind 03\u200b"})
     assert known.json()["decisions"][2][1:3] == ["class", "kind 03"]
     assert client.post("similar", json={"name": "cafe\u0301"}).json() == {"similar": []}
-    refused = client.post("decide", json={"number": 3, "items": [3], "said": "new", "label": "nan"})
+    refused = client.post("decide", json={"number": BEGUN + 3, "items": [3], "said": "new", "label": "nan"})
     assert (refused.status_code, "says that a label is missing" in refused.json()["error"]) == (422, True)
-    assert [event["labels"] for event in routes.review.journal.events] == [["café"], ["café"], ["kind 03"]]
+    assert [event.about["label"] for event in routes.review.session.events] == ["café", "café", "kind 03"]
+
+
+# What people, programs and attackers type as the name of a class.
+NAMES = (
+    "nan", "NaN", "<NA>", "NA", "null", "None", "none", "none of these", "not named yet", "passed", "bad item",
+    "unknown", "\u200b", "a\nb", "\u202egnp.exe", "nul\x00x", "Fox", "fox", "fox\u00a0x", "fox x", "=1+1",
+    "\x1b[31mred", "<script>alert(1)</script>", "café", "cafe\u0301", "1", "01", "true", "__proto__",
+    "constructor", "\ud800lone", "../../x", 'a,b"c', "x" * 200, "\ufeffbom", "\u0643\u0644\u0628", "\ufb01sh", "a\tb",
+    "a\u2028b", "'; DROP", "-", "\u00ad", "#", "label", "person",
+)  # fmt: skip
+
+
+def test_any_name_is_kept_or_refused_with_a_sentence(client, routes, tmp_path):
+    """W5: on 0.5.0 some of these names were answered with 500, and others were refused by Finish."""
+    said = {}
+    for at, name in enumerate(NAMES):
+        number = client.get("number").json()["number"]
+        body = json.dumps({"number": number, "items": [at], "said": "new", "label": name})
+        answer = client.post("decide", content=body, headers={"content-type": "application/json"})
+        assert answer.status_code in (200, 422), name
+        if answer.status_code == 200:
+            said[at] = {place: label for place, _, label, _ in answer.json()["decisions"]}[at]
+        else:
+            assert answer.json()["error"]
+    assert len(said) > len(NAMES) - 12
+    with under_review(tmp_path / "review", problem()[0]) as again:
+        assert {item: one.label for item, one in again.decisions.items()} == said

@@ -6,7 +6,6 @@ import pytest
 from handful import BatchClassifier, Session
 from handful.errors import LabelError, OptionError
 from handful.model.questions import SameClass
-from handful.session import Step
 from handful.session.requests import Sheet, next_request, question_worth
 from tests.worlds import Clouds
 
@@ -80,12 +79,11 @@ def test_the_state_is_a_function_of_the_steps(world):
     for _ in range(3):
         reply(session, session.ask(), truth)
         states.append(said_of(session))
-    again = Session(batch, classifier)
-    for step in session.steps:
-        again.take(Step(*step))
+    labeller = Session(batch, classifier).labeller
+    again = Session.of_batch(session.file, session.batch, labeller, session.options)
     assert said_of(again) == states[-1]
     assert again.calibration == session.calibration
-    while session.steps:
+    while session.events:
         session.undo()
     assert said_of(session) == states[0]
     with pytest.raises(OptionError, match="nothing to undo"):
@@ -116,7 +114,7 @@ def test_an_answer_that_is_refused_changes_nothing(world):
         with pytest.raises(OptionError):
             session.answer(items, "owl")
     assert said_of(session) == before
-    assert session.steps == ()
+    assert session.events == []
 
 
 def test_discarded_items_have_no_part_in_anything(world):
@@ -186,7 +184,7 @@ def test_a_sheet_shows_at_most_so_many_items_of_one_label(world):
         assert len(request.items) <= 4
         labels = {None if session.result.rejected[i] else session.result.labels[i] for i in request.items}
         assert labels == {request.label}
-        assert set(request.choices) <= {*session.classes.tolist(), *session.said.new_classes}
+        assert set(request.choices) <= {*session.classes.tolist(), *session.said.named}
         reply(session, request, truth)
 
 
@@ -199,11 +197,11 @@ def test_exceptions_of_a_sheet_count_as_wrong_until_they_are_corrected(world):
     session.answer(request.items[:-1], request.label)
     left = session._state
     assert left.risk[request.items[-1]] == 1
-    assert left.looks[-1].wrong[-1]
+    assert left.evidence.looks[-1].wrong[-1]
     assert session.expected_right.low < 1
     session.answer(request.items[-1], request.label)
     assert session.expected_right.value > before
-    assert len(session._state.looks) == len(left.looks)
+    assert len(session.looks) == len(left.evidence.looks)
 
 
 def test_more_proof_can_be_asked_for(world):
@@ -307,14 +305,34 @@ def test_the_worth_of_a_question_is_that_of_all_pairs():
     assert np.allclose(found, gains @ wrong)
 
 
-def test_steps_about_single_items_are_replayed_without_asking(world):
+def test_any_answer_can_be_taken_back_and_what_followed_stays(world):
     classifier, batch, truth = world
     session = Session(batch, classifier)
     for item in (0, 9, 20):
-        session.take(Step("answer", (item,), str(truth[item]), new=item == 0))
-    assert all("worth" not in vars(state) for state in session._states)
-    asked = Session(batch, classifier)
-    for step in session.steps:
-        asked.ask()
-        asked.take(step)
-    assert said_of(asked) == said_of(session)
+        session.answer(item, str(truth[item]), new=True)
+    session.take_back(session.events[1].event)
+    without = Session(batch, classifier)
+    for item in (0, 20):
+        without.answer(item, str(truth[item]), new=True)
+    assert session.said == without.said
+    assert session.result.probabilities.tobytes() == without.result.probabilities.tobytes()
+    assert session.n_decisions == 2
+    with pytest.raises(OptionError, match="taken back"):
+        session.take_back("0" * 32)
+
+
+def test_a_session_that_goes_on_labels_once(world):
+    classifier, batch, truth = world
+    session = Session(batch, classifier)
+    for _ in range(4):
+        reply(session, session.ask(), truth)
+    calls = []
+
+    class Counted:
+        def __call__(self, said):
+            calls.append(said)
+            return session.labeller(said)
+
+    again = Session.of_batch(session.file, session.batch, Counted(), session.options)
+    assert said_of(again) == said_of(session)
+    assert len(calls) == 2  # with nothing said, and with everything

@@ -1,14 +1,14 @@
 """classify: a catalogue and a batch, of vectors, images or sentences, to labels, a file and a page."""
 
-from handful.classification.batch import Batch, Reading
+from handful.classification.batch import Batch
 from handful.classification.comparing import compare_encoders
-from handful.classification.corrections import read_corrections
 from handful.classification.files import check_ending, write_predictions, write_tasks
 from handful.classification.label import classify
 from handful.classification.labelled import About, Shown
 from handful.classification.page import write_page
 from handful.classification.scores import rescore, write_scores
 from handful.classification.task import dense_bytes
+from handful.extraction.options import Reading
 
 __all__ = [
     "About",
@@ -19,7 +19,6 @@ __all__ = [
     "classify",
     "compare_encoders",
     "dense_bytes",
-    "read_corrections",
     "rescore",
     "write_page",
     "write_predictions",

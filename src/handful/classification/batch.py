@@ -5,97 +5,28 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from handful.arguments import did_you_mean, option
 from handful.banks.bank import FeatureBank
-from handful.errors import BankError, OptionError, TaskError
+from handful.errors import BankError, TaskError
 from handful.executors import in_process
 from handful.extraction.extract import extract, skipped_items
-from handful.extraction.items import ItemKind, Items, list_items
-from handful.machine.extras import import_extra
+from handful.extraction.items import Items, list_items
 from handful.machine.threads import available_cores
 from handful.progress import Progress
 from handful.reading.contents import Contents, pick
-from handful.reading.header import TEXT_NAMES, Asked, find_column
+from handful.reading.header import TEXT_NAMES, find_column
 from handful.reading.images import FOLDER, is_folder, with_folders
 from handful.reading.registry import is_copied
 from handful.reading.table import Columns, Skipped, Table
 from handful.shapes import Float, Int
 
-# Items that the fingerprint of a batch is made from, and digits of the hash of an item's content.
-MOST_HASHED = 4096
+# Digits of the hash of an item's content.
 HASH_DIGITS = 16
-
-
-# What missing numbers can be filled with.
-MEAN = "mean"
-# Default encoders, if neither the caller nor a bank names one: both come inside packages and download nothing.
-USUAL_ENCODERS: dict[ItemKind, str] = {"image": "efficientnet-lite0", "text": "minilm"}
-EXTRAS: dict[ItemKind, str] = {"image": "images", "text": "text"}
-
-
-class Reading(TypedDict, total=False):
-    """How catalogue and batch are read and embedded.
-
-    Attributes
-    ----------
-    features, labels : str
-        Names of the columns of vectors and labels, if they cannot be detected. For one column per dimension, `features`
-        is the prefix of their names.
-    text : str
-        Column of the sentences, by default `text`. With `features`, it is what a page shows.
-    id_column : str
-        Column that identifies an item; by default one with a usual name, such as `id`.
-    encoder : str
-        A name as in `load_encoder`. By default the one that made the features of the other side; if neither side has
-        features, `efficientnet-lite0` for images and `minilm` for sentences.
-    device : str
-        Where the encoder runs, by default `cpu`.
-    missing : {"mean"}
-        Fill missing numbers of vectors with the mean of the examples' column. By default they are refused, or their
-        rows are left out and listed.
-    header_row : int
-        Line of the names of columns, of catalogue and batch, see `handful.read`.
-    skip_bad : bool
-        Whether to leave out any number of rows that cannot be read, see `handful.read`.
-    """
-
-    features: str | None
-    labels: str | None
-    text: str | None
-    id_column: str | None
-    encoder: str | None
-    device: str
-    missing: str | None
-    header_row: int | None
-    skip_bad: bool
-
-
-def asked_of(reading: Reading) -> Asked:
-    """Return what a reader of files needs of it."""
-    if unknown := sorted(set(reading) - set(Reading.__annotations__)):
-        alike = did_you_mean(unknown[0], Reading.__annotations__)
-        listed = ", ".join(Reading.__annotations__)
-        raise OptionError(f"there is no argument {unknown[0]!r}{alike}; files are read by {listed}")
-    missing = reading.get("missing")
-    if missing not in (None, MEAN):
-        raise OptionError(f"missing must be {MEAN!r}, got {missing!r}; leave it out to refuse missing numbers")
-    for name in ("features", "labels", "text", "id_column"):
-        option(name, str | None, reading.get(name))
-    given = {name: reading[name] for name in Asked._fields if name in reading}  # type: ignore[literal-required]
-    return Asked(**given, gaps=missing is not None)
-
-
-def load_network(kind: ItemKind, name: str | None, device: str) -> Any:
-    """Load the encoder of this name, or the usual one for this kind of items."""
-    encoders = import_extra("handful.extraction.encoders", EXTRAS[kind])  # with torch, which vectors do not need
-    return encoders.load_encoder(name or USUAL_ENCODERS[kind], device=device)
 
 
 class Groups(NamedTuple):
@@ -251,16 +182,6 @@ class Batch:
             items.rows, items.names, items.source, items.skipped, content=lambda i: hashes[i][:HASH_DIGITS], items=items
         )
 
-    @cached_property
-    def fingerprint(self) -> str:
-        """Tells one batch from another: a hash of names and contents of its items, or of some of many."""
-        n_items = len(self.rows)
-        digest = hashlib.sha256(str(n_items).encode())
-        for item in np.unique(np.linspace(0, n_items - 1, min(n_items, MOST_HASHED)).astype(np.int64)).tolist():
-            digest.update(self.names[item].encode("utf-8", "surrogatepass"))
-            digest.update(self.content(item).encode())
-        return digest.hexdigest()
-
     def take(self, items: Sequence[int]) -> Batch:
         """Keep these items alone; the groups are left out."""
         return Batch(
@@ -279,15 +200,21 @@ class Batch:
 
     def embedded(self, bank: FeatureBank) -> tuple[Batch, list[int]]:
         """Return the items that have a vector in the bank made from them, and their positions."""
-        unread = skipped_items(bank)
-        lost = {item.row for item in unread}
-        kept = [item for item in range(len(self.rows)) if item not in lost]
-        if len(kept) != bank.n_rows:
+        lost = [(item.row, item) for item in skipped_items(bank)]
+        return self.with_points(bank.features, lost, bank.provenance.encoder)
+
+    def with_points(
+        self, points: Float[np.ndarray, "item dim"], lost: Sequence[tuple[int, Skipped]], encoder: str
+    ) -> tuple[Batch, list[int]]:
+        """Return the items with their vectors, and their positions; those at the positions in `lost` have none."""
+        unread = dict(lost)
+        kept = [item for item in range(len(self.rows)) if item not in unread]
+        if len(kept) != len(points):
             raise BankError(
-                f"{bank.n_rows} vectors for {len(kept)} of {len(self.rows)} items; extract their features again"
+                f"{len(points)} vectors for {len(kept)} of {len(self.rows)} items; extract their features again"
             )
-        skipped = (*self.skipped, *(replace(item, row=self.rows[item.row]) for item in unread))
-        about: dict[str, Any] = {"points": bank.features, "items": None, "encoder": bank.provenance.encoder}
+        skipped = (*self.skipped, *(replace(item, row=self.rows[at]) for at, item in unread.items()))
+        about: dict[str, Any] = {"points": points, "items": None, "encoder": encoder}
         return replace(self.take(kept), skipped=skipped, **about), kept
 
 

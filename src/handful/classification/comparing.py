@@ -17,18 +17,20 @@ import numpy as np
 from scipy.special import stdtrit
 
 from handful.arguments import column_names, counted, some_of, whole
-from handful.classification.batch import Batch, Reading, extracted, load_network
-from handful.classification.building import labelled_vectors, read_examples
-from handful.errors import LabelError, OptionError
+from handful.classification.batch import Batch, extracted
+from handful.classification.measured import filled
+from handful.errors import BankError, LabelError, OptionError
 from handful.extraction.extract import Shard, shard_features, skipped_items
 from handful.extraction.items import Items, list_items
+from handful.extraction.options import Reading, asked_of, load_network
 from handful.fitted.comparison import LEVEL, Comparison, Interval, compared
 from handful.fitted.labels import distinct
 from handful.fitted.left_out_batches import LeftOutBatches, drawn_rows, together
 from handful.fitted.rows import unit
 from handful.model.links import find_copies
 from handful.progress import Progress, Reporter, bars
-from handful.reading.read import kind_of
+from handful.reading.labels import label_column, labelled, missing_labels
+from handful.reading.read import kind_of, read_input, refuse_useless
 from handful.reading.table import Skipped, Table, warn_of_skipped
 from handful.shapes import Float, Int
 
@@ -143,13 +145,31 @@ def compare_encoders(
 def _of_columns(examples: Any, name: str, reading: Reading) -> _Examples:
     """Read one column of vectors."""
     reading = {**reading, "features": name}
-    table = read_examples(examples, reading)
+    table = _read_examples(examples, reading)
     if table.vectors is not None and not kind_of(examples).columns:
         raise OptionError(f"{table.where} has one vector per example, and no columns; give a table with {name!r}")
-    found = labelled_vectors(table, reading)
-    vectors = np.asarray(found.bank.features, np.float32)
-    n_rows = len(vectors)
-    return _Examples(np.asarray(found.batch.rows), found.labels, np.arange(n_rows), {name: vectors}, {})
+    labels = reading.get("labels")
+    bank = labelled(table, labels)
+    if labels is not None or table.bank is None:
+        column = label_column(table, labels)
+        classes = table.values(column) if column else table.classes
+        table = table.without(missing_labels(classes, table), "without label")
+    rows = np.asarray(Batch.of(table, id_column=reading.get("id_column")).rows)
+    names = [bank.class_names[code] for code in bank.labels.tolist()]
+    return _Examples(rows, names, np.arange(len(rows)), {name: np.asarray(bank.features, np.float32)}, {})
+
+
+def _read_examples(path: Any, reading: Reading) -> Table:
+    """Read images, sentences or vectors of a model."""
+    asked = asked_of(reading)
+    refuse_useless([path], asked)
+    table = read_input(path, asked)
+    if table.measured:
+        raise BankError(
+            f"{table.where} has measurements in the columns {some_of(table.measured)}, and encoders make vectors; name "
+            "columns of vectors with `features` (--features)"
+        )
+    return filled(table) if asked.gaps else table
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +184,7 @@ class _Encoded:
     @classmethod
     def of(cls, examples: Any, names: Sequence[str], reading: Reading) -> _Encoded:
         """Read the items and load the encoders."""
-        table = read_examples(examples, reading)
+        table = _read_examples(examples, reading)
         if table.vectors is not None:
             raise OptionError(
                 f"an encoder is for images and sentences, but {table.where} has vectors; name the column of texts with "
@@ -261,7 +281,7 @@ def _sequences(
     if not sequences:
         return {}
     first = reading if encoders else cast(Reading, {**reading, "features": columns[0]})
-    table: Table = read_examples(examples, first)
+    table: Table = _read_examples(examples, first)
     batch = Batch.of(table, columns=sequences, id_column=reading.get("id_column"))
     values = batch.columns.values()
     keys = zip(*(values[name] for name in sequences), strict=True)

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import codecs
 import csv
+import datetime
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -62,7 +63,7 @@ def paths_read(known: Known, *, sites: Any = None, encoder: str | None = None, *
     >>> list(paths_read({"prior": {"cat": 2}, "candidates": "here.txt"}, catalogue="c.npz", names=None))
     ['catalogue', 'candidates']
     """
-    files = {name: known.get(name) for name in ("prior", "candidates", "given")}
+    files = {name: known.get(name) for name in ("prior", "candidates")}
     if candidate_rule(files["candidates"]) is not None:
         files["candidates"] = None
     coarse = known.get("coarse")
@@ -261,8 +262,8 @@ def write_predictions(answer: Answer, path: str | os.PathLike[str]) -> None:
 def write_tasks(answer: Answer, path: str | os.PathLike[str]) -> None:
     """Write one task per item for people who label in another tool: `.json` for Label Studio.
 
-    The choices are the classes and "none of these", which is predicted for unknown items. `classify(..., given=...)`
-    reads what the tool exports.
+    The choices are the classes and "none of these", which is predicted for unknown items. What the tool exports joins a
+    catalogue with `handful catalogue add --labelled`.
 
     Parameters
     ----------
@@ -310,25 +311,40 @@ def _types(columns: Columns, path: Path) -> dict[str, Any]:
     return columns.types() if path.suffix.lower() == ".parquet" else dict.fromkeys(columns.by_name)
 
 
+# What opens a table to write parts of it.
+TableFile: TypeAlias = Callable[
+    [Path, Mapping[str, Any]], AbstractContextManager[Callable[[Mapping[str, Sequence[Any]]], None]]
+]
+
+
 def write_table(
-    path: str | os.PathLike[str], types: Mapping[str, Any], parts: Iterable[Mapping[str, Sequence[Any]]]
+    path: str | os.PathLike[str],
+    types: Mapping[str, Any],
+    parts: Iterable[Mapping[str, Sequence[Any]]],
+    *,
+    delimiter: str = ",",
 ) -> None:
     """Write parts of a table as Parquet, CSV or `.xlsx`, by the ending of the path; it appears complete or not at all.
 
     `types` are those of the columns, in their order: an Arrow type or its name. Only Parquet needs more than names.
+    `delimiter` is for CSV.
     """
     final = Path(path)
     check_ending(final)
-    kind = {".csv": _csv_file, ".xlsx": _spreadsheet}.get(final.suffix.lower(), _parquet_file)
+    csv_file = partial(_csv_file, delimiter=delimiter)
+    kinds: dict[str, TableFile] = {".csv": csv_file, ".xlsx": _spreadsheet}
+    kind = kinds.get(final.suffix.lower(), _parquet_file)
     with written_whole(final) as temporary, kind(temporary, types) as write:
         for part in parts:
             write(part)
 
 
 @contextmanager
-def _csv_file(path: Path, types: Mapping[str, Any]) -> Iterator[Callable[[Mapping[str, Sequence[Any]]], None]]:
+def _csv_file(
+    path: Path, types: Mapping[str, Any], *, delimiter: str
+) -> Iterator[Callable[[Mapping[str, Sequence[Any]]], None]]:
     with path.open("w", encoding="utf-8", errors="backslashreplace", newline="") as stream:
-        writer = csv.writer(stream)
+        writer = csv.writer(stream, delimiter=delimiter)
         writer.writerow(types)
         yield lambda columns: writer.writerows(zip(*columns.values(), strict=True))
     with path.open("rb") as written:
@@ -354,7 +370,9 @@ def _spreadsheet(path: Path, types: Mapping[str, Any]) -> Iterator[Callable[[Map
         """Return text as text, also where it looks like a formula or has characters that a spreadsheet cannot have."""
         if isinstance(value, float) and not np.isfinite(value):
             return None
-        if value is None or isinstance(value, (bool, int, float)):
+        if isinstance(value, datetime.datetime) and value.tzinfo is not None:
+            value = value.astimezone(datetime.UTC).replace(tzinfo=None)  # a spreadsheet has no zones
+        if value is None or isinstance(value, (bool, int, float, datetime.date)):
             return value
         made = cells.WriteOnlyCell(sheet, "")
         made.value = cells.cell.ILLEGAL_CHARACTERS_RE.sub("\N{REPLACEMENT CHARACTER}", writable(str(value)))[

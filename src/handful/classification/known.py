@@ -8,16 +8,12 @@
   and a column of the batch, such as the site or the item: the only classes of the items with this value. Or, for mass
   spectra, a rule such as `precursor:0.01`: only compounds of the catalogue with a precursor this close, in Da, are
   candidates of a spectrum, and one without candidates belongs to no class; both sides need a column `precursor_mz`.
-- `given`: the path of corrections, for instance those of a page, or of an export of another tool; or a tuple of
-  `GivenLabel`. Corrections of items that are not in the batch any more are not applied, and listed in
-  `Answer.about.not_applied`. Labels of a file were chosen, so one that is no class is a new one; `new_classes` is about
-  labels of a mapping, which were typed.
 - `sequence`, `pool`, `order`: columns of the batch. Where the numbers of a sequence start again in every group, the
   columns of the group are part of it.
 - `coarse`: the column of the catalogue that has the coarse class of each example; the path of a table with the columns
   `class` and `coarse`; or, of classes with a taxonomy such as those of SpeciesNet, `genus`, `family`, `order` or
   `class`.
-- `expect_unknown`: the path of predictions of an earlier batch, best written after its corrections were given.
+- `expect_unknown`: the path of predictions of an earlier batch, best of one that was reviewed.
 """
 
 from __future__ import annotations
@@ -25,25 +21,26 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from handful.arguments import column_names
-from handful.classification.batch import Batch, Reading
-from handful.classification.corrections import found_in, given_to_rows, labels_of, read_corrections
-from handful.errors import FileFormatError, OptionError
+from handful.classification.batch import Batch
+from handful.classification.labelled import NONE
+from handful.errors import FileFormatError, LabelError, OptionError
 from handful.estimators.context import Known, no_argument
-from handful.estimators.given import new_class_names
+from handful.estimators.given import new_class_names, no_such_class, refuse_missing
 from handful.estimators.unknown_share import UnknownShare
+from handful.extraction.options import Reading
 from handful.machine.untrusted import finite
 from handful.reading.class_lists import read_candidates, read_coarse, read_weights, taxa
 from handful.reading.class_names import is_missing, plain_label
 from handful.reading.field import TAXA
 from handful.reading.labels import label_column
 from handful.reading.read import read
-from handful.reading.table import Columns, Skipped, Table
+from handful.reading.table import Columns, Table
 
 
 def columns_named(known: Known) -> tuple[str, ...]:
@@ -55,17 +52,14 @@ def columns_named(known: Known) -> tuple[str, ...]:
     return tuple(name for role, one in named.items() for name in column_names(role, one))
 
 
-def read_known(
-    known: Known, batch: Batch, classes: Sequence[str], columns: Mapping[str, Any] | None = None
-) -> tuple[Known, tuple[Skipped, ...]]:
-    """Read the files, take the columns, and find the items; return what is known, and labels that were not applied.
+def read_known(known: Known, batch: Batch, classes: Sequence[str], columns: Mapping[str, Any] | None = None) -> Known:
+    """Read the files, take the columns, and find the items; return what is known.
 
     Labels in `given` are by positions in the batch. `columns` are those of the batch by name, if there are others than
     its own; the name of an item is the column `item`.
     """
     found = Known()
-    known = with_corrections(known)
-    labels, not_applied = _given_labels(known, batch, classes)
+    labels = _given_labels(known, batch, classes)
     if labels:
         found["given"] = labels
     classes = (*classes, *new_labels(labels, classes))
@@ -93,7 +87,7 @@ def read_known(
         found["coarse"] = coarse if isinstance(coarse, Mapping) else _coarse(coarse, classes)
     if (expected := known.get("expect_unknown")) is not None:
         found["expect_unknown"] = _after(Path(expected)) if isinstance(expected, (str, os.PathLike)) else expected
-    return found, not_applied
+    return found
 
 
 def new_labels(given: Mapping[int, str | None], classes: Collection[str]) -> tuple[str, ...]:
@@ -155,38 +149,35 @@ def _coarse(level: Any, classes: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def with_corrections(known: Known) -> Known:
-    """Read a file of corrections, if there is one."""
-    given = known.get("given")
-    if given is None or isinstance(given, (Mapping, tuple)):
-        return known
-    return cast(Known, {**known, "given": read_corrections(given)})
-
-
-def bad_items(known: Known, batch: Batch) -> set[int]:
-    """Return the items that corrections call unfit to be labelled."""
-    given = known.get("given")
-    if not isinstance(given, tuple):
-        return set()
-    found, _ = found_in(batch, given)
-    return {position for position, one in found.items() if one.bad}
-
-
-def _given_labels(
-    known: Known, batch: Batch, classes: Sequence[str]
-) -> tuple[dict[int, str | None], tuple[Skipped, ...]]:
-    """Return the labels that a person gave, by positions of items, and those that were not applied."""
+def _given_labels(known: Known, batch: Batch, classes: Sequence[str]) -> dict[int, str | None]:
+    """Return the labels given to rows, by positions of items; refuse those that are neither classes nor new."""
     given = known.get("given")
     new = known.get("new_classes")
     new_classes = [] if new is None else list(map(str, new_class_names(new)))
     if given is None:
         if new_classes:
             raise OptionError("new_classes lists labels of given that are new, but no label is given; leave it out")
-        return {}, ()
-    if isinstance(given, Mapping):
-        return labels_of(given_to_rows(given, batch), classes, new_classes, chosen=False), ()
-    found, lost = found_in(batch, given)
-    return labels_of(found, classes, new_classes, chosen=True), lost
+        return {}
+    if not isinstance(given, Mapping):
+        raise LabelError(
+            f"given must map rows of the batch, counted from 0, to labels, got {given!r:.60}; labels in a file join a "
+            "catalogue: handful catalogue add"
+        )
+    position_of = {row: position for position, row in enumerate(batch.rows)}
+    there = {*classes, *new_classes}
+    labels = dict[int, str | None]()
+    for row, label in given.items():
+        if row not in position_of:
+            raise LabelError(f"a label was given for row {row!r}, but the batch has no such row, counted from 0")
+        refuse_missing(row, label)
+        name = None if label is None else str(plain_label(label))
+        position = position_of[row]
+        if name == NONE and NONE not in there:
+            name = None
+        if name is not None and name not in there:
+            raise no_such_class(f"item {batch.names[position]!r}", name, there)
+        labels[position] = name
+    return labels
 
 
 def _values(columns: Mapping[str, Any], name: str) -> list[Any]:

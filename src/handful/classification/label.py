@@ -34,7 +34,8 @@ import numpy as np
 from handful import large
 from handful.arguments import takes
 from handful.banks import FeatureBank
-from handful.classification.batch import Batch, Reading, extracted
+from handful.classification.batch import Batch, extracted
+from handful.classification.from_catalogue import in_order, known_vectors
 from handful.classification.known import new_labels
 from handful.classification.labelled import MOST_EXPLAINED, About, Shown
 from handful.classification.names import with_names
@@ -56,8 +57,8 @@ from handful.estimators.unknown_share import UnknownShare
 from handful.executors import Executor
 from handful.extraction.extract import skipped_items
 from handful.extraction.items import Items
+from handful.extraction.options import Reading
 from handful.fitted import Catalogue, Source
-from handful.fitted.changes import other_length
 from handful.machine.outputs import refuse_overwriting
 from handful.progress import Progress, bars
 from handful.reading.class_names import similar_names
@@ -250,23 +251,19 @@ def embed(task: Task, work: PathLike, *, on_progress: Listener | None = None) ->
     Fitted
         What `label` labels.
     """
-    banks = {
-        side: extracted(items, task.network, Path(work) / side, _embedding(side, on_progress))
-        for side, items in (("catalogue", task.examples), ("batch", task.batch.items))
-        if isinstance(items, Items)
-    }
     table = task.inputs.catalogue
     examples = task.examples
     skipped = table.skipped if isinstance(table, Table) else ()
     if isinstance(examples, Items):
-        skipped = Batch.of_items(examples).embedded(banks["catalogue"])[0].skipped
+        made = extracted(examples, task.network, Path(work) / "catalogue", _embedding("catalogue", on_progress))
+        skipped = Batch.of_items(examples).embedded(made)[0].skipped
         assert isinstance(table, Table)
-        warn_of_skipped(table.where, skipped_items(banks["catalogue"]), len(examples))
-        examples = banks["catalogue"].without_empty_classes()
+        warn_of_skipped(table.where, skipped_items(made), len(examples))
+        examples = made.without_empty_classes()
     batch = task.batch
     rows = cast(Sequence[int], range(len(task.batch.rows)))
-    if "batch" in banks:
-        batch, rows = task.batch.embedded(banks["batch"])
+    if batch.items is not None:
+        batch, rows = _batch_embedded(task, batch.items, Path(work) / "batch", _embedding("batch", on_progress))
     bank = examples if isinstance(examples, FeatureBank) else None
     if task.method is not None:
         assert bank is not None
@@ -274,8 +271,26 @@ def embed(task: Task, work: PathLike, *, on_progress: Listener | None = None) ->
     catalogue, classes = _fitted(examples, task)
     fitted = Fitted(task, catalogue, classes, bank, batch, rows, skipped)
     if fitted.points.shape[1] != catalogue.dim:
-        raise other_length(catalogue, fitted.points.shape[1], "those of the batch")
+        raise catalogue.other_length(fitted.points.shape[1], "those of the batch")
     return fitted
+
+
+def _batch_embedded(task: Task, items: Items, place: Path, on_progress: Listener | None) -> tuple[Batch, Sequence[int]]:
+    """Embed the items of the batch whose contents the catalogue does not know."""
+    known = {} if task.inputs.vectors is None else known_vectors(task.inputs.vectors, items)
+    if not known:
+        return task.batch.embedded(extracted(items, task.network, place, on_progress))
+    others = [at for at in range(len(items)) if at not in known]
+    encoder = recorded_encoders(task.inputs, task.examples, task.batch)[0]
+    points: Any = ()
+    lost: list[tuple[int, Skipped]] = []
+    if others:
+        bank = extracted(items.take(others), task.network, place, on_progress)
+        lost = [(others[one.row], one) for one in skipped_items(bank)]
+        unread = dict(lost)
+        points = bank.features
+        others = [at for at in others if at not in unread]
+    return task.batch.with_points(in_order(len(items), known, others, points), lost, encoder)
 
 
 def label(
@@ -330,7 +345,7 @@ def label(
         "given": labels,
         "n_named": len(new_classes),
         "similar": tuple(similar_names(classes, catalogue.shots[: len(classes)].tolist())),
-        "not_applied": (*task.not_applied, *lost),
+        "not_applied": tuple(lost),
     }
     if task.streams:
         assert folder is not None
@@ -410,7 +425,17 @@ def _shown(fitted: Fitted, answer: Answer | None) -> Shown | None:
     """Return the examples if they can be shown; with an answer, an item has the one of its label nearest to it."""
     items = fitted.task.examples
     bank = fitted.examples
-    if isinstance(items, Items) and bank is not None:
+    known = fitted.task.inputs.shown
+    if known is not None and bank is not None:
+        shown = known
+        codes = bank.labels
+        positions = np.arange(bank.n_rows)
+    elif known is not None and isinstance(items, Catalogue) and fitted.catalogue is not None:
+        shown = known
+        examples = fitted.catalogue.examples
+        codes = examples.labels
+        positions = examples.positions
+    elif isinstance(items, Items) and bank is not None:
         there = Batch.of_items(items).embedded(bank)[0]
         assert there.contents is not None
         shown = Shown(there.contents, there.names, np.array(bank.class_names)[bank.labels])

@@ -37,7 +37,7 @@ from handful.shapes import Int
 
 # What an item is called that looks like no class.
 NONE = NO_CLASS[0]
-# What a message says about corrections of items that are not in the batch.
+# What a message says about labels given to items that could not be read.
 NOT_APPLIED = "could not be applied"
 # Items whose labels a page explains.
 MOST_EXPLAINED = 5_000
@@ -117,7 +117,7 @@ class About:
     similar : tuple of SimilarNames
         Classes with names that look alike, with their numbers of examples; of scores, of items that list them.
     not_applied : tuple of Skipped
-        What a person said about items that are not in the batch, or not as they were then, each with the reason.
+        What a person said about items that could not be read, each with the reason.
     batches : Batches or None
         The items beside the catalogue, for questions and explanations on the page; None if they were streamed, or
         labelled by scores or by a method of `handful_fewshot`.
@@ -245,7 +245,7 @@ def how_labelled(answer: Answer) -> str:
     n_classes = counted(len(answer.classes), "class")
     made_by = f"; features of {known.encoder.partition(', weights ')[0]}" if known.encoder else ""
     if unnamed_groups(answer) is not None:
-        return f"{counted(n_items, 'item')} without a catalogue, named by a person{made_by}"
+        return f"{counted(n_items, 'item')} without examples, named by a person{made_by}"
     if known.encoder == BY_SCORES:
         with_what = f" by the scores of {n_classes}"
     elif known.n_examples == 0:

@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from handful.classification.batch import Reading, asked_of
 from handful.errors import BankError, LabelError, OptionError
 from handful.extraction.items import list_items
+from handful.extraction.options import Reading, asked_of
 from handful.fitted import Catalogue
-from handful.fitted.changes import other_length
 from handful.machine.untrusted import lines_of, read_json, read_text
 from handful.reading.class_names import is_missing, plain_label
 from handful.reading.labels import labelled
@@ -148,7 +147,7 @@ def with_names(
     if examples is None:
         return Catalogue.of_names(vectors, own), tuple(every)
     if vectors.shape[1] != examples.dim:
-        raise other_length(examples, vectors.shape[1], "those of the names")
+        raise examples.other_length(vectors.shape[1], "those of the names")
     return examples.with_names(vectors, own), tuple(every)
 
 

@@ -102,7 +102,7 @@ def page_top(answer: Answer, title: str, *, live: bool = False) -> str:
             *(f"<p class='alarm' role='note'>{escape(message)}</p>" for message in messages(answer)),
             _skipped("catalogue", about.skipped_examples, about.n_examples - n_given),
             _skipped("batch", about.batch.skipped, len(about.batch.rows)),
-            listed(f"{counted(len(about.not_applied), 'correction')} {NOT_APPLIED}", about.not_applied),
+            listed(f"{counted(len(about.not_applied), 'label')} {NOT_APPLIED}", about.not_applied),
             f"<p{style}>{escape(unknown)}</p>" if unknown else "",
         ]
     )

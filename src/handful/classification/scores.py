@@ -108,7 +108,7 @@ def rescore(
     rows = range(len(tool.names)) if tool.rows is None else tool.rows
     groups = Groups.of({name: columns[name] for name in asked}, str(path)) if asked else None
     batch = Batch(rows, tool.names, images, tool.skipped, Columns(columns), content=content, groups=groups)
-    about, not_applied = read_known(known, batch, classes, {"file": list(tool.files), **columns})
+    about = read_known(known, batch, classes, {"file": list(tool.files), **columns})
     given = about.get("given") or {}
     if new := new_labels(given, classes):
         raise LabelError(f"scores have no class {new[0]!r}, which was given to an item; give one that has scores")
@@ -128,7 +128,6 @@ def rescore(
         group_by=asked,
         given={item: None if label is None else codes[label] for item, label in given.items()},
         similar=tuple(similar_names(classes, [uses[name] for name in classes])),
-        not_applied=not_applied,
         inputs=inputs,
     )
     return replace(answer, about=scored)

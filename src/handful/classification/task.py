@@ -12,23 +12,25 @@ import numpy as np
 
 from handful.arguments import some_of
 from handful.banks import FeatureBank
-from handful.classification.batch import Batch, Reading, asked_of, load_network
+from handful.catalogue.file import is_catalogue_file
+from handful.classification.batch import Batch
 from handful.classification.files import asked_columns, paths_read
+from handful.classification.from_catalogue import examples_at
 from handful.classification.known import (
-    bad_items,
     coarse_column,
     columns_named,
     new_labels,
     read_known,
-    with_corrections,
 )
+from handful.classification.labelled import Shown
 from handful.classification.measured import scaled
 from handful.classification.names import NamedClasses, read_names
-from handful.errors import BankError, OptionError
+from handful.errors import BankError, HandfulError, OptionError
 from handful.estimators.containers import FrameOf, frame_of, new_frame
 from handful.estimators.context import BatchContexts, Known
 from handful.extensions import method_classifier
 from handful.extraction.items import Items, list_items
+from handful.extraction.options import Reading, asked_of, load_network
 from handful.fitted import Catalogue, load_catalogue
 from handful.fitted.files import is_catalogue
 from handful.reading.labels import labelled, parted, with_labels, without_labels
@@ -66,6 +68,10 @@ class Inputs:
         The files and folders, by what they are.
     frame_of : FrameOf
         Makes tables of the kind of the batch, if that was a frame.
+    shown : Shown or None
+        What the examples look like, in their order, if that is known from elsewhere.
+    vectors : Path or None
+        The catalogue that has vectors of contents.
     """
 
     catalogue: Table | Catalogue | None
@@ -74,6 +80,8 @@ class Inputs:
     reading: Reading = field(default_factory=Reading)
     paths: Mapping[str, Path] = field(default_factory=dict)
     frame_of: FrameOf = new_frame
+    shown: Shown | None = None
+    vectors: Path | None = None
 
     @property
     def labels(self) -> str | None:
@@ -99,8 +107,8 @@ class Task:
         What is known about the batch, as the caller gave it.
     contexts : BatchContexts
         The same in the form of the model; its classes include new ones of `given`.
-    given, not_applied : mapping, tuple of Skipped
-        Labels that a person gave, by positions in the batch, and those that could not be applied.
+    given : mapping
+        Labels that a person gave, by positions in the batch.
     network : Encoder or None
         What embeds images or sentences; None if both sides are vectors.
     method : classifier or None
@@ -118,7 +126,6 @@ class Task:
     known: Known
     contexts: BatchContexts
     given: Mapping[int, str | None]
-    not_applied: tuple[Skipped, ...]
     network: Any
     method: Any
     streams: bool
@@ -126,9 +133,9 @@ class Task:
 
     def with_known(self, **changes: Unpack[Known]) -> Task:
         """Return the same task with something else that is known about the batch, checked."""
-        known = with_corrections(cast(Known, {**self.known, **changes}))
-        contexts, given, not_applied = _engine_terms(known, self.batch, self.classes)
-        return replace(self, known=known, contexts=contexts, given=given, not_applied=not_applied)
+        known = cast(Known, {**self.known, **changes})
+        contexts, given = _engine_terms(known, self.batch, self.classes)
+        return replace(self, known=known, contexts=contexts, given=given)
 
     def given_to(self, rows: Sequence[int]) -> tuple[dict[int, str | None], list[Skipped]]:
         """Return the labels given to the items at these positions, and what was not applied to others."""
@@ -161,9 +168,15 @@ def read_inputs(
     if asked.skip_bad and not any(kind_of(path).rows for path in paths.values()):
         raise OptionError("no input is a table, so none has rows that cannot be read; leave skip_bad out")
     named = None if names is None else read_names(Path(names), beside=catalogue is not None, **reading)
-    examples: Table | Catalogue | None = load_catalogue(catalogue) if is_catalogue(catalogue) else catalogue
+    examples: Table | Catalogue | None = catalogue
+    shown = None
+    lives = is_catalogue(catalogue) and is_catalogue_file(catalogue)
+    if lives:
+        examples, shown = examples_at(Path(catalogue))
+    elif is_catalogue(catalogue):
+        examples = load_catalogue(catalogue)
     refuse_useless([one for one in (catalogue, batch) if not isinstance(one, Catalogue | None)], asked)
-    if examples is not None and not isinstance(examples, Catalogue):
+    if examples is not None and not lives and not isinstance(examples, Catalogue):
         examples = read_input(catalogue, asked)
     if in_hand(batch) and catalogue is batch and isinstance(examples, Table):
         examples, items = parted(examples, reading.get("labels"))
@@ -179,7 +192,8 @@ def read_inputs(
     with_texts = any(one.text for one in tables.values()) or (named is not None and named.texts is not None)
     if asked.text is not None and not with_texts:
         raise OptionError(f"no table has texts in a column {asked.text!r}; leave it out")
-    return Inputs(examples, items, named, reading, paths, frame_of(batch))
+    vectors = Path(catalogue) if lives else None
+    return Inputs(examples, items, named, reading, paths, frame_of(batch), shown, vectors)
 
 
 def check(
@@ -208,7 +222,7 @@ def check(
     features = inputs.reading.get("features")
     inputs = replace(inputs, **scaled(inputs.catalogue, inputs.batch, beside, missing, features))
     batch = Batch.of(_rows_to_label(inputs), group_by=by, columns=columns_named(known), id_column=id_column)
-    known = with_corrections(_by_catalogue(known, inputs, batch))
+    known = _by_catalogue(known, inputs, batch)
     table, examples = _examples(inputs.catalogue, inputs.labels)
     inputs = replace(inputs, catalogue=table, paths=paths)
     if classifier is not None and isinstance(examples, Catalogue):
@@ -273,18 +287,15 @@ def _table_of(catalogue: Catalogue) -> Table:
     return Table("the catalogue", len(positions), columns=columns, classes=catalogue.examples.labels.tolist())
 
 
-def _engine_terms(
-    known: Known, batch: Batch, classes: Sequence[str]
-) -> tuple[BatchContexts, Mapping[int, str | None], tuple[Skipped, ...]]:
-    """Read and check what is known; return it for the model, the labels of a person, and those not applied."""
+def _engine_terms(known: Known, batch: Batch, classes: Sequence[str]) -> tuple[BatchContexts, Mapping[int, str | None]]:
+    """Read and check what is known; return it for the model, and the labels of a person."""
     impossible = without_candidates(known)
     n_items = len(batch.rows)
     groups = batch.groups
     if impossible:
         known = cast(Known, {**known, "candidates": [names or None for names in known["candidates"]]})
-    about, not_applied = read_known(known, batch, classes)
-    bad = bad_items(known, batch)
-    given = {item: name for item, name in (about.get("given") or {}).items() if item not in bad}
+    about = read_known(known, batch, classes)
+    given = about.get("given") or {}
     known_classes = len(classes)
     classes = (*classes, *new_labels(given, classes))
     new = np.arange(len(classes)) >= known_classes
@@ -294,11 +305,11 @@ def _engine_terms(
         codes = np.full(n_items, -1)
         # Which class without a name an item has is found out when it is compared.
         codes[list(given)] = [len(classes) if name is None else position[name] for name in given.values()]
-    left_out = {*impossible, *bad} - given.keys()
+    left_out = {*impossible} - given.keys()
     of_items = None if groups is None else groups.of_items
     names = np.array(classes, dtype=object)
     contexts = BatchContexts(about, names, n_items, of_items, codes, new=new)
-    return contexts.excluding(left_out), given, not_applied
+    return contexts.excluding(left_out), given
 
 
 def without_candidates(known: Known) -> list[int]:
@@ -365,7 +376,7 @@ def _encoder(inputs: Inputs, examples: GivenExamples, batch: Batch) -> Any:
     usual = items is not None and (isinstance(examples, Items) or (of_texts and examples is None))
     if of_texts and not kinds and (asked or any(recorded)):
         kinds = {"text"}  # for the names alone
-    if all(recorded) and recorded[0] != recorded[1]:
+    if all(recorded) and not _same_encoder(*recorded):
         raise BankError(
             f"the catalogue was made by {recorded[0]}, the batch by {recorded[1]}; make both with the same encoder"
         )
@@ -384,12 +395,27 @@ def _encoder(inputs: Inputs, examples: GivenExamples, batch: Batch) -> Any:
         )
     (kind,) = kinds
     network = load_network(kind, asked or made_by, device)
-    if weights and weights != network.weights_hash:
+    if weights and not network.has_weights(weights):
         raise BankError(
             f"encoder {network.name} has weights {network.weights_hash[:12]}…, but the given features were made by "
             f"{made_by} with weights {weights[:12]}…; use that one, or make the features again"
         )
     return network
+
+
+def _same_encoder(first: str, second: str) -> bool:
+    """Whether two records name one encoder; a catalogue knows its numbers, and a bank its numbers and layers."""
+    if first == second:
+        return True
+    name, _, weights = first.partition(", weights ")
+    other, _, others = second.partition(", weights ")
+    if name != other or not weights or not others:
+        return False
+    try:
+        network = load_network("image", name, "cpu")
+    except (HandfulError, ImportError):
+        return False
+    return bool(network.has_weights(weights) and network.has_weights(others))
 
 
 def _refuse_equal_names(names: Sequence[str]) -> None:

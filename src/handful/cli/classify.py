@@ -23,7 +23,7 @@ NOT_IN_GROUPS = ("--on",)
 OPTIONS = (
     *("names", "sequence", "pool", "order", "coarse", "candidates", "prior", "method"),
     *("unknown", "expect_unknown", "group_by", "encoder", "features", "labels", "text", "id_column"),
-    *("missing", "header_row", "given", "skip_bad", "device", "on"),
+    *("missing", "header_row", "skip_bad", "device", "on"),
 )
 
 
@@ -59,8 +59,7 @@ def classify_command(
     With --group-by every group of rows is one batch, labelled in memory. Predictions then have the columns of the
     group, and a table of groups and their classes is written beside them: labels.groups.parquet for labels.parquet.
 
-    A page (--out labels.html) shows the batch; `handful review` asks about it. With --given, items that a person
-    answered keep their labels and count as examples, and the rest of the batch is labelled again.
+    A page (--out labels.html) shows the batch; `handful review` asks about it, and keeps the answers in a catalogue.
 
     \b
     Examples:
@@ -71,7 +70,6 @@ def classify_command(
       handful classify embeddings.parquet today.parquet --labels intent --out labels.parquet
       handful classify intents.xlsx today.csv --labels intent --text question --out labels.csv
       handful classify photos.bank cameras/ --group-by folder --out labels.csv --out labels.html
-      handful classify c.bank b/ --given b.corrections.json --out labels.csv
       handful classify c.bank b/ --candidates of_this_site.txt --unknown other --out labels.csv
       handful classify c.parquet b.parquet --group-by site --group-by day --out labels.parquet
       handful classify atlas.h5ad new.h5ad --labels cell_type --group-by donor --out labelled.h5ad

@@ -128,7 +128,7 @@ READING = (
     *("features", "labels", "text", "id_column", "encoder", "device", "missing", "header_row"),
     "skip_bad",
 )
-KNOWN = ("candidates", "prior", "given", "sequence", "pool", "order", "coarse")
+KNOWN = ("candidates", "prior", "sequence", "pool", "order", "coarse")
 # The value of `--expect-unknown` without one.
 TRUE = "true"
 # Headings of the help, and the options below them.
@@ -341,10 +341,6 @@ class JobOptions:
     id_column: Annotated[str | None, typer.Option(help="Column that identifies an item, for example a ticket.")] = None
     missing: Missing = None
     header_row: HeaderRow = None
-    given: Annotated[
-        Path | None,
-        typer.Option(help="Corrections saved on the page of this batch, or an export of Label Studio: .json."),
-    ] = None
     skip_bad: SkipBad = False
     device: Annotated[str, typer.Option(help="Device of the encoder, as in torch: cpu, cuda.")] = "cpu"
     on: On = HERE

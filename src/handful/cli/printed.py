@@ -161,7 +161,7 @@ def _complain(found: Answer) -> None:
     complain_of_skipped(about.batch.skipped, len(about.batch.rows) + len(about.batch.skipped))
     lines = []
     if about.not_applied:
-        lines.append(f"warning: {counted(len(about.not_applied), 'correction')} {NOT_APPLIED}:")
+        lines.append(f"warning: {counted(len(about.not_applied), 'label')} {NOT_APPLIED}:")
         lines += [f"  {line}" for line in first_listed(about.not_applied, MOST_SKIPPED)]
     for line in (*lines, *(f"warning: {message}" for message in messages(found))):
         sys.stderr.write(f"{printable(line)}\n")

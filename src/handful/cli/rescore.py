@@ -10,7 +10,7 @@ import typer
 from handful.cli.options import known_of, with_options
 
 OPTIONS = (
-    *("sites", "pictures", "group_by", "sequence", "pool", "order", "coarse", "candidates", "prior", "given"),
+    *("sites", "pictures", "group_by", "sequence", "pool", "order", "coarse", "candidates", "prior"),
     "annotate",
 )
 

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
+import getpass
 import re
 import sys
-import tempfile
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from handful.cli.options import WHAT_IS_LABELLED, known_of, reading_of, refuse, with_options
+from handful.cli.options import WHAT_IS_LABELLED, known_of, reading_of, with_options
 from handful.cli.terminal import Interrupted, data
 
 LAST_PORT = 65_535
+# Ending of a catalogue.
+ENDING = ".handful"
 # Options of `classify` that a review has too.
 FROM_CLASSIFY = (
     *("names", "sequence", "pool", "order", "coarse", "candidates", "prior", "unknown"),
     *("expect_unknown", "group_by", "encoder", "features", "labels", "text", "id_column", "missing"),
-    "header_row",
-    *("given", "skip_bad", "device"),
-)
-
-
-# Of these, options about a catalogue or about its classes, which a batch alone cannot have.
-NEED_CATALOGUE = (
-    *("--sequence", "--pool", "--order", "--coarse", "--prior"),
-    *("--expect-unknown", "--group-by", "--given", "--next"),
+    *("header_row", "skip_bad", "device"),
 )
 
 
@@ -36,8 +30,9 @@ def review_command(
     paths: Annotated[
         list[Path],
         typer.Argument(
-            metavar="[CATALOGUE] BATCH",
-            help=f"{WHAT_IS_LABELLED} With a batch alone, the items that you name are the examples.",
+            metavar="[CATALOGUE] [BATCH]",
+            help=f"{WHAT_IS_LABELLED} With a batch alone, the catalogue is made beside it; with a catalogue alone, its "
+            "last batch goes on.",
             show_default=False,
         ),
     ],
@@ -49,8 +44,8 @@ def review_command(
         list[Path] | None,
         typer.Option(
             help="Where the labels are written in the end, as in `handful classify`; by default BATCH.labels.csv, "
-            "here. The review is kept in a folder beside it, and the same command goes on with it. A page about the "
-            "batch: .html. Tasks with predictions to import into Label Studio: .json. Repeat it for several."
+            "here. A page about the batch: .html. Tasks with predictions to import into Label Studio: .json. Repeat it "
+            "for several."
         ),
     ] = None,
     sure: Annotated[
@@ -72,22 +67,22 @@ def review_command(
 ) -> None:
     """Review a batch: answer questions on a page, and all other items are labelled again after every answer.
 
-    With a batch alone there are no examples: the page shows items that look alike, and asks what they are. Names are
-    typed once, and then offered. Finish writes the labels and a catalogue, for the next batch.
+    A catalogue is one file, photos.handful: the items, their vectors, and everything that you say about them. What you
+    named is an example for all other items, and for the next batch. With a batch alone there are no examples yet: the
+    page shows items that look alike, and asks what they are. Names are typed once, and then offered.
 
-    With a catalogue, the page asks about single items while that corrects most, then it shows sheets of items with one
+    With examples, the page asks about single items while that corrects most, then it shows sheets of items with one
     label, which you accept at a glance. Every answer teaches, and tells how far the other labels can be trusted: the
     page says how many are expected to be right, and when you may stop; a class with one or two items may still be
     missed then. Every answer is on the disk before the page goes on. Stop with Ctrl-C whenever you like; the same
-    command goes on.
+    command goes on. Items may come, go and move meanwhile: only what is new is read and embedded.
 
-    Finish on the page writes the labels to --out, with what you said and what the model said in columns of their own,
-    and your answers beside them, for --given. The same command opens a finished review again, for instance to name a
-    group of items that were none of the classes.
+    Finish on the page writes the labels to --out, with what you said and what the model said in columns of their own.
 
     \b
     Examples:
       handful review photos/
+      handful review photos.handful
       handful review photos.handful new_photos/
       handful review photos_by_class/ new_photos/
       handful review intents.jsonl today.jsonl --out labels.parquet
@@ -99,86 +94,73 @@ def review_command(
     from handful.machine.extras import import_extra
 
     if len(paths) > 2:
-        raise OptionError(f"a review has a catalogue and a batch, or a batch alone; got {len(paths)} paths")
-    batch = paths[-1]
-    catalogue = paths[0] if len(paths) > 1 else None
-    alone = catalogue is None and options["names"] is None
-    if alone:
-        refuse(context, NEED_CATALOGUE, "there is no catalogue: with a batch alone, its items are what you name")
-        _refuse_catalogue(batch)
+        raise OptionError(f"a review has a catalogue and a batch, or one of them; got {len(paths)} paths")
+    catalogue = paths[0] if len(paths) > 1 or paths[0].suffix == ENDING else None
+    batch = None if catalogue is paths[-1] else paths[-1]
     unfinished = [batch]
     if opens_next:
-        if out:
-            raise OptionError("--next names the labels of each batch after it; leave --out out")
-        unfinished = _unfinished(batch)
+        if out or batch is None:
+            raise OptionError("--next names the labels of each batch of a folder: name the folder, and leave --out out")
+        unfinished = [*_unfinished(batch)]
         if not unfinished:
             data(f"every batch in {batch} has labels here")
             return
         batch = unfinished[0]
     files, serving = (import_extra(f"handful.review.{name}", "review") for name in ("files", "serve"))
     asked = outputs_of(out or ())
-    final = asked.predictions or _labels_of(batch)
-    check_ending(final, batch)
+    final = asked.predictions or _labels_of(batch or paths[0])
+    check_ending(final, batch or Path("labels.csv"))
     outputs = files.Outputs(final, asked.page, asked.tasks)
     place = serving.Address(*_host_and_port(address), opens, _announce)
-    if alone:
-        found = _without_catalogue(batch, outputs, place, sure, options)
-    else:
-        found = _with_catalogue(catalogue, batch, outputs, place, sure, options)
+    found = _reviewed(catalogue, batch, outputs, place, sure, options)
     if found is None:
         raise Interrupted("everything you said is kept; run the same command again to go on")
     for path in found.written:
         data(f"wrote {path}")
-    for note in found.notes:
-        data(note)
-    if found.command:
-        data(f"to keep what you confirmed for later batches: {found.command}")
     if found.next_batch:
         data(f"for the next batch: {found.next_batch}")
     if unfinished[1:]:
         data(f"next is {unfinished[1]}: run the same command again")
 
 
-def _with_catalogue(
-    catalogue: Path | None, batch: Path, outputs: Any, address: Any, sure: float, options: dict[str, Any]
+def _reviewed(
+    catalogue: Path | None, batch: Path | None, outputs: Any, address: Any, sure: float, options: dict[str, Any]
 ) -> Any:
-    """Read and embed both, and serve the review."""
-    from handful.classification.label import embed
-    from handful.classification.task import check, read_inputs
+    """Open the catalogue, bring the batch, and serve the review."""
     from handful.machine.extras import import_extra
     from handful.machine.outputs import refuse_overwriting
     from handful.progress import bars
 
-    review_files = import_extra("handful.review.files", "review").review_files
-    with tempfile.TemporaryDirectory(prefix="handful-") as work:
-        with bars(f"labelling {batch}") as on_progress:
-            inputs = read_inputs(catalogue, batch, names=options["names"], **reading_of(options))
-            about = {"group_by": options["group_by"] or None, "unknown": options["unknown"]}
-            task = check(inputs, **about, **known_of(options))
-            refuse_overwriting(task.inputs.paths, outputs.written)
-            fitted = embed(task, work, on_progress=on_progress)
-        return review_files(fitted, outputs, _name_of(batch), address, sure=sure)
-
-
-def _without_catalogue(batch: Path, outputs: Any, address: Any, sure: float, options: dict[str, Any]) -> Any:
-    """Read and embed the batch, and serve the review."""
-    from handful.classification.names import read_names
-    from handful.classification.unlabelled import read_unlabelled
-    from handful.machine.extras import import_extra
-    from handful.machine.outputs import refuse_overwriting
-    from handful.progress import bars
-
-    review_unlabelled = import_extra("handful.review.unlabelled", "review").review_unlabelled
+    review = {
+        name: import_extra(f"handful.review.{name}", "review")
+        for name in ("earlier", "files", "opening", "serve", "server", "starting")
+    }
+    path = review["starting"].catalogue_path(catalogue, batch or Path())
+    names = options["names"]
     candidates = options["candidates"]
-    offered = None if candidates is None else read_names(candidates).labels
-    with tempfile.TemporaryDirectory(prefix="handful-") as work:
-        with bars(f"reading {batch}") as on_progress:
-            unlabelled = read_unlabelled(
-                batch, work, unknown=options["unknown"], on_progress=on_progress, **reading_of(options)
-            )
-            inputs = {**unlabelled.paths, **({} if candidates is None else {"candidates": candidates.absolute()})}
-            refuse_overwriting(inputs, {**outputs.written, "catalogue": outputs.catalogue})
-        return review_unlabelled(unlabelled, outputs, _name_of(batch), address, sure=sure, candidates=offered)
+    inputs = {"catalogue": catalogue or path, "batch": batch, "names": names, "candidates": candidates}
+    refuse_overwriting(inputs, outputs.written)
+    person = getpass.getuser()
+    earlier = review["earlier"].read_review(outputs.labels)
+    with bars(f"reading {batch or path}") as on_progress:
+        reading = reading_of(options)
+        started = review["starting"].start(
+            catalogue, batch, person=person, on_progress=on_progress, reading=reading, earlier=earlier
+        )
+    with started.file as file:
+        how = review["opening"].OpenOptions(
+            names, options["group_by"] or None, options["unknown"], sure, known_of(options)
+        )
+        notes = started.notes
+
+        def opens() -> Any:
+            return review["opening"].open_batch(file, started.batch, how, person=person, notes=notes)
+
+        if earlier is not None:
+            notes += review["earlier"].take_over(earlier, file, started.batch, opens)
+        under_review = opens()
+        page = review["server"].Page(under_review, started.batch, out=str(outputs.labels), catalogue=str(path))
+        return review["serve"].serve(page, lambda found: review["files"].finish(found, outputs, started.batch), address)
 
 
 def _host_and_port(address: str) -> tuple[str, int]:
@@ -198,14 +180,6 @@ def _host_and_port(address: str) -> tuple[str, int]:
     if port > LAST_PORT:
         raise OptionError(f"--address must be a host, or HOST:PORT with a port up to {LAST_PORT}, got {address}")
     return found["six"] or found["four"], port
-
-
-def _refuse_catalogue(batch: Path) -> None:
-    from handful.errors import OptionError
-    from handful.fitted.files import is_catalogue
-
-    if is_catalogue(batch):
-        raise OptionError(f"{batch} is a catalogue; name the batch after it: handful review {batch} BATCH")
 
 
 def _name_of(batch: Path) -> str:

@@ -17,6 +17,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from handful.arguments import takes, whole
+from handful.catalogue.file import is_catalogue_file
 from handful.errors import EqualClassesWarning, LabelError, OptionError, SimilarNamesWarning, TaskError
 from handful.estimators.answer import Answer, without_label
 from handful.estimators.batches import Batches, predict_codes
@@ -428,7 +429,7 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read what `save` or `handful catalogue build` wrote; nothing in the file is executed.
+        """Read what `save` wrote, or fit the examples of a catalogue; nothing in the file is executed.
 
         Parameters
         ----------
@@ -440,7 +441,11 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         object
             The classifier.
         """
-        return cls.of(load_catalogue(path))
+        if not is_catalogue_file(path):
+            return cls.of(load_catalogue(path))
+        from handful.items.fitting import model_at  # with what reads items, which a model does not need
+
+        return cls.of(model_at(path))
 
     @classmethod
     def of(cls, catalogue: Catalogue) -> Self:

@@ -36,7 +36,7 @@ class Pooling:
     concentration : float
         c: how closely groups follow their siblings, as a number of items; zero if no pool is used.
     forgetting : float or None
-        ρ: the weight of counts from one step of `order` ago. One means that nothing is forgotten; None without `order`.
+        λ: the weight of counts from one step of `order` ago. One means that nothing is forgotten; None without `order`.
 
     Examples
     --------

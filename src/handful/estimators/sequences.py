@@ -17,7 +17,7 @@ from handful.model.answer import JointAnswer
 from handful.model.knowledge import ToldShare
 from handful.model.linear import class_sums
 from handful.model.links import NewGroup
-from handful.model.unknown_items import rejection_limit
+from handful.model.unknown_in_batch import rejection_limit
 from handful.shapes import Bool, Float, Int
 
 

@@ -50,6 +50,8 @@ class Encoder:
     text_side : callable or None
         Of a network that reads images, the half that reads texts: a list of texts to vectors comparable with those of
         images.
+    numbers_hash : str
+        SHA-256 over the numbers alone, whatever library runs the network and whatever it calls them.
 
     Examples
     --------
@@ -73,11 +75,16 @@ class Encoder:
     fingerprint: str
     embed: Callable[[Sequence[Any]], np.ndarray]
     text_side: Callable[[Sequence[str]], np.ndarray] | None = None
+    numbers_hash: str = ""
 
     @property
     def embed_texts(self) -> Callable[[Sequence[str]], np.ndarray] | None:
         """From texts to vectors comparable with those of items, for names of classes; None if it cannot."""
         return self.embed if self.reads == "text" else self.text_side
+
+    def has_weights(self, weights: str) -> bool:
+        """Whether this is the encoder of a record: by its numbers alone, or with its layers, as banks record it."""
+        return weights in (self.weights_hash, self.numbers_hash)
 
     @classmethod
     def of_images(
@@ -173,7 +180,8 @@ def identified(
     versions = {package: _version(package) for package in packages}
     digest = hashlib.sha256(repr((name, reads, weights_hash, preprocessing, sorted(versions.items()))).encode())
     digest.update(vectors.tobytes())
-    return Encoder(name, reads, vectors.shape[1], weights_hash, preprocessing, versions, digest.hexdigest(), embed)
+    about = (name, reads, vectors.shape[1], weights_hash, preprocessing, versions, digest.hexdigest(), embed)
+    return Encoder(*about, numbers_hash=_numbers_hash(module))
 
 
 def _version(package: str) -> str:
@@ -190,6 +198,15 @@ def _weights_hash(module: nn.Module) -> str:
             digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
             digest.update(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
+
+
+def _numbers_hash(module: nn.Module) -> str:
+    digests = []
+    for value in module.state_dict().values():
+        if isinstance(value, Tensor) and value.is_floating_point():
+            numbers = value.detach().to("cpu", torch.float32).contiguous().numpy()
+            digests.append(hashlib.sha256(numbers.astype("<f4", copy=False).data).digest())
+    return hashlib.sha256(b"".join(sorted(digests))).hexdigest()
 
 
 def _probe_images() -> list[Any]:

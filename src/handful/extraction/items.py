@@ -138,14 +138,14 @@ def list_items(
     if table.vectors is not None:
         raise BankError(f"{table.where} contains vectors, but images or sentences were expected; check the path")
     if table.classes is not None:  # folders of images
-        _check_folders(table, split, labelled, id_column, labels)
+        check_folders(table, split, labelled, id_column, labels)
     names_of_classes = [UNLABELLED] * table.n_rows
     if labelled:
         column = label_column(table, labels)
         table = table.without(missing_labels(table.values(column) if column else table.classes, table), "without label")
         table.warn_of_skipped()
         given = table.values(column) if column else table.classes
-        names_of_classes = [_label(value, row, column, table) for row, value in enumerate(given)]
+        names_of_classes = [class_label(value, row, column, table) for row, value in enumerate(given)]
     chosen: Sequence[int] = range(table.n_rows)
     if split is not None:
         splits = table.values(find_column(table.columns, "split", (), "splits", table.where))
@@ -177,7 +177,8 @@ def list_items(
     )
 
 
-def _label(value: Any, row: int, column: str, table: Table) -> str:
+def class_label(value: Any, row: int, column: str, table: Table) -> str:
+    """Return the class of a row as text; refuse what is neither text nor a whole number."""
     if not isinstance(value, (str, int)) or isinstance(value, bool):
         raise BankError(
             f"{table.where}: {table.row_name(table.rows[row])} must have a {column!r} that is text or a whole number, "
@@ -186,7 +187,7 @@ def _label(value: Any, row: int, column: str, table: Table) -> str:
     return str(plain_label(value))
 
 
-def _check_folders(
+def check_folders(
     table: Table,
     split: str | None,
     labelled: bool,

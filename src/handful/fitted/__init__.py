@@ -1,6 +1,5 @@
 """Catalogue: what is known about the classes, fitted once, kept in a file and used many times."""
 
-from handful.fitted.changes import Added, add_examples, merge, remove, rename
 from handful.fitted.comparison import ComparedEncoder, Comparison, Interval
 from handful.fitted.files import load_catalogue, save_catalogue
 from handful.fitted.fitted import Catalogue
@@ -8,7 +7,6 @@ from handful.fitted.record import Record, Source
 from handful.fitted.report import CatalogueReport
 
 __all__ = [
-    "Added",
     "Catalogue",
     "CatalogueReport",
     "ComparedEncoder",
@@ -16,10 +14,6 @@ __all__ = [
     "Interval",
     "Record",
     "Source",
-    "add_examples",
     "load_catalogue",
-    "merge",
-    "remove",
-    "rename",
     "save_catalogue",
 ]

@@ -13,6 +13,7 @@ from handful.fitted.fitted import Catalogue, equal_sentence
 # Kinds of findings, in the order in which they are listed.
 KINDS = {
     "model": "Another model",
+    "disputed": "People disagree",
     "names": "Names that look alike",
     "equal": "Classes with the same examples",
     "conflict": "One example in two classes",

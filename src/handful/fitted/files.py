@@ -27,14 +27,14 @@ from handful.machine.safetensors_format import read_tensors, write_tensors
 from handful.machine.untrusted import parse_json
 from handful.model.head import LinearHead
 from handful.model.left_out import LeftOutExamples
-from handful.model.unknown import UnknownModel
+from handful.model.unknown_of_catalogue import UnknownModel
 from handful.reading.class_names import plain_labels
 
 FORMAT = "handful catalogue"
 # Version of the file. [version; convention]
 FORMAT_VERSION = 7
 # Endings by which a catalogue is told from a table.
-ENDINGS = (".handful", ".safetensors")
+ENDINGS = (".handful", ".model", ".safetensors")
 HEAD_TENSORS = ("weights", "offsets", "means", "mass")
 # Figures without a unit of a genuine catalogue lie well between these. [ratio; convention]
 LEAST_FIGURE = 1e-9

@@ -3,7 +3,7 @@
 A class is its number of examples s_k and their mean w_k. Counts and sums add: examples, classes and whole catalogues
 are added and removed without reading the others again. A batch is compared with the head (`handful.model.head`),
 which is fitted when it is first needed, and so is what the examples tell about items of no class
-(`handful.model.unknown`).
+(`handful.model.unknown_of_catalogue`).
 
 The head needs examples. The catalogue keeps all of them while they are few (2²³ numbers, 32 MB in single precision),
 and the head is trained on them. Else it keeps the first ones of each class, a 64th of the room at most, and these for
@@ -30,7 +30,7 @@ import numpy.typing as npt
 
 from handful import plots
 from handful.banks import FeatureBank
-from handful.errors import LabelError, OptionError, TaskError
+from handful.errors import BankError, LabelError, OptionError, TaskError
 from handful.fitted.labels import distinct, places_of, same_kind
 from handful.fitted.parts import ClassMeans, ClassNames, Examples, joined, merged
 from handful.fitted.record import Record
@@ -45,7 +45,7 @@ from handful.model.names import NameVectors
 from handful.model.reference import Reference
 from handful.model.scores import Scores
 from handful.model.settings import DEFAULT, Settings
-from handful.model.unknown import UnknownModel, fit_unknown_model, unknown_reason
+from handful.model.unknown_of_catalogue import UnknownModel, fit_unknown_model, unknown_reason
 from handful.plots import html
 from handful.progress import Reporter, bars
 from handful.reading.class_names import SimilarNames, similar_names
@@ -424,13 +424,16 @@ class Catalogue:
 
     # -- more and less -----------------------------------------------------------------------------------------------
 
-    def with_examples(
-        self, features: Float[np.ndarray, "row dim"], labels: npt.NDArray[Any], record: Record | None = None
-    ) -> Catalogue:
-        """Return the catalogue with these examples added, of known or new classes; `record` is about them alone."""
+    def with_examples(self, features: Float[np.ndarray, "row dim"], labels: npt.NDArray[Any]) -> Catalogue:
+        """Return the catalogue with these examples added, of known or new classes."""
         labels = same_kind(np.asarray(labels), self.classes)
-        more = self._with_points(transform_rows(self.transform, self._rows(features)), labels)
-        return more if record is None else replace(more, record=self.record.and_(record, self.n_examples))
+        return self._with_points(transform_rows(self.transform, self._rows(features)), labels)
+
+    def other_length(self, dim: int, whose: str) -> BankError:
+        """Return the error for vectors that are not as long as those of the catalogue."""
+        return BankError(
+            f"vectors of the catalogue have {self.dim} numbers, {whose} {dim}; both must come from the same encoder"
+        )
 
     def with_names(self, vectors: Float[np.ndarray, "row dim"], labels: npt.NDArray[Any]) -> Catalogue:
         """Return the catalogue with names of known or new classes.
@@ -468,24 +471,6 @@ class Catalogue:
             names = names.rows(kept[places_of(names.classes, whole.classes)])
             names = names if len(names.classes) else None
         return replace(self, class_means=whole.rows(kept), examples=left, names=names)
-
-    def without_examples(self, positions: npt.NDArray[np.int64]) -> Catalogue:
-        """Return the catalogue without the examples at these positions; a class with no example left goes with them."""
-        leaving = np.isin(self.examples.positions, positions)
-        unknown = np.setdiff1d(positions, self.examples.positions[leaving])
-        if len(unknown):
-            raise LabelError(f"the catalogue has no example {unknown[0]}; check the number")
-        whole = self.class_means
-        points = self.examples.points[leaving] - self.origin
-        codes = places_of(self.examples.labels[leaving], whole.classes)
-        shots = whole.shots - np.bincount(codes, minlength=len(whole.classes)).astype(whole.shots.dtype)
-        sums = whole.means * whole.shots[:, None] - _sums_by_class(points, codes, len(whole.classes))
-        means = sums / np.maximum(shots, 1)[:, None]
-        fewer = ClassMeans(whole.classes, shots, means)
-        left = replace(self, class_means=fewer, examples=self.examples.rows(~leaving))
-        named = np.zeros(0, whole.classes.dtype) if self.names is None else self.names.classes
-        empty = whole.classes[(shots == 0) & (places_of(whole.classes, named) < 0)]
-        return left.without(empty) if len(empty) else left
 
     def relabelled(self, labels: npt.NDArray[Any]) -> Catalogue:
         """Return the catalogue with another label for each class; classes with equal labels become one.
@@ -580,7 +565,7 @@ def equal_sentence(first: Any, second: Any) -> str:
 def _sums_by_class(
     points: Float[np.ndarray, "row dim"], codes: Int[np.ndarray, "row"], n_classes: int
 ) -> Float[np.ndarray, "class dim"]:
-    """`Σ_n z_n` of each class: rows are brought together, and each run of them is added up."""
+    """`Σ_n x_n` of each class: rows are brought together, and each run of them is added up."""
     order = np.argsort(codes, kind="stable")
     there, first = np.unique(codes[order], return_index=True)
     sums = np.zeros((n_classes, points.shape[1]), points.dtype)

@@ -6,8 +6,6 @@ when other examples are added or removed.
 
 from __future__ import annotations
 
-import datetime
-import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
@@ -69,14 +67,11 @@ class Record:
         Text, or a small picture (JPEG), of some examples, by position.
     columns : mapping of str to mapping
         Other columns of the examples, by name and position: the genus of a species, the precursor of a spectrum.
-    calibration : tuple of (float, float, float)
-        What reviews with this catalogue taught about certainties, as `handful.session.Calibration` has it: a risk, how
-        many labels had about this risk, and how many of these were wrong.
 
     Examples
     --------
-    >>> Record(sources={0: Source(date="2026-11-17"), 1: Source(date="2026-11-19")}).dates
-    ('2026-11-17', '2026-11-19')
+    >>> Record(sources={0: Source("7.jpg"), 1: Source("8.jpg")}).of([1]).sources
+    {1: Source(item='8.jpg', file='', content='', person='', date='', session='')}
     """
 
     encoder: str = ""
@@ -85,7 +80,6 @@ class Record:
     sources: Mapping[int, Source] = field(default_factory=dict)
     previews: Mapping[int, str | bytes] = field(default_factory=dict)
     columns: Mapping[str, Mapping[int, Any]] = field(default_factory=dict)
-    calibration: tuple[tuple[float, float, float], ...] = ()
 
     def of(self, positions: Collection[int]) -> Record:
         """Keep what is known about the examples at these positions."""
@@ -111,12 +105,6 @@ class Record:
             },
         )
 
-    @property
-    def dates(self) -> tuple[str, str] | None:
-        """The first and the last date on which an example was added."""
-        found = sorted({source.date for source in self.sources.values() if source.date})
-        return (found[0], found[-1]) if found else None
-
 
 def shown_rows(labels: npt.NDArray[Any]) -> list[int]:
     """Return the rows of the examples that are shown: all, or the first ones of every class.
@@ -137,11 +125,6 @@ def shown_rows(labels: npt.NDArray[Any]) -> list[int]:
             rows.append(row)
         seen[code] += 1
     return rows
-
-
-def today() -> str:
-    """Return the date as `Source` has it."""
-    return datetime.date.today().isoformat()
 
 
 # -- as tensors and JSON --------------------------------------------------------------------------------------------
@@ -171,8 +154,7 @@ def record_parts(record: Record, positions: Sequence[int]) -> tuple[dict[str, np
     tensors["previews.positions"] = np.array(seen, np.int64)
     tensors["previews.ends"] = np.cumsum([len(one) for one in raw], dtype=np.int64)
     tensors["previews.bytes"] = np.frombuffer(b"".join(raw), np.uint8)
-    calibration = [list(row) for row in record.calibration]
-    return tensors, {**about, "feature_names": names, "calibration": calibration, **coded}
+    return tensors, {**about, "feature_names": names, **coded}
 
 
 def record_of(
@@ -205,16 +187,7 @@ def record_of(
         for name, values in columns["columns"].items()
     }
     previews = _previews(tensors, kind, set(positions))
-    # Files of version 0.4.0 have none.
-    calibration = tuple(_calibration_row(row) for row in about.get("calibration", []))
-    return Record(encoder, kind, None if names is None else tuple(names), sources, previews, others, calibration)
-
-
-def _calibration_row(row: Any) -> tuple[float, float, float]:
-    risk, n_labels, n_wrong = map(float, row)
-    if not 0 <= risk <= 1 or not 0 <= n_wrong <= n_labels < math.inf:
-        raise ValueError(f"no row of a calibration: {row}")
-    return risk, n_labels, n_wrong
+    return Record(encoder, kind, None if names is None else tuple(names), sources, previews, others)
 
 
 def _decoded(places: npt.NDArray[Any], values: Any, n_examples: int) -> list[Any]:

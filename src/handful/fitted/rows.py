@@ -1,4 +1,4 @@
-"""Transforms that work on each row alone: `z/‖z‖` (`l2`), or nothing (`raw`)."""
+"""Transforms that work on each row alone: `x/‖x‖` (`l2`), or nothing (`raw`)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_SUMMED = 16_384
 
 
 def unit(rows: Float[np.ndarray, "row dim"]) -> Float[np.ndarray, "row dim"]:
-    """`z/‖z‖`; zero for zero. Rows of any size: a power of two brings those near one whose squares do not fit.
+    """`x/‖x‖`; zero for zero. Rows of any size: a power of two brings those near one whose squares do not fit.
 
     Examples
     --------

@@ -98,7 +98,7 @@ class DecidedRun:
             head.offsets,
             head.mass,
             at.tilts.total,
-            at.tilts.offset.offset,
+            at.tilts.of_batch.offset,
             at.distance,
         ]
         arrays += [

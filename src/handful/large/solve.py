@@ -212,7 +212,6 @@ def _solved(
         unknown = np.concatenate([part["unknown"] for part in read_answers(work.folder)])[None]
     summary = summarize(
         decided.decision,
-        catalogue.head.mass,
         totals,
         n_rows,
         catalogue.reference.n_named,

@@ -16,15 +16,15 @@ import numpy as np
 from handful.model.arrays import Bools, Floats, Ints
 from handful.model.evidence import Places, distance_ratio, find_places, gather_evidence
 from handful.model.knowledge import Knowledge
-from handful.model.labels import Decision, Move, label_alone, label_alone_by_moved
+from handful.model.labels import Decision, Move, label_alone, label_alone_after_move
 from handful.model.means import MovedMeans
 from handful.model.presence import AloneLabels, JointLabels, Presence, find_sets, joint_labels
 from handful.model.reference import Reference
 from handful.model.scores import Scores
 from handful.model.settings import Settings
 from handful.model.tilts import Tilts, estimate_tilts
-from handful.model.unknown_items import UnknownPosterior
-from handful.model.unnamed import lower_unnamed
+from handful.model.unknown_in_batch import UnknownPosterior
+from handful.model.unnamed import nats_of_unnamed
 from handful.model.vectors import Vectors
 
 
@@ -67,8 +67,7 @@ def decide(items: BatchItems, settings: Settings) -> Decided:
     knowledge = items.knowledge
     n_classes = scores.n_possible
     tilts = estimate_tilts(scores, vectors, knowledge.prior, settings)  # (3), (22), (23)
-    lowered = lower_unnamed(scores, vectors, tilts, settings)  # (20)
-    tilts = tilts.lowered(lowered)
+    tilts = tilts.lowered(nats_of_unnamed(scores, vectors, tilts, settings))
     alone = label_alone(scores, tilts)  # (4)
     present = find_sets(alone, scores.shots, n_classes, settings)  # (5), (6), (8), (9)
     if vectors is None:
@@ -76,23 +75,23 @@ def decide(items: BatchItems, settings: Settings) -> Decided:
         return Decided(Decision(n_classes, tilts, present, np.ones(len(n_classes)), None, None), alone, None)
 
     joint = joint_labels(alone, present, n_classes, settings)  # (7)
-    places = find_places(vectors, tilts.offset, present, joint)
-    distance = distance_ratio(scores, vectors, tilts.offset, places)  # f of (17)
+    places = find_places(vectors, tilts.of_batch, present, joint)
+    distance = distance_ratio(scores, vectors, tilts.of_batch, places)  # f of (17)
     unknown = judge_items(scores, vectors, tilts, present, places, knowledge, settings)  # (12) to (15)
     responsibilities = find_responsibilities(joint, alone, present, scores.labelled)  # (10)
     move = move_means(vectors, tilts, present, responsibilities, settings)  # (10)
-    alone = label_alone_by_moved(scores, vectors, tilts, move, responsibilities)  # (4), (11)
+    alone = label_alone_after_move(scores, vectors, tilts, move, responsibilities)  # (4), (11)
     present = find_sets(alone, scores.shots, n_classes, settings)
     return Decided(Decision(n_classes, tilts, present, distance, move, unknown), alone, responsibilities)
 
 
 def first_items_alone(present: Presence, n_items: int, settings: Settings) -> Presence:
-    """Give joint labels at most the weight `1 - h/m` if only scores are known.
+    """Multiply the weight of joint labels by `1 - h/m` if only scores are known.
 
     The first item of a class tells nothing about itself: h of m items are no better labelled with the others.
     """
-    alone = settings.alone_per_class * np.maximum(present.n_present, 1.0) / n_items
-    joint_weight = (1 - present.alone_weight) * np.maximum(1 - alone, 0.0)
+    first = settings.alone_per_class * np.maximum(present.n_present, 1.0) / n_items
+    joint_weight = (1 - present.alone_weight) * np.maximum(1 - first, 0.0)
     return present._replace(alone_weight=1 - joint_weight)
 
 
@@ -109,7 +108,7 @@ def judge_items(
     model = vectors.reference.unknown_model
     if model is None:
         return None
-    evidence = gather_evidence(scores, vectors, tilts.offset, present, places, knowledge.labels)
+    evidence = gather_evidence(scores, vectors, tilts.of_batch, present, places, knowledge.labels)
     return UnknownPosterior.of(model, evidence, knowledge.share, settings)
 
 
@@ -118,8 +117,8 @@ def find_responsibilities(joint: JointLabels, alone: AloneLabels, present: Prese
 
     What a person labelled is an example already, and moves nothing.
     """
-    by_itself = present.alone_weight[:, None, None].astype(joint.of_columns.dtype)
-    label = (1 - by_itself) * joint.of_columns + by_itself * alone.of_columns(present.columns)
+    by_itself = present.alone_weight[:, None, None].astype(joint.columns.dtype)
+    label = (1 - by_itself) * joint.columns + by_itself * alone.of_columns(present.columns)
     moves = ~labelled[..., None] * present.valid[:, None]
     return np.asarray(label * moves.astype(label.dtype))
 
@@ -129,7 +128,7 @@ def move_means(vectors: Vectors, tilts: Tilts, present: Presence, responsibiliti
     reference = vectors.reference
     columns = present.columns
     moved = MovedMeans.of(
-        vectors.without(tilts.offset.offset),
+        vectors.without(tilts.of_batch.offset),
         responsibilities,
         reference.slopes[columns],
         reference.head.means[columns],

@@ -1,8 +1,9 @@
 """Evidence about unknown items: how far items lie from their classes, and the groups that they belong to.
 
-An item stands for the group of its strongest links among items of the same label, whose centroid and mean score replace
-its own. The squared distance of a group from the class of the item, `|Σ_m w_nm z_m - d - μ|²`, follows from products of
-single items and means, which are averaged like scores: no centroid is computed.
+Each item is replaced by a weighted group: itself and the items with the strongest links to it, of the same label. The
+squared distance of the centroid from the class of the item, `|Σ_j a_nj x_j - d - μ|²`, follows from products of single
+items and means, which are averaged like scores: no centroid is computed. The class of an item is the mean over its
+joint label among the candidates.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from handful.model.arrays import Bools, Floats, Ints, take_columns
 from handful.model.knowledge import FixedLabels
 from handful.model.limits import LOWEST
 from handful.model.links import Anchors
-from handful.model.offset import Offset
+from handful.model.offset import BatchTilts
 from handful.model.presence import JointLabels, Presence
 from handful.model.scores import Scores
-from handful.model.unknown_items import UnknownEvidence
+from handful.model.unknown_in_batch import UnknownEvidence
 from handful.model.vectors import Vectors
 
 
@@ -36,27 +37,27 @@ class Places(NamedTuple):
     """Where items lie beside the candidate classes of their batch, without its offset."""
 
     shares: Floats  # [batch, item, column], of the candidate classes in the label of each item
-    dots: Floats  # [batch, item, column], <z_n - d, μ_k>
+    dots: Floats  # [batch, item, column], <x_n - d, μ_k>
     lengths: Floats  # [batch, column], squared length of each class mean, less noise
 
 
-def find_places(vectors: Vectors, offset: Offset, present: Presence, joint: JointLabels) -> Places:
+def find_places(vectors: Vectors, of_batch: BatchTilts, present: Presence, joint: JointLabels) -> Places:
     """Compare items with the candidate classes."""
     reference = vectors.reference
-    own = joint.of_columns * present.valid[:, None]
+    own = joint.columns * present.valid[:, None]
     shares = np.asarray(own / np.maximum(own.sum(-1, keepdims=True), np.finfo(own.dtype).tiny))
     means = reference.head.means[present.columns]
-    dots = vectors.points @ means.swapaxes(1, 2) - (means @ offset.offset[..., None]).swapaxes(1, 2)
+    dots = vectors.points @ means.swapaxes(1, 2) - (means @ of_batch.offset[..., None]).swapaxes(1, 2)
     return Places(shares, np.asarray(dots), reference.lengths[present.columns])
 
 
-def distance_ratio(scores: Scores, vectors: Vectors, offset: Offset, places: Places) -> Floats:
-    """f: squared distance from its class that a quarter of the items keeps, by that of left-out examples, [batch]."""
+def distance_ratio(scores: Scores, vectors: Vectors, of_batch: BatchTilts, places: Places) -> Floats:
+    """f: lower quartile of squared distances of items from their classes, over that of left-out examples, [batch]."""
     model = vectors.reference.unknown_model
     unlabelled = ~scores.labelled
     if model is None:
         return np.ones(len(unlabelled))
-    inside = vectors.without(offset.offset)
+    inside = vectors.without(of_batch.offset)
     away = np.einsum("bnd,bnd->bn", inside, inside)
     away = away + (places.shares * (places.lengths[:, None] - 2 * places.dots)).sum(-1)
     # Items that a person labelled come last, and are not counted.
@@ -71,17 +72,17 @@ def distance_ratio(scores: Scores, vectors: Vectors, offset: Offset, places: Pla
     return np.maximum(quarter / model.quarter, 0.0)
 
 
-def linked_values(scores: Scores, vectors: Vectors, offset: Offset, present: Presence, places: Places) -> Floats:
+def linked_values(scores: Scores, vectors: Vectors, of_batch: BatchTilts, present: Presence, places: Places) -> Floats:
     """Return what is averaged over groups of items, [batch, item, number].
 
-    That is `<z - c, c - d>` and `|z - c|²`, with c the centre of the class means and d the offset; the score of the
+    That is `<x - c, c - d>` and `|x - c|²`, with c the centre of the class means and d the offset; the score of the
     item's own classes; and the products of the item and the means of the candidate classes.
     """
     nats = np.maximum(take_columns(scores.nats, present.columns), scores.top + LOWEST)
-    tilts = take_columns(offset.of_offset, present.columns)[:, None].astype(places.shares.dtype)
+    tilts = take_columns(of_batch.of_offset, present.columns)[:, None].astype(places.shares.dtype)
     own = (places.shares * (nats + tilts)).sum(-1)
     inside = vectors.points - vectors.reference.centre
-    direction = (vectors.reference.centre - offset.offset)[..., None]
+    direction = (vectors.reference.centre - of_batch.offset)[..., None]
     squares = np.einsum("bnd,bnd->bn", inside, inside)
     return np.concatenate([inside @ direction, squares[..., None], own[..., None], places.dots], -1)
 
@@ -89,7 +90,7 @@ def linked_values(scores: Scores, vectors: Vectors, offset: Offset, present: Pre
 def gather_evidence(
     scores: Scores,
     vectors: Vectors,
-    offset: Offset,
+    of_batch: BatchTilts,
     present: Presence,
     places: Places,
     labels: FixedLabels | None,
@@ -99,7 +100,7 @@ def gather_evidence(
     reference = vectors.reference
     model = reference.unknown_model
     assert model is not None
-    mine = linked_values(scores, vectors, offset, present, places)
+    mine = linked_values(scores, vectors, of_batch, present, places)
     if linked is None:
         rows = vectors.anchor_rows
         linked = Linked(vectors.anchors, mine[:, rows], places.shares[:, rows], rows, np.arange(len(rows)))
@@ -109,7 +110,7 @@ def gather_evidence(
     means = links.means(linked.values, mine)
     along, squares, nats = np.moveaxis(means[..., : -places.dots.shape[-1]], -1, 0)
     dots = means[..., -places.dots.shape[-1] :]
-    away = links.squares + 2 * along + ((reference.centre - offset.offset) ** 2).sum(-1)[:, None]
+    away = links.squares + 2 * along + ((reference.centre - of_batch.offset) ** 2).sum(-1)[:, None]
     away = away + (places.shares * (places.lengths[:, None] - 2 * dots)).sum(-1)
     # A centroid has less noise than an item: that of its own items, as far as there are several.
     around = np.maximum(squares - links.squares, 0.0)
@@ -120,15 +121,15 @@ def gather_evidence(
     if labels is not None and labelled.any():
         t = t.copy()
         sizes = np.where(labelled, 1, sizes)
-        t[labelled], counted = _left_out(vectors, offset, labels)
+        t[labelled], counted = _statistic_of_labelled(vectors, of_batch, labels)
         weights[labelled] *= counted
     return UnknownEvidence(t, sizes, weights, labelled, scores.restriction)
 
 
-def _left_out(vectors: Vectors, offset: Offset, labels: FixedLabels) -> tuple[Floats, Floats]:
+def _statistic_of_labelled(vectors: Vectors, of_batch: BatchTilts, labels: FixedLabels) -> tuple[Floats, Floats]:
     """`t` of the items that a person labelled, as if they were no examples, and whether it counts.
 
-    With m examples of the class, the mean without z is `μ - (z - μ)/(m - 1)`. It does not count if that cannot be
+    With s examples of the class, the mean without x is `μ - (x - μ)/(s - 1)`. It does not count if that cannot be
     known, and for a class without a name.
     """
     reference = vectors.reference
@@ -141,7 +142,7 @@ def _left_out(vectors: Vectors, offset: Offset, labels: FixedLabels) -> tuple[Fl
     others = head.mass[codes].astype(np.float64) - 1
     alone = (others < 0.5) | (codes >= reference.n_named)
     others = np.where(others < 0.5, 1, others)
-    moved = np.broadcast_to(offset.offset[:, None], vectors.points.shape)[labelled]
+    moved = np.broadcast_to(of_batch.offset[:, None], vectors.points.shape)[labelled]
     away = (points - head.means[codes]) * (1 + 1 / others)[:, None] - moved
     scores = ((points - moved) * head.weights[codes]).sum(-1) + head.offsets[codes] - model.gain
     t = model.statistic((away**2).sum(-1) - reference.spread / others, scores)

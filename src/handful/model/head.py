@@ -1,12 +1,13 @@
-"""Head: S_k(z) = <z, W_k> + b_k, nats under equal shares of all classes; fitted once per catalogue.
+"""Head: S_nk = <x_n, W_k> + b_k, nats under equal shares of all classes; fitted once per catalogue.
 
-1. `W, b` by logistic regression on the examples, `min Σ_n r_n CE(y_n, x_n W + b) + |W|²/(2C)`, with r = 1 at first and
-   C = 30 for rows of unit length.
-2. Every example is scored by a head that did not see it (five folds). Copies of a row share a fold. A class with one
+1. Every example is scored by a head that did not see it (five folds). Copies of a row share a fold. A class with one
    distinct example stays in training.
-3. They tell the temperature T and the chance r_n that a label is right (`handful.model.left_out`). If at least one
-   label is expected to be wrong, the head of all examples is fitted with these weights.
-4. `S = (x W + b - ln s)/T`: subtracting ln s takes the numbers of examples out of the odds.
+2. They tell the temperature T and the chance r_n that a label is right (`handful.model.left_out`). If no label is
+   expected to be wrong, all r_n are one.
+3. `W, b` by logistic regression on all examples, once: `min Σ_n r_n CE(y_n, x_n W + b) + |W|²/(2C)`, with C = 30 for
+   rows of unit length. A fold has r = 1.
+4. `S = (x W + b - ln s)/T` with s = Σ r_n of each class: subtracting ln s takes the numbers of examples out of
+   the odds.
 
 Names of classes are further examples, of a weight that left-out examples choose (`handful.model.names`); s is then the
 number of examples and that weight together.
@@ -54,7 +55,7 @@ from handful.model.settings import DEFAULT, Settings
 
 @dataclass(frozen=True, eq=False)
 class LinearHead:
-    """S_k(z) = <z, W_k> + b_k: nats under equal shares of all classes, whatever their numbers of examples.
+    """S_nk = <x_n, W_k> + b_k: nats under equal shares of all classes, whatever their numbers of examples.
 
     Make one with `fit_head` or `LinearHead.of_means`. Points and means have the origin of the points that these get.
 
@@ -199,7 +200,7 @@ def fit_head(
         rows = _with_names(rows, names, with_names)
         train = train if rows.names is None else with_names
     calibration = HeadCalibration.without_examples(1.0)
-    left_out = _left_out(rows, settings.folds if folded else 1)
+    left_out = _sets_to_leave_out(rows, settings.folds if folded else 1)
     n_fits = len(left_out) + 1
     if begin is not None:
         train = _reported(train, begin(n_fits))
@@ -217,14 +218,14 @@ def fit_head(
         calibration = HeadCalibration.without_examples(settings.near_slope / (square_norm or 1.0) / slope)
     elif not left_out:
         scores = means @ weights.T + offsets - np.log(mass)
-        calibration = HeadCalibration.without_examples(chance_temperature(scores, settings))
+        calibration = HeadCalibration.without_examples(temperature_without_left_out(scores, settings))
     spread = _spread(points, codes, n_classes, right, settings)
     head = LinearHead._calibrated(weights, offsets - np.log(mass), means, mass, spread, calibration)
     return replace(head, n_fitted=0 if near or names is not None or not left_out else len(points))
 
 
-def chance_temperature(scores: Floats, settings: Settings = DEFAULT) -> float:
-    """`T² = (K min(σ/c, T₀)² + K₀ T₀²) / (K + K₀)`, with σ the deviation of the scores of other classes.
+def temperature_without_left_out(scores: Floats, settings: Settings = DEFAULT) -> float:
+    """`T² = (K min(sd/c, T₀)² + K₀ T₀²) / (K + K₀)`, with sd the deviation of the scores of other classes.
 
     Nothing can be left out, so nobody knows how much a class mean scores of its own class. What it scores of the
     others is chance: items of two classes are alike by chance only, and c nats of that are typical of the banks.
@@ -372,13 +373,13 @@ def _with_names(rows: HeadRows, names: NameVectors, train: Train) -> HeadRows:
         return rows if everywhere else named
     best = replace(named, name_weight=settings.usual_name_weight)
     # Each weight that is tried takes a head per fold.
-    left_out = _left_out(best, settings.folds, NAME_WEIGHT_EXAMPLES)
+    left_out = _sets_to_leave_out(best, settings.folds, NAME_WEIGHT_EXAMPLES)
     if left_out:
         best = best.with_best_weight(train, left_out)
     return rows if best.name_weight == 0 and everywhere else best
 
 
-def _left_out(rows: HeadRows, n_folds: int, enough: float = math.inf) -> list[Bools]:
+def _sets_to_leave_out(rows: HeadRows, n_folds: int, enough: float = math.inf) -> list[Bools]:
     """Return sets of examples to leave out, until there are enough; none if there are too few examples or classes."""
     folds = assign_folds(rows.points, rows.codes, rows.of_names > 0, rows.settings)
     if (folds >= 0).sum() < rows.settings.fewest_left_out or rows.n_classes == 1:

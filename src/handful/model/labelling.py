@@ -9,11 +9,11 @@ import numpy as np
 from handful.model.answer import JointAnswer
 from handful.model.arrays import Floats, Ints
 from handful.model.batch import BatchItems, decide
-from handful.model.groups import gather_rejected
 from handful.model.knowledge import Knowledge
 from handful.model.labels import Decision, ItemLabels, fold_unnamed, label_items
 from handful.model.limits import IN_MEMORY, IN_STACK
 from handful.model.reference import Reference
+from handful.model.rejected import gather_rejected
 from handful.model.scores import Scores, scores_of_names
 from handful.model.settings import DEFAULT, Settings
 from handful.model.stream import DecidedBatch, deciding_rows, rows_at_a_time
@@ -88,7 +88,7 @@ def label_scores(
     if several:
         totals = totals._replace(largest=np.zeros_like(totals.largest))
     n_classes = nats.shape[1]
-    summary = summarize(decision, items.scores.shots, totals, len(nats), n_classes, settings=settings)
+    summary = summarize(decision, totals, len(nats), n_classes, settings=settings)
     named = fold_unnamed(labels, n_classes, settings)
     return JointAnswer.of(labels, named, summary, decision.tilts.prior_weight)
 
@@ -136,9 +136,8 @@ def _of_stack(batches: Sequence[KnownBatch], reference: Reference) -> list[Joint
     else:
         decision, labels, totals = _in_blocks(points, reference, knowledge)
     named = fold_unnamed(labels, reference.n_named, settings)
-    shots = reference.head.mass
     share = knowledge.share
-    summary = summarize(decision, shots, totals, n_items, reference.n_named, named.unknown, share, settings)
+    summary = summarize(decision, totals, n_items, reference.n_named, named.unknown, share, settings)
     answers = []
     for batch in range(len(points)):
         answer = JointAnswer.of(labels, named, summary, decision.tilts.prior_weight, batch)

@@ -16,7 +16,7 @@ from handful.model.presence import AloneLabels, Presence, joint_labels, log_abse
 from handful.model.scores import Scores, class_factors
 from handful.model.settings import Settings
 from handful.model.tilts import Tilts
-from handful.model.unknown_items import UnknownPosterior
+from handful.model.unknown_in_batch import UnknownPosterior
 from handful.model.vectors import Vectors
 
 
@@ -79,13 +79,13 @@ def label_alone(scores: Scores, tilts: Tilts) -> AloneLabels:
     return AloneLabels.of(scores.likelihood * factors)
 
 
-def label_alone_by_moved(
+def label_alone_after_move(
     scores: Scores, vectors: Vectors, tilts: Tilts, move: Move, responsibilities: Floats | None
 ) -> AloneLabels:
     """`E_nk` with what scores gain by moved means; `responsibilities` as in `MovedMeans.gains`."""
     factors = class_factors(tilts.total)[:, None].astype(scores.likelihood.dtype)
     likelihood = scores.likelihood * factors
-    gains = move.means.gains(vectors.without(tilts.offset.offset), responsibilities)
+    gains = move.means.gains(vectors.without(tilts.of_batch.offset), responsibilities)
     logits = gains + np.log(take_columns(factors, move.columns))
     logits += take_columns(scores.nats, move.columns) - scores.top
     possible = take_columns(scores.likelihood, move.columns) > 0
@@ -121,20 +121,20 @@ def label_items(
     joint = joint_labels(alone, present, decision.n_classes, settings)
     unknown: Doubles | None = None
     if decision.unknown is not None and vectors is not None:
-        offset = decision.tilts.offset
-        places = find_places(vectors, offset, present, joint)
-        evidence = gather_evidence(scores, vectors, offset, present, places, labels, linked)
+        of_batch = decision.tilts.of_batch
+        places = find_places(vectors, of_batch, present, joint)
+        evidence = gather_evidence(scores, vectors, of_batch, present, places, labels, linked)
         unknown = np.where(scores.labelled, 0.0, decision.unknown.of_items(evidence))
-    alone_weight = present.alone_weight[:, None].astype(joint.of_columns.dtype)
+    alone_weight = present.alone_weight[:, None].astype(joint.columns.dtype)
     of_columns = alone.of_columns(present.columns)
-    own = (1 - alone_weight[..., None]) * joint.of_columns + alone_weight[..., None] * of_columns
-    q = alone.with_columns((1 - alone_weight) * joint.of_others + alone_weight, present.columns, own)
+    own = (1 - alone_weight[..., None]) * joint.columns + alone_weight[..., None] * of_columns
+    q = alone.with_columns((1 - alone_weight) * joint.others + alone_weight, present.columns, own)
     if (decision.distance > 1).any():
         # A batch that is farther from the catalogue than its own examples is labelled with less certainty.
         power = np.maximum(decision.distance, 1) ** -settings.less_certain
         q **= power[:, None, None].astype(q.dtype)
         q /= q.sum(-1, keepdims=True)
-    return ItemLabels(q, scores.confidence, log_absence(alone, joint.of_others), unknown)
+    return ItemLabels(q, scores.confidence, log_absence(alone, joint.others), unknown)
 
 
 def fold_unnamed(labels: ItemLabels, n_named: int, settings: Settings) -> NamedLabels:

@@ -8,8 +8,8 @@ L-BFGS-B.
 
 W lies in the span of the examples, and training looks for it along the axes of that span (`Axes`).
 
-**Class means**: `W = κ P μ`, `b = -½κ μᵀPμ + ½κ g V/s`, with P the inverse covariance within classes, shrunk,
-`P = [(1-δ) Σ d/tr Σ + δ]⁻¹`, and `V = tr PΣ`. κ and δ are those under which examples are most likely if each is left
+**Class means**: `W = β P μ`, `b = -½β μᵀPμ + ½β 0.7 V/s`, with P the inverse covariance within classes, shrunk,
+`P = [(1-δ) Σ d/tr Σ + δ]⁻¹`, and `V = tr PΣ`. β and δ are those under which examples are most likely if each is left
 out of its own mean, `(s μ - x)/(s - 1)`, and out of Σ, with half of the classes. The cost is three decompositions of Σ
 for any number of classes.
 """
@@ -20,7 +20,6 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
-from scipy.optimize import minimize
 from scipy.special import expit
 
 from handful.model.left_out import (
@@ -215,6 +214,8 @@ def _trained(
     _, at_zero = value(np.zeros(begin.size))
     enough = settings.head_tolerance * float(np.abs(at_zero).max())
     options = {"gtol": enough, "ftol": 0.0, "maxcor": TRAINING_MEMORY, "maxiter": MOST_TRAINING_STEPS}
+    from scipy.optimize import minimize  # it takes long to import, and a head that is made of means does without
+
     found = minimize(value, begin.ravel(), jac=True, method="L-BFGS-B", options=options)
     solution = found.x.reshape(begin.shape).astype(points.dtype)
     return solution[:, :-1] @ turn.T, solution[:, -1]
@@ -244,6 +245,8 @@ def logistic_line(x: Floats, truth: Floats, weights: Floats, settings: Settings 
         return float(loss), design @ (mass * expit(logits) - yes) + settings.pair_ridge * line
 
     options = {"gtol": LINE_GRADIENT * float(mass.sum()), "ftol": 0.0}
+    from scipy.optimize import minimize
+
     a, b = minimize(value, np.zeros(2), jac=True, method="L-BFGS-B", options=options).x.tolist()
     return a, b
 
@@ -319,7 +322,7 @@ def fit_class_means(
 
     # Its own mean, without the example and its copies.
     rest = s - copies
-    without = (means[own] * s[:, None] - x * copies[:, None]) / rest[:, None]
+    without = mean_without(means[own], s, x, copies)
     # By class: what lies off a mean in one direction is made up for by others of the class.
     odd = (means**2).sum(1).argsort(kind="stable").argsort()[own] % 2
     halves = [np.flatnonzero(odd == 1), np.flatnonzero(odd == 0)]
@@ -335,7 +338,7 @@ def fit_class_means(
         for half, of_others in zip(halves, axes, strict=True):
             turn = _turn(of_others, shrinkage)
             there = means @ turn
-            z = x[half] @ turn
+            here = x[half] @ turn
             alone = without[half] @ turn
             squares = ((away[half] @ turn) ** 2).sum(1)
             total += float(squares.sum())
@@ -343,9 +346,9 @@ def fit_class_means(
             slope = default_slope(there, settings)
             to_all = head_of_means(there, shots, v, slope, settings)
             to_own = head_of_means(alone, rest[half], v, slope, settings)
-            own_logits = (z * to_own[0]).sum(1) + to_own[1]
+            own_logits = (here * to_own[0]).sum(1) + to_own[1]
             for block in blocks(len(half), len(means)):
-                logits = z[block] @ to_all[0].T + to_all[1]
+                logits = here[block] @ to_all[0].T + to_all[1]
                 logits[np.arange(len(logits)), own[half][block]] = own_logits[block]
                 parts.append(Margins.of(logits, own[half][block], temperatures))
         return Margins.joined(parts), total / len(kept)
@@ -366,18 +369,23 @@ def fit_class_means(
 def head_of_means(
     means: Floats, shots: Floats, spread: float, slope: float, settings: Settings = DEFAULT
 ) -> tuple[Floats, Floats]:
-    """W = κμ and b = -½κ|μ|² + ½κ g V/s, with κ the slope.
+    """W = βμ and b = -½β|μ|² + ½β 0.7 V/s, with β the slope.
 
-    A mean of s examples lies V/s too far from the items of its class. To take off all of it, g = 1, would be too much:
-    such a distance is also noisy, and noise of variance v in a score adds v/2 to the mean of its exponential, so means
-    of few examples would win too often by chance.
+    A mean of s examples lies V/s too far from the items of its class. To take off all of it, 1 for 0.7, would be too
+    much: such a distance is also noisy, and noise of variance v in a score adds v/2 to the mean of its exponential, so
+    means of few examples would win too often by chance.
     """
     excess = settings.share_of_excess * spread / shots
     return slope * means, np.asarray(0.5 * slope * (excess - (means**2).sum(1)))
 
 
+def mean_without(means: Floats, mass: Floats, points: Floats, copies: Floats) -> Floats:
+    """Return the class mean of each example without it and its copies, [example, dim]."""
+    return np.asarray((means * mass[:, None] - points * copies[:, None]) / (mass - copies)[:, None])
+
+
 def default_slope(means: Floats, settings: Settings = DEFAULT) -> float:
-    """κ at T = 1."""
+    """β at T = 1."""
     around = float(((means - means.mean(0)) ** 2).sum(1).mean())
     return settings.nats_of_means / around if around > 0 else 1.0
 

@@ -1,11 +1,11 @@
-"""Which items of a batch belong together: the log-odds that two of them share a class are `A + B cos + b`.
+"""Which items of a batch belong together: the log-odds that two of them share a class are `A + B cos + b_0`.
 
-A and B come from the catalogue (`unknown`), b from the pairs of the batch; items that have different labels are not
-linked, whatever their cosine. Items are linked with *anchors*: all items
-of a batch, or some of those that decide a larger one, so that the links of an item do not depend on the block
-in which it is labelled. An item keeps its ten strongest links; with weights w_nm that sum to one it stands for a
-group of `n = 1/Σ_m w_nm²` items, or for itself alone. Copies of an item are linked like others, but twelve of them are
-neither more evidence nor a group with less noise.
+A and B come from the catalogue (`unknown_of_catalogue`), b_0 from the pairs of the batch; items that have different
+labels are not linked, whatever their cosine. Items are linked with *anchors*: all items of a batch, or some of those
+that decide a larger one, so that the links of an item do not depend on the block in which it is labelled. An item keeps
+its ten strongest links; with weights a_nj that sum to one it stands for a group of `G_n = 1/Σ_j a_nj²` items, or for
+itself alone. Copies of an item are linked like others, but twelve of them are neither more evidence nor a group with
+less noise.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from handful.model.settings import DEFAULT, Settings
 class Links(NamedTuple):
     """Groups of items."""
 
-    weights: sparse.csr_array  # [items, anchors] of all batches one after the other, w
-    own: Floats  # [batch, item], w of the item itself, if it is not an anchor
-    sizes: Floats  # [batch, item], n
+    weights: sparse.csr_array  # [items, anchors] of all batches one after the other, a
+    own: Floats  # [batch, item], a of the item itself, if it is not an anchor
+    sizes: Floats  # [batch, item], G
     squares: Floats  # [batch, item], squared distance of the group from the centre
     alike: Floats  # [batch, item], expected number of items of the batch that share its class, itself among them
 
     def means(self, of_anchors: Floats, of_items: Floats) -> Floats:
-        """`Σ_m w_nm x_m` of values [batch, anchor, number] and [batch, item, number]."""
+        """`Σ_j a_nj v_j` of values [batch, anchor, number] and [batch, item, number]."""
         means = (self.weights @ of_anchors.reshape(-1, of_anchors.shape[-1])).reshape(of_items.shape)
         return np.asarray(means + self.own[..., None] * of_items if self.own.any() else means)
 
@@ -47,7 +47,7 @@ class Anchors(NamedTuple):
     copy_of: npt.NDArray[np.intp]  # [batch, anchor], equal for copies
     centre: Floats  # [dim]
     pair_odds: tuple[float, float]  # A and B
-    log_odds: Floats  # [batch], b
+    log_odds: Floats  # [batch], b_0
     settings: Settings
     n_items: int  # of the batch that they stand for
 
@@ -61,7 +61,7 @@ class Anchors(NamedTuple):
         settings: Settings = DEFAULT,
         n_items: int | None = None,
     ) -> Anchors:
-        """Make anchors of items [batch, item, dim], of a batch of `n_items`; b is estimated from all pairs of them."""
+        """Make anchors of items [batch, item, dim], of a batch of `n_items`; all pairs of them tell b_0."""
         directions = points - centre
         lengths = _lengths(directions)
         directions /= lengths[..., None]
@@ -126,7 +126,7 @@ class Anchors(NamedTuple):
         total = weights.sum(-1) + own
         weights = weights / total[..., None]
         own = own / total
-        # |Σ_m w_nm z_m|², from lengths and cosines of pairs.
+        # |Σ_j a_nj x_j|², from lengths and cosines of pairs.
         numbers = strongest + _firsts(self.cosines[..., :1, :]).reshape(*self.lengths.shape[:-1], 1, 1)
         reach = weights * self.lengths.take(numbers)
         squares = _square(reach, self.cosines.take(n_anchors * numbers[..., None] + strongest[..., None, :]))
@@ -142,7 +142,7 @@ class Anchors(NamedTuple):
         return Links(matrix, own, np.maximum(1 / counted.astype(np.float64), 1), squares, in_class)
 
     def _counted(self, weights: Floats, numbers: Ints) -> Floats:
-        """Return `Σ_m w_nm²`, where copies count as one item."""
+        """Return `Σ_j a_nj²`, where copies count as one item."""
         ordered = np.sort(self.copy_of, -1)
         if (ordered[..., 1:] > ordered[..., :-1]).all():
             return np.asarray((weights**2).sum(-1))
@@ -323,5 +323,5 @@ def _lengths(away: Floats) -> Floats:
 
 
 def _square(weights: Floats, table: Floats) -> Floats:
-    """Return `wᵀ T w` of weights [..., item, near] and tables [..., item, near, near]."""
+    """Return `aᵀ T a` of weights [..., item, near] and tables [..., item, near, near]."""
     return np.asarray(((weights[..., None, :] @ table)[..., 0, :] * weights).sum(-1))

@@ -1,13 +1,14 @@
 """Class means that move with the items of a batch, as after more examples.
 
-    μ'_k = (s_k μ_k + a Σ_n q_nk z_n) / (s_k + a Σ_n q_nk).
+    μ'_k = (s_k μ_k + 2 Σ_n q_nk x_n) / (s_k + 2 Σ_n q_nk),    x without the offset d of the batch.
 
-The head's slope turns a move into nats, `κ_k = <W_k - W̄, μ_k - μ̄> / |μ_k - μ̄|²`. A score gains
+The head's slope turns a move into nats, `β_k = <W_k - W̄, μ_k - μ̄> / |μ_k - μ̄|²`. A score gains
 
-    f κ_k { (<z, μ'> - |μ'|²/2) - (<z, μ> - |μ|²/2) - V/2 (1/s - e) },    e = (s + a² Σ q²) / (s + a Σ q)²,
+    ½ β_k { (<x, μ'> - |μ'|²/2) - (<x, μ> - |μ|²/2) - V/2 (1/s - e) },    e = (s + 4 Σ q²) / (s + 2 Σ q)²,
 
-with every item left out of its own class. The last term is what the mean of more examples gains for any item: V/s of
-its squared length is noise. Only sums over the items are needed, so a part of a batch can move the means for all of it.
+with every item left out of every mean that it moved. The last term is what the mean of more examples gains for any
+item: V/s of its squared length is noise. Only sums over the items are needed, so a part of a batch can move the means
+for all of it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from handful.model.settings import DEFAULT, Settings
 
 
 def class_slopes(weights: Floats, means: Floats) -> Floats:
-    """κ of each class, from the head's weights and the class means, [class, dim] each."""
+    """β of each class, from the head's weights and the class means, [class, dim] each."""
     tilted = weights - weights.mean(0)
     centred = means - means.mean(0)
     return np.asarray((tilted * centred).sum(1) / np.maximum((centred**2).sum(1), np.finfo(np.float32).tiny))
@@ -32,11 +33,11 @@ class MovedMeans(NamedTuple):
 
     means: Floats  # [batch, class, dim]
     shots: Floats  # [batch, class]
-    slopes: Floats  # [batch, class], κ
+    slopes: Floats  # [batch, class], β
     spread: Floats  # [batch], V
-    sums: Floats  # [batch, class, dim], a Σ q z
-    mass: Floats  # [batch, class], a Σ q
-    squares: Floats  # [batch, class], a² Σ q²
+    sums: Floats  # [batch, class, dim], 2 Σ q x
+    mass: Floats  # [batch, class], 2 Σ q
+    squares: Floats  # [batch, class], 4 Σ q²
     settings: Settings
 
     @classmethod

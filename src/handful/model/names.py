@@ -1,11 +1,11 @@
 """Names: a class may also be known by a vector of its name or description, for example from a text encoder.
 
 Names and items need not lie in the same region: vectors of names and of photographs are far apart, and a name says less
-than it varies. Over the classes that have both, with m their mean examples and t their names,
+than it varies. Over the classes that have both, with μ their mean examples and θ their names,
 
-    name among examples = centre of m + a (t - centre of t),    a = Σ⟨m - centre, t - centre⟩ / Σ|t - centre|².
+    name among examples = centre of μ + a (θ - centre of θ),    a = Σ⟨μ - centre, θ - centre⟩ / Σ|θ - centre|².
 
-There it is one more example, of weight w. Names of a catalogue are informative if Σ⟨m - centre, t - centre⟩ is larger
+There it is one more example, of weight w. Names of a catalogue are informative if Σ⟨μ - centre, θ - centre⟩ is larger
 than for names assigned to the classes at random, by two standard deviations; else only classes without examples have
 theirs. w is the weight under which left-out examples are most likely. If the name of a class is not used and its only
 example is left out, nothing is left of the class, and the chance of the example is that of any class, 1/K.

@@ -1,8 +1,8 @@
 """Offset: what all items of a batch have in common, and shares that follow the numbers of examples.
 
-A common offset d of the items, and shares `π_k ∝ s_k^η`. With q_k the shares that the scores give and μ_k the class
-means, `r = z̄ - Σ_k q_k μ_k` is what the classes do not explain. Chance alone makes `|r|²` about
-`V/m + V Σ_k q_k²/s_k`, from m items and from means of s_k examples; d is r, shrunk by twice that. Both change a score
+A common offset d of the items, and shares that follow `s_k^η`. With π_k the shares that the scores give and μ_k the
+class means, `r = x̄ - Σ_k π_k μ_k` is what the classes do not explain. Chance alone makes `|r|²` about
+`V/m + V Σ_k π_k²/s_k`, from m items and from means of s_k examples; d is r, shrunk by twice that. Both change a score
 by a constant per class: `S_nk - <d, W_k> + η ln s_k`.
 """
 
@@ -11,24 +11,24 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import entr
 
 from handful.model.arrays import Bools, Floats
 from handful.model.limits import EQUAL
+from handful.model.presence import occupied
 from handful.model.scores import Scores
 from handful.model.settings import Settings
 from handful.model.vectors import Vectors
 
 
-class Offset(NamedTuple):
-    """Offset of each batch, and what it adds to the scores of each class."""
+class BatchTilts(NamedTuple):
+    """What all items of each batch have in common: their offset, and what is added to the scores of each class."""
 
     offset: Floats  # [batch, dim], d; no dimension without vectors
     of_offset: Floats  # [batch, class], -<d, W_k>
-    tilts: Floats  # [batch, class], that and η ln s_k
+    total: Floats  # [batch, class], that and η ln s_k
 
 
-def estimate_offset(scores: Scores, vectors: Vectors | None, settings: Settings) -> Offset:
+def estimate_offset(scores: Scores, vectors: Vectors | None, settings: Settings) -> BatchTilts:
     """Estimate d and η of each batch; scores alone have no offset."""
     possible = scores.possible
     n_batches = len(possible)
@@ -39,7 +39,7 @@ def estimate_offset(scores: Scores, vectors: Vectors | None, settings: Settings)
     of_offset = np.zeros(possible.shape)
     eta = np.zeros(n_batches)
     if vectors is None:
-        return Offset(np.zeros((n_batches, 0)), of_offset, of_offset)
+        return BatchTilts(np.zeros((n_batches, 0)), of_offset, of_offset)
     head = vectors.reference.head
     spread = vectors.spread
     centre = vectors.points.mean(1)
@@ -57,13 +57,13 @@ def estimate_offset(scores: Scores, vectors: Vectors | None, settings: Settings)
             if not offset.any() and not of_offset.any() and not uneven.any():
                 break
             of_offset = -(offset.astype(head.weights.dtype) @ head.weights.T).astype(np.float64)
-    return Offset(offset.astype(vectors.points.dtype), of_offset, of_offset + eta[:, None] * log_shots)
+    return BatchTilts(offset.astype(vectors.points.dtype), of_offset, of_offset + eta[:, None] * log_shots)
 
 
 def _eta(eta: Floats, log_shots: Floats, possible: Bools, shares: Floats, settings: Settings) -> Floats:
     """Newton steps to the mode of η ~ N(0, 1) in [-½, 1½]; the shares are as many draws as classes they occupy."""
     precision = 1 / settings.eta_sd**2
-    draws = np.exp(entr(shares).sum(-1))
+    draws = occupied(shares)
     seen = (shares * log_shots).sum(-1)
     for _ in range(settings.newton_steps):
         expected = np.where(possible, np.exp(eta[:, None] * log_shots), 0.0)

@@ -3,14 +3,14 @@
 Batches that are siblings, for instance the visits to one site, have shares drawn from a Dirichlet of concentration c
 around a base measure. For batch g that is the counts of its siblings, on top of one item of what is known without them:
 
-    A_gk = Σ_h ρ^{steps(h, g)} N_hk,    π_gk = (A_gk + b_gk) / (Σ_k A_gk + 1).
+    A_gk = Σ_g' λ^{steps(g', g)} N_g'k,    π_gk = (A_gk + π⁰_gk) / (Σ_k A_gk + 1).
 
-h runs over all siblings but g, with ρ = 1. If batches are ordered, it runs over the earlier ones, and ρ says how much
-of what was counted is left one step later. b are the shares of a prior, or equal ones; where b is zero, so is A.
+g' runs over all siblings but g, with λ = 1. If batches are ordered, it runs over the earlier ones, and λ says how much
+of what was counted is left one step later. π⁰ are the shares of a prior, or equal ones; where π⁰ is zero, so is A.
 
 **Estimates.** The labels of g, H_g, were not used for π_g, so `ln p(H_g | c π_g)` of the Dirichlet-multinomial says how
-well siblings predict it. Its gain over the same likelihood with b in place of π, and the most likely c for that, is
-added up over the batches of a pool of siblings. c and ρ are those of the largest sum of gains over the pools, a pool
+well siblings predict it. Its gain over the same likelihood with π⁰ in place of π, and the most likely c for that, is
+added up over the batches of a pool of siblings. c and λ are those of the largest sum of gains over the pools, a pool
 that loses counting zero. **Where a pool does not gain**, its batches are labelled without their siblings.
 
 The labels have errors, and errors look as if batches differed. So batches follow their base measure more closely than
@@ -42,7 +42,7 @@ class Pooled:
     concentration
         c, before it is multiplied by `follow`.
     forgetting
-        ρ; one if batches have no order.
+        λ; one if batches have no order.
     gain
         Nats per item by which siblings predict the labels of a batch better than b does, [pool].
     used

@@ -1,32 +1,33 @@
 """Which classes are present, and labels given that: a sum over sets of classes.
 
 **Model.** A set z of h of the K classes is present, `P(z) = P(h) / C(K, h)` with `P(h) ∝ 1/h`, with equal shares. With
-`E_nk` the likelihood of item n under class k, its likelihood is
+`E_nk` the chance of class k for item n alone, the item has the likelihood
 
-    L_n(z) = (1-ϵ) Σ_k z_k E_nk / h + ϵ mean_k E_nk.
+    L_n(z) = (1-φ) Σ_k z_k E_nk / h + φ/K.
 
-ϵ is the share of strays, items of classes that are otherwise absent. The head is wrong about a class once, for all its
-items, so the evidence is `Π_n L_n^τ` with the design effect `1/τ = 1 + (m/h - 1) ρ/(1+ρ)`, `ρ = c/s`: errors of the
-items of one class are correlated by c after one example. Labels are `q_nk ∝ E_nk [(1-ϵ) z_k/h + ϵ/K]`, averaged over z.
+φ is the share of strays, items of classes that are otherwise absent. Errors of the head are shared by all items of a
+class, so the likelihood of m items is `Π_n L_n^τ` with the design effect
+`1/τ = 1 + max(m/h_0 - 1, 0) Σ_k π_k c/(s_k + c)`: errors of two items of a class with one example are correlated, with
+odds of c. Labels are `q_nk ∝ E_nk [(1-φ) z_k/h + φ/K]`, averaged over z.
 
-**Start.** Shares of the classes by expectation maximisation that takes half an item off each count (the simple control,
-`sparse_em`). Classes that keep a share are the first set, and as many classes as their shares occupy give τ: one τ for
-all sets of a batch, so `P(z) Π_n L_n^τ` is a distribution.
+**Start.** Shares π of the classes by expectation maximisation that takes half an item off each count (the simple
+control, `sparse_em`). Classes that keep a share are the first set, and h_0 is how many classes the shares occupy. One τ
+holds for all sets of a batch, so `P(z) Π_n L_n^τ` is a distribution.
 
 **Sum.** 2^K sets are too many, and few of them matter. Gibbs sampling finds these: chains go through the classes, and
-each comes or goes by its log-odds given the others. A set of probability P is among N visits with chance
-`1 - (1 - P)^N`. So each set that was met counts once, by its probability over that chance (the estimator of Horvitz and
-Thompson),
+each comes or goes by its log-odds given the others. A set of probability P is visited at least once in N visits with
+chance `1 - exp(-N P)`, nearly. So each set that was visited counts once, with P divided by this chance (the estimator
+of Horvitz and Thompson),
 
     w(z) = P(z) / (1 - exp(-N P(z))),    P(z) = P*(z) / Z,    Σ w(z) = 1,
 
-where the last equation gives Z. Likely sets are weighed by their own probability, however long a chain stayed there;
-unlikely ones, of which only some were met, by how often they were. The noise of a class is that of its rank by expected
-count, always the same.
+where the last equation gives Z. Likely sets have their own probability, however long a chain stayed there; unlikely
+ones, of which only some were met, count 1/N each. The noise of a class is that of its rank by expected count, always
+the same.
 
-**Each item alone.** Two other hypotheses lead to labels without z: all K classes have a share, and sizes too uneven for
-equal shares. The first is weighed against the sets by `E ln P*(z) + H(z)`, with H as if classes came and went by
-themselves. The second by the counts of the classes present under a Dirichlet with α = 1 and with α = 10.
+**Each item alone.** Items are labelled alone if one of two other hypotheses holds: all K classes are present, or the
+shares of the classes present are uneven. The first is weighed against the sets by Z. The second by the counts of the
+classes present under a Dirichlet distribution with α = 1 and with α = 10.
 """
 
 from __future__ import annotations
@@ -43,9 +44,9 @@ from handful.model.settings import DEFAULT, Settings
 
 
 class AloneLabels(NamedTuple):
-    """Chance of each class when an item is labelled alone, `a_n E_nk`."""
+    """Chance of each class when an item is labelled alone, `E_nk = a_n exp(S_nk + t_k)`."""
 
-    likelihood: Floats  # [batch, item, class], E
+    likelihood: Floats  # [batch, item, class], exp(S + t), not normalised
     scale: Floats  # [batch, item], a
 
     @classmethod
@@ -54,7 +55,7 @@ class AloneLabels(NamedTuple):
         return cls(likelihood, 1 / (likelihood @ np.ones(likelihood.shape[-1], likelihood.dtype)))
 
     def sums(self, weights: Floats) -> Doubles:
-        """Σ_n w_n a_n E_nk for weights [batch, item], [batch, class]."""
+        """Σ_n w_n E_nk for weights [batch, item], [batch, class]."""
         each = (weights * self.scale).astype(self.likelihood.dtype)
         return np.asarray((each[:, None] @ self.likelihood)[:, 0], np.float64)
 
@@ -73,11 +74,13 @@ class Presence(NamedTuple):
     """Sets of classes that may be present, of those that could be."""
 
     columns: ClassColumns  # [batch, column], candidate classes: those that could be present
-    states: Floats  # [batch, set, column], z/h
+    states: Floats  # [batch, set, column], z/h, or sizes of classes, see `class_sizes`
     weights: Floats  # [batch, set], P(z) of the sum, one in all
     presence: Floats  # [batch, column], chance that the class is in the set
     alone_weight: Floats  # [batch], chance that each item is better labelled alone
     valid: Bools  # [batch, column]; false for columns that only another batch of the stack needs
+    n_typical: Floats  # [batch], h_0, classes that the shares occupy
+    shared: Floats  # [batch], mean correlation of the errors of two items of a class
 
     @property
     def n_present(self) -> Floats:
@@ -86,9 +89,25 @@ class Presence(NamedTuple):
 
 
 def error_correlation(shots: Floats, settings: Settings) -> Floats:
-    """`ρ/(1+ρ)`, the correlation of the errors of two items of a class."""
+    """`c/(s + c)`, the correlation of the errors of two items of a class with s examples."""
     odds = settings.shared_error / shots.astype(np.float64)
     return np.asarray(odds / (1 + odds))
+
+
+def occupied(shares: Floats) -> Floats:
+    """Return how many classes shares [..., class] occupy: `exp(-Σ_k π_k ln π_k)`.
+
+    Examples
+    --------
+    >>> occupied(np.array([0.25, 0.25, 0.25, 0.25, 0.0])).round(6).tolist()
+    4.0
+    """
+    return np.asarray(np.exp(entr(shares).sum(-1)))
+
+
+def temper_of(n_items: float | int, n_classes: Floats, shared: Floats) -> Floats:
+    """τ of items in so many classes, with `1/τ = 1 + max(m/h - 1, 0) c` and c the correlation of their errors."""
+    return np.asarray(1 / (1 + np.maximum(n_items / n_classes - 1, 0) * shared))
 
 
 def sparse_shares(own: Floats, settings: Settings = DEFAULT) -> Floats:
@@ -144,7 +163,9 @@ def find_sets(alone: AloneLabels, shots: Floats, n_classes: Ints, settings: Sett
         best = alone.likelihood.argmax(-1)
         presence = alone.of_columns(best)[:, 0].astype(np.float64)
         one = np.ones((len(best), 1, 1), np.float32)
-        return Presence(best, one, one[:, 0], presence, np.ones(len(best)), best >= 0)
+        single = np.ones(len(best))
+        shared = error_correlation(shots, settings)[best][:, 0]
+        return Presence(best, one, one[:, 0], presence, single, best >= 0, single, shared)
     counts = alone.sums(np.ones_like(alone.scale))
     # A class with a smaller expected count is absent but for strays; in proportion to the items of a large batch.
     least = settings.candidate_count * max(n_items / settings.candidate_items, 1.0)
@@ -154,29 +175,44 @@ def find_sets(alone: AloneLabels, shots: Floats, n_classes: Ints, settings: Sett
     order = alone.scale.argsort(-1)  # sums of single precision are the same in whatever order the items came
     own = np.take_along_axis(alone.of_columns(columns), order[..., None], -2) * valid[:, None]
     shares = sparse_shares(own, settings)
-    shared = error_correlation(shots, settings)[columns]
-    n_typical = np.exp(entr(shares).sum(-1))
-    temper = 1 / (1 + np.maximum(n_items / n_typical - 1, 0) * (shares * shared).sum(-1))
+    n_typical = occupied(shares)
+    shared = (shares * error_correlation(shots, settings)[columns]).sum(-1)
+    temper = temper_of(n_items, n_typical, shared)
     sets = SetsOfClasses(np.ascontiguousarray(own.swapaxes(1, 2), np.float32), temper, n_classes, settings)
     visited = sets.search(shares > 0, valid)
     log_weights = sets.log_weights(visited)
     some, log_weights = distinct_sets(visited, log_weights)
-    weights = weights_of_met(log_weights, visited.shape[1])
+    weights, log_total = weights_of_met(log_weights, visited.shape[1])
     states = np.asarray(some / some.sum(-1, keepdims=True), np.float32)
     presence = np.minimum(
         (weights[:, None] @ some.astype(np.float64))[:, 0], 1.0
     )  # weights add up to one but for rounding
-    entropy = (entr(presence) + entr(1 - presence)).sum(-1)
-    of_sets = (weights * np.where(weights > 0, log_weights, 0.0)).sum(-1) + entropy
-    few = expit(of_sets + np.log(n_classes))  # against all K classes, P(K) = 1/K
+    return Presence(
+        columns,
+        states,
+        weights.astype(np.float32),
+        presence,
+        chance_of_alone(sets, some, weights, log_total),
+        valid,
+        n_typical,
+        shared,
+    )
+
+
+def chance_of_alone(sets: SetsOfClasses, some: Bools, weights: Doubles, log_total: Doubles) -> Doubles:
+    """Chance that each item is better labelled alone, [batch]: `1 - σ(ln Z + ln K) (1 - mean chance of uneven shares)`.
+
+    `some` are sets [batch, set, class] with their weights, and `log_total` is ln Z.
+    """
+    few = expit(log_total + np.log(sets.n_classes))  # against all K classes, of P(K) = 1/K and L_n = 1/K
     uneven = (weights * sets.unevenness(some)).sum(-1)
-    return Presence(columns, states, weights.astype(np.float32), presence, 1 - (1 - uneven) * few, valid)
+    return np.asarray(1 - (1 - uneven) * few)
 
 
 class SetsOfClasses(NamedTuple):
     """What sets of classes of a batch are compared by; a set is a row of true and false, [batch, set, class]."""
 
-    rows: Floats  # [batch, class, item], E
+    rows: Floats  # [batch, class, item], E_nk
     temper: Floats  # [batch], τ
     n_classes: Ints  # [batch], K
     settings: Settings
@@ -221,7 +257,7 @@ class SetsOfClasses(NamedTuple):
         order = np.argsort(turns, axis=0, kind="stable")
         here = np.repeat(first[:, None], settings.chains, 1)  # [batch, chain, class]
         visited = []
-        # With strays in each row, `L_n(z)` is the mean of the rows of z, times 1 - ϵ.
+        # With strays in each row, `L_n(z)` is the mean of the rows of z, times 1 - φ.
         strays = settings.strays / (1 - settings.strays) / self.n_classes[:, None, None].astype(np.float32)
         rows = self.rows + strays
         others = np.maximum(np.arange(width + 1), 1)
@@ -275,16 +311,17 @@ def distinct_sets(visited: Bools, log_weights: Doubles) -> tuple[Bools, Doubles]
     return np.take_along_axis(visited, rows[..., None], 1), logs
 
 
-def weights_of_met(log_weights: Doubles, visits: int) -> Doubles:
-    """`w = P / (1 - exp(-N P))`, `P = P*/Z`, of different sets [batch, set], with Z so that they sum to one.
+def weights_of_met(log_weights: Doubles, visits: int) -> tuple[Doubles, Doubles]:
+    """`w = P / (1 - exp(-N P))`, `P = P*/Z`, of different sets [batch, set], with Z so that they sum to one; and ln Z.
 
     Examples
     --------
     Two sets that were met a thousand times have their own weights; of many, each counts the same:
 
-    >>> weights_of_met(np.log([[3.0, 1.0]]), 1000).round(6).tolist()
-    [[0.75, 0.25]]
-    >>> weights_of_met(np.linspace([0.0], [1e-3], 64, axis=1), 64).round(3)[0, [0, -1]].tolist()
+    >>> weights, log_total = weights_of_met(np.log([[3.0, 1.0]]), 1000)
+    >>> weights.round(6).tolist(), np.exp(log_total).round(6).tolist()
+    ([[0.75, 0.25]], [4.0])
+    >>> weights_of_met(np.linspace([0.0], [1e-3], 64, axis=1), 64)[0].round(3)[0, [0, -1]].tolist()
     [0.016, 0.016]
     """
     log_total = logsumexp(log_weights, axis=-1, keepdims=True)
@@ -295,7 +332,7 @@ def weights_of_met(log_weights: Doubles, visits: int) -> Doubles:
         weights = np.where(np.isfinite(log_weights), weights, 0.0)
         total = weights.sum(-1, keepdims=True)
         log_total = log_total + np.log(total)
-    return np.asarray(weights / total)
+    return np.asarray(weights / total), np.asarray(log_total[..., 0])
 
 
 @cache
@@ -310,12 +347,12 @@ def _noise(n_classes: int, settings: Settings) -> tuple[Floats, Floats]:
 class JointLabels(NamedTuple):
     """`q_nk` if few classes are present."""
 
-    of_columns: Floats  # [batch, item, column], of the candidate classes
-    of_others: Floats  # [batch, item], of all others, by the chances of the item alone
+    columns: Floats  # [batch, item, column], of the candidate classes
+    others: Floats  # [batch, item], of all others, divided by the chances of the item alone
 
 
 def joint_labels(alone: AloneLabels, present: Presence, n_classes: Ints, settings: Settings = DEFAULT) -> JointLabels:
-    """`q_nk ∝ E_nk [(1-ϵ) z_k/h + ϵ/K]`, averaged over z."""
+    """`q_nk ∝ E_nk [(1-φ) z_k/h + φ/K]`, averaged over z."""
     own = alone.of_columns(present.columns)
     stray = settings.strays / n_classes[:, None].astype(own.dtype)
     likelihood = ((1 - settings.strays) * own + stray[..., None]) @ present.states.swapaxes(-1, -2)
@@ -338,22 +375,11 @@ def log_absence(alone: AloneLabels, others: Floats) -> Doubles:
     return absent
 
 
-def presence_probability(
-    present: Presence,
-    shots: Floats,
-    absent: Floats,
-    counts: Floats,
-    n_items: float,
-    settings: Settings = DEFAULT,
-) -> Doubles:
-    """Chance that each class has an item, [batch, class], from `log_absence`; items of one class are wrong together."""
-    shares = counts / np.maximum(counts.sum(-1, keepdims=True), np.finfo(np.float64).tiny)
-    typical = np.exp(entr(shares).sum(-1))
-    shared = error_correlation(shots, settings)
-    each = np.maximum(np.stack([present.n_present, typical], -1), 1)
-    temper = 1 / (1 + np.maximum(n_items / each - 1, 0)[..., None] * shared)
-    here = np.zeros(counts.shape)
+def presence_probability(present: Presence, absent: Floats, n_items: float) -> Doubles:
+    """Chance that each class has an item, [batch, class], from `log_absence` of `n_items` items, tempered by τ."""
+    temper = temper_of(n_items, present.n_typical, present.shared)[:, None]
+    here = np.zeros(absent[:, 0].shape)
     put_columns(here, present.columns, present.presence)
-    few = 1 - (1 - here) * np.exp(temper[:, 0] * absent[:, 0])
+    few = 1 - (1 - here) * np.exp(temper * absent[:, 0])
     alone = present.alone_weight[:, None]
-    return np.asarray((1 - alone) * few - alone * np.expm1(temper[:, 1] * absent[:, 1]))
+    return np.asarray((1 - alone) * few - alone * np.expm1(temper * absent[:, 1]))

@@ -3,12 +3,12 @@
 A wrong label is seldom alone: if a class is mistaken for its neighbour, all its items are. So one answer speaks for
 all items of the same class, and ten answers about one class say little more than one.
 
-- `e_m`: the chance that the label of item m is wrong: the item is unknown, or has another class.
-- `r_nm = σ(A + B cos(z_n, z_m))`: the chance that items n and m have the same class, `r_nn = 1`. A and B are fitted by
-  logistic regression to how far the labels of two items agree, `Σ_k q_nk q_mk`. No examples are needed for it.
+- `e_j`: the chance that the label of item j is wrong: the item is unknown, or has another class.
+- `r_nj = σ(A + B cos(x_n, x_j))`: the chance that items n and j have the same class, `r_nn = 1`. A and B are fitted by
+  logistic regression to how far the labels of two items agree, `Σ_k q_nk q_jk`. No examples are needed for it.
 - The questions Q are chosen one after another, each with the largest gain in
 
-      worth(Q) = Σ_m e_m max_{n in Q or answered} r_nm,
+      worth(Q) = Σ_j e_j max_{n in Q or answered} r_nj,
 
   the expected number of wrong labels that the answers speak for. What is answered already speaks for its class: labels
   that are still doubtful there are doubtful one by one. The worth is submodular: chosen in this way, it is at least
@@ -115,7 +115,7 @@ class SameClass:
     Attributes
     ----------
     cosines
-        cos(z_n, z_m) [item, item].
+        cos(x_n, x_j) [item, item].
     log_odds, per_cosine
         A and B.
     """

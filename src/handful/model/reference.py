@@ -11,7 +11,7 @@ from handful.model.arrays import Bools, Floats
 from handful.model.head import LinearHead
 from handful.model.means import class_slopes
 from handful.model.settings import DEFAULT, Settings
-from handful.model.unknown import UnknownModel
+from handful.model.unknown_of_catalogue import UnknownModel
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +44,7 @@ class Reference:
 
     @cached_property
     def slopes(self) -> Floats:
-        """κ of each class."""
+        """β of each class."""
         return class_slopes(self.head.weights, self.head.means)
 
     @cached_property

@@ -1,23 +1,23 @@
 """Scores `S_nk`: the nats by which class k describes item n under equal shares, however they came about.
 
-**Vectors**: `S = z Wᵀ + b`, by the head of a catalogue.
+**Vectors**: `S = x Wᵀ + b`, by the head of a catalogue.
 
-**Another model**: `S_nk = c d_nk / u`, with c = 2 nats per unit u, which the best scores tell themselves. Only
-differences d between the classes of one item count: of logits and similarities themselves, of `ln p` for probabilities,
+**Another model**: `S_nk = c Δ_nk / U`, with c = 2 nats per unit U, which the best scores tell themselves. Only
+differences Δ between the classes of one item count: of logits and similarities themselves, of `ln p` for probabilities,
 of `ln p/(1-p)` for sigmoids. A model that was trained on classes of unequal weight prefers the frequent ones; where
 these weights are known, `ln w_k` is subtracted.
 
 The best scores of an item lie like the largest of an exponential sample, but for the very best, which leads because it
-is right. With u the scale of that sample, `E[d_(j) - d_(j+1)] = u/j` for j ≥ 2. A class that is always taken for the
+is right. With U the scale of that sample, `E[Δ_(j) - Δ_(j+1)] = U/j` for j ≥ 2. A class that is always taken for the
 right one widens the first of these gaps, and scores near zero the last ones; so the least of the three that a list of
-five has tells u. Then the best five say the same as all, and a factor on all scores or a number added to those of an
+five has tells U. Then the best five say the same as all, and a factor on all scores or a number added to those of an
 item changes nothing.
 
 A class without a score, or with a probability that was rounded to zero, is not the label of the item. If it may be, the
-K - m classes that an item does not list lie `ln(K/m)` nats below the last of the m that it does: at c = 2 they weigh as
+K - l classes that an item does not list lie `ln(K/l)` nats below the last of the l that it does: at c = 2 they weigh as
 much together as the lower part of an exponential sample does. An item that lists nothing may have any class.
 
-**Names alone**: `S_nk = c <x_n, t_k> / u`, scores like those of any model without examples. u is that of the batch
+**Names alone**: `S_nk = c <x_n, θ_k> / U`, scores like those of any model without examples. U is that of the batch
 itself, so no batch changes the answer about another. Names stay where they are. Moving them towards their items gained
 up to two points on clinc150 where 10 or more classes occur, and lost up to seventeen on real requests where few do:
 items do not lie where names do, and the first names to have items would take all others.
@@ -32,7 +32,6 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 
 from handful.model.arrays import Bools, Doubles, Floats
@@ -68,7 +67,7 @@ class Scores:
 
     @classmethod
     def of_vectors(cls, points: Floats, reference: Reference, knowledge: Knowledge) -> Scores:
-        """`S = z Wᵀ + b` of points [batch, item, dim]: the only product of items and classes."""
+        """`S = x Wᵀ + b` of points [batch, item, dim]: the only product of items and classes."""
         head = reference.head
         nats = (points.reshape(-1, points.shape[-1]) @ head.weights.T).reshape(*points.shape[:2], -1)
         nats += head.offsets
@@ -199,7 +198,7 @@ def differences(
 
 
 def unit_of(scores: Floats, excluded: Bools | None = None, settings: Settings = DEFAULT) -> float:
-    """u: the least of the means of `j (d_(j) - d_(j+1))` over the items that list as many, j = 2, 3, 4.
+    """U: the least of the means of `j (Δ_(j) - Δ_(j+1))` over the items that list as many, j = 2, 3, 4.
 
     A j counts if half of the items, or of those that list three, list j + 1 classes. If nothing does, j is one; without
     any difference the unit is one.
@@ -230,7 +229,7 @@ def unit_of(scores: Floats, excluded: Bools | None = None, settings: Settings = 
 
 
 def in_nats(scores: Floats, unit: float, *, unlisted: bool = False, settings: Settings = DEFAULT) -> Floats:
-    """`S_nk`; -inf for classes that are not listed, or `ln(K/m)` below the last of m if they count."""
+    """`S_nk`; -inf for classes that are not listed, or `ln(K/l)` below the last of l if they count."""
     nats = scores * (settings.nats_per_unit / unit)
     missing = np.isnan(nats)
     if not unlisted:
@@ -254,6 +253,8 @@ def factor_of_labelled(nats: Floats, codes: npt.NDArray[np.integer], settings: S
     def loss(log_factor: float) -> float:
         chances = log_softmax(nats * math.exp(log_factor), axis=1)[np.arange(len(codes)), codes]
         return 0.5 * (log_factor / settings.log_factor_sd) ** 2 - float(chances.sum())
+
+    from scipy.optimize import minimize_scalar
 
     return math.exp(minimize_scalar(loss, bounds=(-2, 2), method="bounded").x)
 

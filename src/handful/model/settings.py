@@ -80,13 +80,13 @@ class Settings:
     )
     near_classes: int = _fitted(64, "classes", "work", "near classes of an example, its own included")
     near_slope: float = _fitted(
-        20.0, "nats", "tuned", "κ of the class means from which training against near classes starts, at unit length"
+        20.0, "nats", "tuned", "β of the class means from which training against near classes starts, at unit length"
     )
     near_cost: int = _fitted(
         8,
         "ratio",
         "work",
-        "what a comparison with one of the near classes costs, by one with one of all: rows are gathered",
+        "cost of a comparison with one of the near classes, over that with one of all: rows are gathered",
         acts_on="catalogues of about 1,000 classes or more",
     )
     folded_work: int = _fitted(
@@ -146,13 +146,13 @@ class Settings:
         14.0,
         "nats",
         "measured: 11 to 16 at one shot on three banks",
-        "κ times the mean squared distance of the class means from their centre, at T = 1",
+        "β times the mean squared distance of the class means from their centre, at T = 1",
     )
     share_of_excess: float = _fitted(
         0.7,
         "ratio",
         "measured: 0.5 to 0.75 on three banks",
-        "g: share of V/s, by which a mean of s examples lies too far from its items, that is taken off",
+        "share of V/s, by which a mean of s examples lies too far from its items, that is taken off",
     )
     shrinkages: tuple[float, ...] = _fitted(
         (1.0, 0.9, 0.8, 0.6),
@@ -189,7 +189,7 @@ class Settings:
 
     # -- which classes are present: `presence` ----------------------------------------------------------------------
 
-    strays: float = _number(0.02, "chance", "tuned", "ϵ: share of items of classes that are otherwise absent")
+    strays: float = _number(0.02, "chance", "tuned", "φ: share of items of classes that are otherwise absent")
     shared_error: float = _number(
         0.4, "odds", "tuned", "correlation of the errors of two items of a class with one example, as odds"
     )
@@ -215,7 +215,7 @@ class Settings:
 
     # -- class means that move: `means` -----------------------------------------------------------------------------
 
-    pull: float = _number(2.0, "examples", "tuned", "a: what an item of a class counts in its mean")
+    pull: float = _number(2.0, "examples", "tuned", "what an item of a class counts in its mean")
     believed: float = _number(0.5, "ratio", "tuned", "share of the gain of a moved mean that is added to a score")
 
     # -- which items belong together: `links` -----------------------------------------------------------------------
@@ -244,11 +244,14 @@ class Settings:
         1.5, "nats", "tuned", "by which two items that a person called none of these share a class more likely"
     )
 
-    # -- what the catalogue tells about unknown items: `unknown` ----------------------------------------------------
+    # -- what the catalogue tells about unknown items: `unknown_of_catalogue` ------------------------------------------
 
-    score_counts: float = _fitted(0.5, "ratio", "tuned", "what the score counts in t, by the distance")
+    score_counts: float = _fitted(0.5, "ratio", "tuned", "weight of the score in t, over that of the distance")
     common: float = _fitted(
-        0.1, "ratio", "tuned", "share of the variance of t that all items of a class have in common"
+        0.1,
+        "ratio",
+        "tuned",
+        "share of the variance of t that all items of a class have in common; and the least unit of f, in V",
     )
     near_part: float = _fitted(
         0.25, "chance", "convention", "part of the items, the nearest ones, that tells how far a batch is"
@@ -260,21 +263,21 @@ class Settings:
         1e-3, "penalty", "convention", "on A and B: a threshold may separate pairs of one class from others"
     )
 
-    # -- which items of a batch are unknown: `unknown_items` --------------------------------------------------------
+    # -- which items of a batch are unknown: `unknown_in_batch` ------------------------------------------------------
 
     nothing_unknown: float = _number(0.5, "chance", "convention", "that nothing is unknown, before anything is seen")
     elsewhere: float = _number(0.5, "chance", "convention", "that a batch comes from elsewhere")
     home_shift: float = _number(0.2, "t", "tuned", "deviation of κ of a batch from the source of the catalogue")
     other_shift: float = _number(1.0, "t", "tuned", "scale of κ of a batch from elsewhere, a Cauchy distribution")
-    other_width: float = _number(1.6, "octaves", "tuned", "deviation of log₂ w of a batch from elsewhere")
+    other_width: float = _number(1.6, "octaves", "tuned", "deviation of log₂ ω of a batch from elsewhere")
     wrong_label: float = _number(0.05, "chance", "tuned", "that a label of a person is wrong")
     shifts: tuple[float, ...] = _number(
         tuple(k / 4 - 0.5 for k in range(31)), "t", "work", "values of κ that are summed over"
     )
-    widths: tuple[float, ...] = _number((1.0, 2.0, 4.0), "ratio", "work", "values of w that are summed over")
+    widths: tuple[float, ...] = _number((1.0, 2.0, 4.0), "ratio", "work", "values of ω that are summed over")
     shares: int = _number(12, "values", "work", "values of ρ that are summed over, beside none")
     least_source: float = _number(
-        1e-8, "ratio", "work", "chance of a source, by the likeliest one, below which it is not summed over"
+        1e-8, "ratio", "work", "chance of a source over that of the likeliest one, below which it is not summed over"
     )
     interval_tail: float = _number(
         0.05,

@@ -5,7 +5,7 @@ classes gives weight to both. But a class that always occurs together with other
 class is also present if it has `r ≥ 1/2` of the expected count of a typical class present, items labelled alone: P_k is
 at least `r⁴ / (r⁴ + 1/16)`. With c nats per standard deviation of the scores of absent classes,
 
-    L_nk = c s_nk - ln mean_{m, j absent} exp(c s_mj)
+    L_nk = c s_nk - ln mean_{j, l absent} exp(c s_jl)
 
 is the log-likelihood ratio that item n has class k: under the null hypothesis the mean of a likelihood ratio is one,
 and scores of absent classes are what the null hypothesis looks like. So it needs neither the level of the sigmoids nor

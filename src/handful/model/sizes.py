@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 import numpy as np
-from scipy.special import entr
 
 from handful.model.arrays import Floats
-from handful.model.presence import AloneLabels, Presence, error_correlation
+from handful.model.presence import AloneLabels, Presence, error_correlation, occupied, temper_of
 from handful.model.settings import DEFAULT, Settings
 
 
@@ -44,12 +43,19 @@ def class_sizes(
     own = np.flatnonzero(counts >= settings.sized_count)  # others are absent but for strays
     gained = log_likelihood[0] + float((counts[own] * np.log(shares[own] / before[own])).sum())
     gained -= max(log_likelihood[1], -n_items * np.log(n_classes))
-    n_own = float(np.exp(entr(shares).sum()))
-    shared = float((shares * error_correlation(shots, settings)).sum())
-    temper = 1 / (1 + max(n_items / n_own - 1, 0) * shared)
-    if temper * gained <= n_own:
+    n_own = occupied(shares)[None]
+    shared = (shares * error_correlation(shots, settings)).sum()[None]
+    if temper_of(n_items, n_own, shared) * gained <= n_own:
         return None
     states = (shares[own] / shares[own].sum()).astype(np.float32)
     presence = -np.expm1(-counts[own])
-    one = np.ones((1, 1), np.float32)
-    return Presence(own[None], states[None, None], one, presence[None], np.zeros(1), np.ones((1, len(own)), bool))
+    return Presence(
+        columns=own[None],
+        states=states[None, None],
+        weights=np.ones((1, 1), np.float32),
+        presence=presence[None],
+        alone_weight=np.zeros(1),
+        valid=np.ones((1, len(own)), bool),
+        n_typical=n_own,
+        shared=shared,
+    )

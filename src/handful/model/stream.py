@@ -14,7 +14,7 @@ import numpy as np
 from handful.model.arrays import Floats, Ints, spread_rows
 from handful.model.batch import BatchItems, decide
 from handful.model.evidence import Linked, find_places, linked_values
-from handful.model.labels import Decision, ItemLabels, label_alone, label_alone_by_moved, label_items
+from handful.model.labels import Decision, ItemLabels, label_alone, label_alone_after_move, label_items
 from handful.model.limits import BLOCK_ROWS, FEWEST_AT_A_TIME, IN_BLOCK, IN_MEMORY
 from handful.model.links import Anchors
 from handful.model.presence import AloneLabels, joint_labels
@@ -147,10 +147,10 @@ def _anchors(
 ) -> StreamAnchors:
     """Return what all items are linked with: some of those that decided."""
     assert items.vectors is not None
-    offset = decision.tilts.offset
+    of_batch = decision.tilts.of_batch
     joint = joint_labels(_alone(decision, items, responsibilities), decision.present, decision.n_classes, settings)
-    places = find_places(items.vectors, offset, decision.present, joint)
-    values = linked_values(items.scores, items.vectors, offset, decision.present, places)
+    places = find_places(items.vectors, of_batch, decision.present, joint)
+    values = linked_values(items.scores, items.vectors, of_batch, decision.present, places)
     chosen = items.vectors.anchor_rows
     return StreamAnchors(rows[chosen], items.vectors.anchors, values[:, chosen], places.shares[:, chosen])
 
@@ -159,7 +159,7 @@ def _alone(decision: Decision, items: BatchItems, responsibilities: Floats | Non
     """Label items alone, by class means that moved if any did."""
     if decision.move is None or items.vectors is None:
         return label_alone(items.scores, decision.tilts)
-    return label_alone_by_moved(items.scores, items.vectors, decision.tilts, decision.move, responsibilities)
+    return label_alone_after_move(items.scores, items.vectors, decision.tilts, decision.move, responsibilities)
 
 
 def deciding_rows(n_rows: int, n_classes: int, settings: Settings) -> Ints:

@@ -12,7 +12,7 @@ from handful.model.knowledge import ToldShare
 from handful.model.labels import Decision, ItemLabels
 from handful.model.presence import presence_probability
 from handful.model.settings import DEFAULT, Settings
-from handful.model.unknown_items import rejection_limit
+from handful.model.unknown_in_batch import rejection_limit
 
 
 class BatchTotals(NamedTuple):
@@ -52,7 +52,6 @@ class BatchSummary(NamedTuple):
 
 def summarize(
     decision: Decision,
-    shots: Floats,
     totals: BatchTotals,
     n_items: int,
     n_named: int,
@@ -66,8 +65,6 @@ def summarize(
     ----------
     decision
         Which classes are present, and the share of unknown items.
-    shots
-        Numbers of examples of the classes.
     totals, n_items
         Sums over the items that count, and how many these are.
     n_named
@@ -79,7 +76,7 @@ def summarize(
     """
     n_batches = len(totals.counts)
     present = decision.present
-    presence = presence_probability(present, shots, totals.log_absence, totals.counts, float(n_items), settings)
+    presence = presence_probability(present, totals.log_absence, float(n_items))
     limit = np.full(n_batches, settings.rejected)
     interval: Floats = np.tile([0.0, 1.0], (n_batches, 1))
     if decision.unknown is not None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from handful.model.arrays import Floats
 from handful.model.knowledge import Prior
-from handful.model.offset import Offset, estimate_offset
+from handful.model.offset import BatchTilts, estimate_offset
 from handful.model.prior import weigh_prior
 from handful.model.scores import Scores
 from handful.model.settings import Settings
@@ -18,7 +18,7 @@ from handful.model.vectors import Vectors
 class Tilts(NamedTuple):
     """What is added to the scores of each class."""
 
-    offset: Offset
+    of_batch: BatchTilts
     total: Floats  # [batch, class], of offset, numbers of examples and prior
     prior_weight: Floats  # [batch], γ; one without a prior
 
@@ -29,13 +29,13 @@ class Tilts(NamedTuple):
 
 def estimate_tilts(scores: Scores, vectors: Vectors | None, prior: Prior | None, settings: Settings) -> Tilts:
     """Estimate the offset, then how far the prior holds."""
-    offset = estimate_offset(scores, vectors, settings)
+    of_batch = estimate_offset(scores, vectors, settings)
     n_batches = len(scores.labelled)
     if prior is None:
-        return Tilts(offset, offset.tilts, np.ones(n_batches))
+        return Tilts(of_batch, of_batch.total, np.ones(n_batches))
 
     def counts(tilts: Floats) -> Floats:
-        return scores.counts(offset.tilts + tilts)
+        return scores.counts(of_batch.total + tilts)
 
     found = weigh_prior(prior, np.full(n_batches, float(scores.n_items)), counts, settings)
-    return Tilts(offset, offset.tilts + found.tilts, found.weight)
+    return Tilts(of_batch, of_batch.total + found.tilts, found.weight)

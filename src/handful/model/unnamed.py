@@ -19,7 +19,7 @@ from handful.model.tilts import Tilts
 from handful.model.vectors import Vectors
 
 
-def lower_unnamed(scores: Scores, vectors: Vectors | None, tilts: Tilts, settings: Settings) -> Floats:
+def nats_of_unnamed(scores: Scores, vectors: Vectors | None, tilts: Tilts, settings: Settings) -> Floats:
     """Return the nats by which each class is less likely, [batch, class]; zero for all that have a name."""
     if vectors is None or vectors.reference.n_unnamed == 0:
         return np.zeros_like(tilts.total)
@@ -28,7 +28,7 @@ def lower_unnamed(scores: Scores, vectors: Vectors | None, tilts: Tilts, setting
     alone = label_alone(scores, first)
     present = find_sets(alone, scores.shots, scores.n_possible, settings)
     joint = joint_labels(alone, present, scores.n_possible, settings)
-    places = find_places(vectors, first.offset, present, joint)
-    distance = distance_ratio(scores, vectors, first.offset, places)
+    places = find_places(vectors, first.of_batch, present, joint)
+    distance = distance_ratio(scores, vectors, first.of_batch, places)
     nats = settings.unnamed + settings.unnamed_elsewhere * np.log(np.maximum(distance, 1.0))
     return np.asarray(nats[:, None] * unnamed)

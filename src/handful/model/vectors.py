@@ -30,9 +30,10 @@ class Vectors:
         return np.asarray(((self.points**2).sum(-1) + nearest).mean(-1) / 2)
 
     @cached_property
-    def copies(self) -> tuple[npt.NDArray[np.intp], Floats]:
-        """The first item that is equal to each, and how often it occurs, [batch, item]."""
-        return find_copies(self.points)
+    def copy_of(self) -> npt.NDArray[np.intp]:
+        """The first item that is equal to each, [batch, item]."""
+        first, _ = find_copies(self.points)
+        return first
 
     @cached_property
     def anchor_rows(self) -> Ints:
@@ -46,7 +47,7 @@ class Vectors:
         assert reference.unknown_model is not None
         rows = self.anchor_rows
         some = slice(None) if len(rows) == self.points.shape[1] else rows  # a copy of all would take longer
-        copy_of = self.copies[0][:, some]
+        copy_of = self.copy_of[:, some]
         pair_odds = reference.unknown_model.pair_odds
         n_items = self.points.shape[1]
         return Anchors.of(self.points[:, some], reference.centre, pair_odds, copy_of, reference.settings, n_items)

@@ -175,8 +175,6 @@ def discriminants(means: Floats, residuals: Floats, points: Floats) -> Any:
     >>> bool(((distances > 9) & (distances < 16)).all())
     True
     """
-    from sklearn.covariance import ledoit_wolf
-
     origin = means.mean(0)
     inner, points = (some[:: 1 + len(some) // ENOUGH_ROWS].astype(np.float64) for some in (residuals, points))
     rows = np.concatenate([means - origin, inner, points - points.mean(0)]).astype(np.float64)
@@ -185,7 +183,7 @@ def discriminants(means: Floats, residuals: Floats, points: Floats) -> Any:
         return lambda some: np.zeros((len(some), 2))
     inner = (inner[np.abs(inner).sum(1) > 0]) @ basis.T
     dim = len(basis)
-    within = ledoit_wolf(inner, assume_centered=True)[0] if len(inner) > 1 else np.zeros((dim, dim))
+    within = shrunk_covariance(inner) if len(inner) > 1 else np.zeros((dim, dim))
     within += np.eye(dim) * (1e-6 * np.trace(within) / dim or 1.0)
     values, vectors = np.linalg.eigh(within)
     whiten = basis.T @ vectors / np.sqrt(values)  # [dim, direction]
@@ -196,6 +194,23 @@ def discriminants(means: Floats, residuals: Floats, points: Floats) -> Any:
     directions = np.zeros((2, whiten.shape[0]))
     directions[: len(axes)] = axes @ whiten.T
     return lambda some: (np.asarray(some, np.float64) - origin) @ directions.T
+
+
+def shrunk_covariance(rows: Floats) -> Floats:
+    """Return the covariance of rows about zero, shrunk towards a multiple of the identity (Ledoit and Wolf, 2004).
+
+    Examples
+    --------
+    >>> shrunk_covariance(np.array([[2.0, 0.0], [0.0, 1.0], [-2.0, 0.0], [0.0, -1.0]])).round(3).tolist()
+    [[1.292, 0.0], [0.0, 1.208]]
+    """
+    n_rows, dim = rows.shape
+    found = rows.T @ rows / n_rows
+    target = np.eye(dim) * np.trace(found) / dim
+    apart = ((found - target) ** 2).sum()
+    noise = (((rows**2).sum(1) ** 2).mean() - (found**2).sum()) / n_rows
+    share = min(noise / apart, 1.0) if apart > 0 else 0.0
+    return np.asarray((1 - share) * found + share * target)
 
 
 def _principal(rows: Floats, most: int) -> Floats:

@@ -3,8 +3,6 @@
 from handful.reading.field import (
     ClassName,
     Field,
-    GivenFormat,
-    GivenLabel,
     Reader,
     ScoreFormat,
     SiteFormat,
@@ -21,8 +19,6 @@ __all__ = [
     "Asked",
     "ClassName",
     "Field",
-    "GivenFormat",
-    "GivenLabel",
     "ItemLabel",
     "Reader",
     "ScoreFormat",

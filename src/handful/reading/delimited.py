@@ -124,6 +124,21 @@ def read_delimited(path: Path, asked: Asked) -> Table:
     return table
 
 
+def delimiter_of(path: Path) -> str:
+    r"""Return what separates the columns of a file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> place = Path(tempfile.mkdtemp()) / "a.csv"
+    >>> _ = place.write_text("name;size\nfox;1,5\n")
+    >>> delimiter_of(place)
+    ';'
+    """
+    tabs = ".tsv" in path.name.lower()
+    return _header(path, encoding_of(path), ("\t",) if tabs else DELIMITERS, Asked())[2]
+
+
 def encoding_of(path: Path) -> str:
     """Return the encoding of a text: that of its mark, else UTF-16 if half of it is zero, else UTF-8 or cp1252."""
     with opened_bytes(path) as stream:

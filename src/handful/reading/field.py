@@ -46,32 +46,6 @@ class Writer(NamedTuple):
     beside: Mapping[str, str] = MappingProxyType({})
 
 
-class GivenLabel(NamedTuple):
-    """The label that a person gave to an item, which has this row and name in its batch; None for none of the classes.
-
-    `content` is a hash of the item's content. `new` says whether the class is new; None if the file does not say. `bad`
-    says that the item is unfit to be labelled.
-    """
-
-    row: int
-    item: str
-    content: str
-    label: str | None
-    new: bool | None = None
-    bad: bool = False
-
-
-class GivenFormat(NamedTuple):
-    """Labels that people gave in another tool, as JSON: what it is called, whether a content is that, and its labels.
-
-    `read(content, where)` gets the content and what to call the file in a message.
-    """
-
-    title: str
-    holds: Callable[[Any], bool]
-    read: Callable[[Any, str], list[GivenLabel]]
-
-
 class ScoreFormat(NamedTuple):
     """Scores that another tool wrote: what the file is called, whether a content is that, and its reader.
 
@@ -125,8 +99,6 @@ class Field:
     tasks : mapping of str to Writer
         Files of labels as tasks for people who label in another tool. Unknown items have the label
         `found.about.unknown_label`.
-    given : GivenFormat, optional
-        Labels that people gave there.
     scores : tuple of ScoreFormat
         Files of scores that other tools wrote.
     sites : tuple of SiteFormat
@@ -151,7 +123,6 @@ class Field:
     readers: Mapping[str, Reader] = field(default_factory=dict)
     writers: Mapping[str, Writer] = field(default_factory=dict)
     tasks: Mapping[str, Writer] = field(default_factory=dict)
-    given: GivenFormat | None = None
     scores: tuple[ScoreFormat, ...] = ()
     sites: tuple[SiteFormat, ...] = ()
     name_of: Callable[[str], ClassName | None] | None = None

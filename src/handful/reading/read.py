@@ -26,7 +26,6 @@ from handful.reading.table import Table
 # What to do with files that people often have.
 HINTS = {
     **dict.fromkeys((".xls", ".xlsb", ".xlsm", ".ods", ".numbers"), "a spreadsheet; save it as .xlsx or .csv"),
-    ".json": "write one object per line and call it .jsonl",
 }
 PACKED = (".csv", ".tsv", ".jsonl")
 

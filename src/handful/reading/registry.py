@@ -17,7 +17,7 @@ from typing import Any
 from handful.errors import OptionError
 from handful.machine.registry import Registry
 from handful.reading.delimited import read_delimited
-from handful.reading.field import CandidateRule, ClassName, Field, GivenFormat, Reader, ScoreFormat, SiteFormat, Writer
+from handful.reading.field import CandidateRule, ClassName, Field, Reader, ScoreFormat, SiteFormat, Writer
 from handful.reading.json_lines import read_json_lines
 from handful.reading.lines import read_text
 from handful.reading.numpy_files import read_npy, read_npz, read_pickle
@@ -114,11 +114,6 @@ def writer_of(path: Path | None) -> Writer | None:
 def task_writers() -> dict[str, Writer]:
     """Return the writers of tasks for people who label in another tool, by the endings of their files."""
     return _of_fields("tasks")
-
-
-def given_formats() -> tuple[GivenFormat, ...]:
-    """Return the formats of labels that people gave in other tools."""
-    return tuple(field.given for field in FIELDS.values() if field.given is not None)
 
 
 def score_formats() -> tuple[ScoreFormat, ...]:

@@ -73,7 +73,6 @@ def serve(page: Page, finish: Finish, where: Address = Address()) -> Finished | 
     thread.start()
     name = f"[{where.host}]" if ":" in where.host else where.host
     address = f"http://{name}:{port}/?token={token}"
-    page.review.journal.announce(address)
     for note in page.review.notes:
         warnings.warn(HandfulWarning(note), stacklevel=2)
     where.announce(address)

@@ -34,11 +34,11 @@ from handful.classification.page_data import (
 )
 from handful.classification.page_frame import review_frame
 from handful.classification.page_program import REVIEW, page_program, page_style
-from handful.errors import HandfulError, StorageError
+from handful.errors import BehindError, HandfulError, StorageError
 from handful.estimators import Answer
 from handful.machine.untrusted import parse_json
 from handful.reading.contents import Contents, FolderFiles, pick
-from handful.review.batch_review import BatchReview, BehindError
+from handful.review.batch_review import BatchReview
 from handful.review.guard import Guard
 from handful.session import similar_names
 
@@ -59,22 +59,16 @@ class Finished(NamedTuple):
     ----------
     written : list of str
         The files that were written.
-    command : str
-        The command that adds to the catalogue, if that is left.
     next_batch : str
-        The command that reviews the next batch with the catalogue that was made.
-    notes : sequence of str
-        What the person should be told: sentences.
+        The command that reviews the next batch with the catalogue.
     """
 
     written: list[str]
-    command: str = ""
     next_batch: str = ""
-    notes: Sequence[str] = ()
 
 
-# Writes what a review found; the argument says whether to add to the catalogue.
-Finish = Callable[[BatchReview, bool], Finished]
+# Writes what a review found.
+Finish = Callable[[BatchReview], Finished]
 
 
 class Media:
@@ -133,19 +127,14 @@ class Page:
         What it is called.
     out : str
         Where the labels will be written, as shown; empty if the program that opened the page gets them.
-    can_add : bool
-        Whether the catalogue is a file that examples can be added to.
     catalogue : str
-        Where a catalogue of the named items will be written, as shown, if there is none yet.
+        The catalogue that keeps the answers, as shown.
     """
 
-    def __init__(
-        self, review: BatchReview, title: str, *, out: str = "", can_add: bool = False, catalogue: str = ""
-    ) -> None:
+    def __init__(self, review: BatchReview, title: str, *, out: str = "", catalogue: str = "") -> None:
         self.review = review
         self.title = title
         self.out = out
-        self.can_add = can_add
         self.catalogue = catalogue
         self.media = Media()
         self._items = review.on_page.tolist()
@@ -180,13 +169,11 @@ class Page:
         if about_of(answer).shown is not None:
             data["examples"], _ = example_data(answer, data, [], self.media.ids)
         return data | {
-            "number": review.state.number,
+            "number": review.number,
             "notes": list(review.notes),
-            "n_steps": len(review.state.steps),
+            "n_steps": review.n_steps,
             "decisions": [
-                [place[item], one.kind, one.label, one.was]
-                for item, one in review.state.decisions.items()
-                if item in place
+                [place[item], one.kind, one.label, one.was] for item, one in review.decisions.items() if item in place
             ],
             "ask": self._ask(),
             "changed": [place[item] for item in changed if item in place],
@@ -195,11 +182,8 @@ class Page:
             "explains": about_of(answer).batches is not None,
             "progress": review.progress(),
             "out": self.out,
-            "can_add": self.can_add,
             "catalogue": self.catalogue,
             "offered": list(map(str, review.session.names)) if review.session.from_nothing else [],
-            "n_confirmed": len(review.confirmed()),
-            "command": "",
         }
 
     def _ask(self) -> dict[str, Any] | None:
@@ -289,12 +273,22 @@ class Routes:
         return Response(page_style(), media_type="text/css")
 
     async def number(self, request: Request) -> Response:
-        """Return the number of the state: a page that shows another one is behind."""
-        return JSONResponse({"number": self.review.state.number})
+        """Return the number of the newest state: a page that shows another one is behind."""
+
+        def work() -> dict[str, Any]:
+            self.review.refresh()
+            return {"number": self.review.number}
+
+        return await self._alone(work)
 
     async def state(self, request: Request) -> Response:
-        """Return all that the page shows."""
-        return await self._alone(self.page.whole)
+        """Return all that the page shows, also what was said in another process."""
+
+        def work() -> dict[str, Any]:
+            self.review.refresh()
+            return self.page.whole()
+
+        return await self._alone(work)
 
     async def why(self, request: Request) -> Response:
         """Return why an item has its label."""
@@ -383,7 +377,7 @@ class Routes:
 
         def work() -> dict[str, Any]:
             self.review.refuse_behind(number)
-            found.append(self.finish(self.review, body.get("add") is True))
+            found.append(self.finish(self.review))
             return found[0]._asdict()
 
         answer = await self._alone(work)

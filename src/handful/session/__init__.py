@@ -2,18 +2,17 @@
 
 from handful.session.from_nothing import FromNothing
 from handful.session.requests import Request
+from handful.session.said import BatchSaid
 from handful.session.session import Session
 from handful.session.similar import similar_names
-from handful.session.steps import Said, Step
 from handful.session.stopping import Calibration, Estimate
 
 __all__ = [
+    "BatchSaid",
     "Calibration",
     "Estimate",
     "FromNothing",
     "Request",
-    "Said",
     "Session",
-    "Step",
     "similar_names",
 ]

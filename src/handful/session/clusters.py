@@ -2,10 +2,10 @@
 
 The log-odds that two items have the same class are those of a batch with a catalogue (`handful.model.links`),
 
-    A + B cos + b,      B = κ/2,      A = -B c,
+    A + B cos + b_0,      B = β/2,      A = -B c,
 
-with the cosine about the mean of the batch. No examples tell A and B: an item and a class mean differ by κ nats per
-unit of the cosine (`from_nothing`), and two items, each as far from their mean, by half of that. b follows from all
+with the cosine about the mean of the batch. No examples tell A and B: an item and a class mean differ by β nats per
+unit of the cosine (`from_nothing`), and two items, each as far from their mean, by half of that. b_0 follows from all
 pairs of the batch. Two groups are joined as long as this is positive on the mean of their pairs, the closest first. A
 group in which two names were said falls apart into the largest parts without two names.
 """
@@ -20,7 +20,7 @@ from handful.model.questions import SameClass
 from handful.model.settings import DEFAULT
 from handful.shapes import Bool, Float, Int
 
-# κ: nats per unit of the cosine with a class mean, that of a head of class means with one example per class, of which
+# β: nats per unit of the cosine with a class mean, that of a head of class means with one example per class, of which
 # none can be left out: a mean of one item lies at distance one from the centre. With the true labels of 18 batches of
 # three banks, left-out items were most likely at 24 to 43, and once at 87; the median is 34. [nats; measured]
 NATS_PER_COSINE = DEFAULT.nats_of_means / DEFAULT.usual_temperature

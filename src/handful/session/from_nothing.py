@@ -7,9 +7,9 @@ name, and a chance of `σ(l + 1.5)` is a factor of its certainties; each such gr
 is a class without a name, if it has three items or more. All items are labelled over all these classes by the head that
 very large catalogues have, which is made of class means (`handful.model.linear.head_of_means`),
 
-    S_nk = κ (<z_n, μ_k> - |μ_k|²/2 + g V / 2 s_k),      q_nk = softmax_k S_nk,
+    S_nk = β (<x_n, μ_k> - |μ_k|²/2 + 0.7 V / 2 s_k),      q_nk = softmax_k S_nk,
 
-with z the direction of an item from the mean of the batch, V the spread of the items about the means of their classes,
+with x the direction of an item from the mean of the batch, V the spread of the items about the means of their classes,
 and each item left out of its own class. An item with an answer keeps it. Every class is present: a person named it, or
 its items are there. Items of a class without a name have no label yet, and count as wrong; they are never pressed into
 a class because there is no other.
@@ -29,12 +29,10 @@ import numpy.typing as npt
 from scipy.special import expit, softmax
 
 from handful.errors import OptionError
-from handful.estimators import Answer, BatchClassifier
+from handful.estimators import Answer
 from handful.estimators.answer import best_two
 from handful.estimators.certainty import certainty_of
-from handful.estimators.checks import checked_features
-from handful.estimators.classifiers import TRANSFORM
-from handful.estimators.containers import FrameOf, frame_of, labels_of
+from handful.estimators.containers import FrameOf, labels_of, new_frame
 from handful.estimators.items import CatalogueItems
 from handful.estimators.proposals import Proposal
 from handful.estimators.unnamed_groups import UnnamedGroups
@@ -44,7 +42,7 @@ from handful.model.arrays import spread_rows
 from handful.model.linear import class_sums, head_of_means
 from handful.model.settings import DEFAULT
 from handful.session.clusters import NATS_PER_COSINE, NATS_PER_PAIR, Tree, directions_of
-from handful.session.steps import Said
+from handful.session.said import BatchSaid
 from handful.shapes import Bool, Float, Int
 
 # Items that the groups are made of, spread over the batch; others follow the classes. [items; work]
@@ -52,24 +50,26 @@ MOST_GROUPED = 3_000
 
 
 class FromNothing:
-    """Labels rows in memory by the answers alone.
+    """Labels items by the answers alone.
 
     Parameters
     ----------
-    X : [row, feature]
-        The items: vectors, as in `BatchClassifier.infer`.
+    features : [row, feature]
+        Their vectors: finite numbers, one row or more.
+    frame_of : FrameOf
+        Makes tables of the kind of the batch.
     """
 
-    def __init__(self, X: Any) -> None:
-        self.features = checked_features(BatchClassifier(), X, reset=True)
-        self.frame_of: FrameOf = frame_of(X)
-        everything = Catalogue.of(self.features, np.zeros(len(self.features), np.int64), TRANSFORM)
+    def __init__(self, features: Float[np.ndarray, "item dim"], frame_of: FrameOf = new_frame) -> None:
+        self.features = features
+        self.frame_of = frame_of
+        everything = Catalogue.of(features, np.zeros(len(features), np.int64))
         self.items = CatalogueItems(everything, self.features)
         self.directions = directions_of(self.items.points)
         self.grouped = spread_rows(len(self.features), MOST_GROUPED)
         self.tree = Tree(self.directions[self.grouped])
 
-    def __call__(self, said: Said) -> Answer:
+    def __call__(self, said: BatchSaid) -> Answer:
         """Label the batch; discarded items have no label, and no part in the labels of others."""
         n_items = len(self.features)
         if len(said.discarded) == n_items:
@@ -134,17 +134,17 @@ class FromNothing:
         """Return q: how well each class, with the item left out, describes it."""
         placed = np.flatnonzero(classes >= 0)
         own = classes[placed]
-        z = self.directions[placed]
-        means = _class_means(z, own)
+        x = self.directions[placed]
+        means = _class_means(x, own)
         shots = np.bincount(own).astype(np.float64)
-        spread = float(((z - means[own]) ** 2).sum()) / max(len(own) - len(shots), 1)
+        spread = float(((x - means[own]) ** 2).sum()) / max(len(own) - len(shots), 1)
         weights, offsets = head_of_means(means, shots, spread, NATS_PER_COSINE)
         scores = self.directions @ weights.T + offsets
         # Without its only item, a class lies at the mean of the batch for all that is known.
         rest = shots[own] - 1
-        without = (shots[own, None] * means[own] - z) / np.maximum(rest, 1)[:, None]
+        without = (shots[own, None] * means[own] - x) / np.maximum(rest, 1)[:, None]
         weights, offsets = head_of_means(without, np.where(rest > 0, rest, np.inf), spread, NATS_PER_COSINE)
-        scores[placed, own] = (z * weights).sum(1) + offsets
+        scores[placed, own] = (x * weights).sum(1) + offsets
         return np.asarray(softmax(scores, 1))
 
     def _answer(
@@ -203,10 +203,10 @@ class FromNothing:
         )
 
 
-def _class_means(z: Float[np.ndarray, "item dim"], classes: Int[np.ndarray, "item"]) -> Float[np.ndarray, "class dim"]:
+def _class_means(x: Float[np.ndarray, "item dim"], classes: Int[np.ndarray, "item"]) -> Float[np.ndarray, "class dim"]:
     """Return the mean of the items of each class."""
     sizes = np.bincount(classes)
-    return class_sums(z, classes, len(sizes), 1 / sizes[classes])
+    return class_sums(x, classes, len(sizes), 1 / sizes[classes])
 
 
 def _proposal(

@@ -1,9 +1,12 @@
-"""Label a batch in memory with everything that was said about it; items unfit to be labelled are left out."""
+"""Label a batch in memory with everything that was said about it; items unfit to be labelled are left out.
+
+Rows are checked by scikit-learn, which a batch of a catalogue does without.
+"""
 
 from __future__ import annotations
 
 import os
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -16,14 +19,13 @@ from handful.estimators.context import checked
 from handful.estimators.given import new_class_names
 from handful.fitted.files import is_catalogue
 from handful.reading.class_names import plain_label
-from handful.session.steps import Said
+from handful.session.from_nothing import FromNothing
+from handful.session.said import BatchSaid
 
 
-class Labeller(Protocol):
-    """What labels the batch: the whole of it, in the order of its rows."""
-
-    def __call__(self, said: Said) -> Answer:
-        """Label the batch with `said.given`; `said.named` are its new classes, `said.discarded` is left out."""
+def from_nothing(X: Any) -> FromNothing:
+    """Return what labels rows in memory by the answers alone; `X` is as in `BatchClassifier.infer`."""
+    return FromNothing(checked_features(BatchClassifier(), X, reset=True), frame_of(X))
 
 
 def classifier_of(catalogue: Any) -> BatchClassifier:
@@ -68,17 +70,18 @@ class MemoryLabeller:
         self.groups = groups
         self.frame_of = frame_of(X)
         self.known = checked(known)
-        given = {row: plain_label(label) for row, label in (self.known.pop("given", None) or {}).items()}
-        self.said = Said(given, new_classes=self._new_classes())
+        self.given = {row: plain_label(label) for row, label in (self.known.pop("given", None) or {}).items()}
+        self._new_classes = new_class_names(self.known.pop("new_classes", None))
 
-    def _new_classes(self) -> tuple[Any, ...]:
-        return tuple(new_class_names(self.known.pop("new_classes", None)))
-
-    def __call__(self, said: Said) -> Answer:
+    def __call__(self, said: BatchSaid) -> Answer:
         """Label the batch; discarded items have no label, and no part in the labels of others."""
         known = Known(**{**self.known, "given": said.given})
-        if said.named:
-            known["new_classes"] = said.named
+        there = set(self.catalogue.classes.tolist())
+        used = set(said.given.values())
+        first = [label for label in self._new_classes if label in used]
+        new = tuple(dict.fromkeys(label for label in (*first, *said.named) if label not in there))
+        if new:
+            known["new_classes"] = new
         excluded = np.zeros(len(self.features), dtype=bool)
         excluded[sorted(said.discarded)] = True
         if excluded.all():

@@ -3,33 +3,45 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self, Unpack
 
 import numpy as np
 
 from handful.arguments import takes, whole
+from handful.catalogue.events import ANSWERS, Event, EventItem, EventKind
+from handful.catalogue.file import Arrival, CatalogueFile, ItemContent
+from handful.catalogue.said import Said
 from handful.errors import LabelError, OptionError
 from handful.estimators import Answer, Known
 from handful.estimators.context import checked
 from handful.estimators.given import new_class_names, no_such_class
 from handful.machine.extras import import_extra
 from handful.reading.class_names import new_name, plain_label
+from handful.session.evidence import evidence_of
 from handful.session.from_nothing import FromNothing
-from handful.session.labelling import Labeller, MemoryLabeller, classifier_of
+from handful.session.labels import LabelNames
 from handful.session.requests import SHEET_SIZE, Request
-from handful.session.state import SessionOptions, State
-from handful.session.steps import STEP_KINDS, Said, Step
+from handful.session.said import BatchSaid
+from handful.session.state import Labeller, SessionOptions, State
 from handful.session.stopping import SURE_TO_STOP, Calibration, Estimate, Look
 from handful.shapes import Bool, Int
+
+# The batch of a catalogue in memory.
+BATCH = "batch"
+# Labellings that are kept, so that taking an answer back is immediate. [labellings; work]
+MOST_KEPT = 8
+# Events that are decisions of a person.
+DECISIONS = frozenset({*ANSWERS, "renamed", "removed", "split"})
 
 
 class Session:
     """A batch under review, without a page: it asks, takes answers, and says when a person may stop.
 
     Every answer teaches: the whole batch is labelled again with it. And every answer is evidence about how far the
-    certainties of the other labels can be trusted. The state depends on the list of answers (`steps`) and on nothing
-    else, so the same answers always lead to the same labels.
+    certainties of the other labels can be trusted. Answers are events of a catalogue, here one in memory; the state
+    depends on them and on nothing else, so the same answers always lead to the same labels.
 
     Parameters
     ----------
@@ -50,6 +62,13 @@ class Session:
     prior, candidates, given, new_classes, sequence, pool, order, coarse, expect_unknown : object
         What is known about the batch in advance, see `Known`. Without a catalogue, there are `candidates` alone, a list
         of names that may occur: they are offered, and rule nothing out.
+
+    Attributes
+    ----------
+    file : CatalogueFile
+        The catalogue, whose events are the answers.
+    first : Answer
+        The labels before anything was said.
 
     Examples
     --------
@@ -110,81 +129,158 @@ class Session:
         calibration: Calibration | None = None,
         **known: Unpack[Known],
     ) -> None:
+        from handful.session.labelling import MemoryLabeller, classifier_of, from_nothing  # with scikit-learn
+
+        given: dict[Any, Any] = {}
         if catalogue is None:
             if groups is not None or checked(known).keys() - {"candidates"}:
                 raise OptionError(
                     "a session without a catalogue takes the batch, and candidates as names to offer; give groups and "
                     "what else is known about the batch with a catalogue"
                 )
-            offered = known.get("candidates")
-            self._begin(FromNothing(X), Said(), sheet_size, sure, calibration, from_nothing=True, offered=offered)
-            return
-        labeller = MemoryLabeller(classifier_of(catalogue), X, groups, known)
-        if calibration is None:
-            calibration = Calibration(tuple(getattr(labeller.catalogue.record, "calibration", ())))
-        self._begin(labeller, labeller.said, sheet_size, sure, calibration)
+            labeller: FromNothing | MemoryLabeller = from_nothing(X)
+        else:
+            labeller = MemoryLabeller(classifier_of(catalogue), X, groups, known)
+            given = labeller.given
+            if calibration is None:
+                calibration = Calibration(tuple(getattr(labeller.catalogue.record, "calibration", ())))
+        file = CatalogueFile.open()
+        rows = np.ascontiguousarray(labeller.features)
+        file.arrive(BATCH, [Arrival(str(at), ItemContent(row.tobytes(), "vector")) for at, row in enumerate(rows)])
+        offered = known.get("candidates") if catalogue is None else None
+        options = SessionOptions(sheet_size, sure, Calibration() if calibration is None else calibration)
+        items = sorted(file.said.places[BATCH])
+        self._begin(file, BATCH, items, labeller, options, offered, from_nothing=catalogue is None)
+        self._say_before(given)
 
     @classmethod
-    def of(
+    def of_batch(
         cls,
+        file: CatalogueFile,
+        batch: str,
         labeller: Labeller,
+        options: SessionOptions,
         *,
-        said: Said | None = None,
+        items: Sequence[int] | None = None,
         from_nothing: bool = False,
-        candidates: Any = None,
-        sheet_size: int = SHEET_SIZE,
-        sure: float = SURE_TO_STOP,
-        calibration: Calibration | None = None,
+        offered: Any = None,
+        person: str = "",
     ) -> Self:
-        """Begin a session about a batch that something else labels, for instance files.
+        """Go on with a batch of a catalogue.
 
         Parameters
         ----------
-        labeller : callable
-            Returns the `Answer` about the whole batch with everything that was `Said`.
-        said : Said or None
-            What was said before the session; it cannot be undone.
-        from_nothing : bool
-            Whether there is no catalogue; the labeller is then `FromNothing`, or one like it.
-        candidates : list of labels or None
-            Names that are offered, where there is no catalogue.
-        sheet_size, sure, calibration : object
-            As in `Session`.
+        file, batch
+            The catalogue, and the name of the batch.
+        labeller
+            Returns the `Answer` about the items.
+        options
+            What is the same in all states.
+        items
+            The numbers of the items, in the order in which `labeller` has them; by default all that are there, in
+            increasing order.
+        from_nothing
+            Whether there are no examples beside the answers about this batch.
+        offered
+            Names that are offered, where there are no examples.
+        person
+            Who answers.
 
         Returns
         -------
         Session
-            The session.
+            The session, as the events of the catalogue have it.
         """
         session = cls.__new__(cls)
-        first = Said() if said is None else said
-        session._begin(labeller, first, sheet_size, sure, calibration, from_nothing=from_nothing, offered=candidates)
+        there = sorted(file.said.places.get(batch, {})) if items is None else items
+        session._begin(file, batch, there, labeller, options, offered, from_nothing=from_nothing, person=person)
         return session
 
     def _begin(
         self,
+        file: CatalogueFile,
+        batch: str,
+        items: Sequence[int],
         labeller: Labeller,
-        said: Said,
-        sheet_size: int,
-        sure: float,
-        calibration: Calibration | None,
+        options: SessionOptions,
+        offered: Any,
         *,
-        from_nothing: bool = False,
-        offered: Any = None,
+        from_nothing: bool,
+        person: str = "",
     ) -> None:
-        if not 0 < sure < 1:
-            raise OptionError(f"sure must be a chance between 0 and 1, got {sure!r}")
-        self.options = SessionOptions(
-            whole("sheet_size", sheet_size, least=1, error=OptionError),
-            float(sure),
-            Calibration() if calibration is None else calibration,
-        )
+        if not 0 < options.sure < 1:
+            raise OptionError(f"sure must be a chance between 0 and 1, got {options.sure!r}")
+        whole("sheet_size", options.sheet_size, least=1, error=OptionError)
+        self.file = file
+        self.batch = batch
+        self.options = options
         self.labeller = labeller
+        self.person = person
         self.from_nothing = from_nothing
         self.offered = _offered(offered)
-        first = labeller(said)
-        self.classes = np.zeros(0, object) if from_nothing else first.classes
-        self._states = [State(labeller, self.options, (), said, first, ())]
+        self._items = np.array(items, np.int64)
+        self._positions = {item: position for position, item in enumerate(self._items.tolist())}
+        self._labellings: list[tuple[BatchSaid, Answer]] = []
+        self.first = self._labelled(BatchSaid())
+        self.classes = np.zeros(0, object) if self.from_nothing else self.first.classes
+        self._labels = LabelNames(self.classes)
+        self._show(self._state_of(file.said))
+
+    def _say_before(self, given: Mapping[int, Any]) -> None:
+        """Keep what was known about items before the session; it is not a decision of it."""
+        by_label: dict[Any, list[int]] = {}
+        for item, label in given.items():
+            by_label.setdefault(label, []).append(item)
+        for label, items in by_label.items():
+            kind: EventKind = "none" if label is None else "named"
+            about = {} if label is None else {"label": self._labels.name(label)}
+            self.file.append(kind, about, [EventItem(int(self._items[item])) for item in items])
+        self.refresh()
+
+    def refresh(self) -> Self:
+        """Take what was said since by others who have the same catalogue open.
+
+        Returns
+        -------
+        Session
+            The session itself.
+        """
+        self.file.refresh()
+        if self.file.revision != self._revision:
+            self._show(self._state_of(self.file.said))
+        return self
+
+    def _show(self, state: State) -> None:
+        """Show a state, which is that of the last revision."""
+        self._state = state
+        self._revision = self.file.revision
+
+    def _labelled(self, said: BatchSaid) -> Answer:
+        """Label the batch with what was said, or take an earlier labelling with the same."""
+        said = replace(said, skipped=frozenset())  # items that were left open change no label
+        place = next((at for at, (before, _) in enumerate(self._labellings) if before == said), None)
+        found = (said, self.labeller(said)) if place is None else self._labellings.pop(place)
+        self._labellings = [*self._labellings, found][-MOST_KEPT:]
+        return found[1]
+
+    def _state_of(self, said: Said) -> State:
+        """Return the state that follows from what was said; raise what labelling refuses."""
+        of_batch = BatchSaid.of(said, self._positions, self._labels.label)
+        return State(self.options, self._items, of_batch, self._labelled(of_batch), evidence_of(self.events))
+
+    def _say(self, kind: EventKind, about: Mapping[str, Any], items: Sequence[EventItem] = ()) -> Self:
+        """Append an event, and label the batch again; if that is refused, nothing has changed."""
+        states = []
+        self.file.append(
+            kind,
+            {**about, "batch": self.batch},
+            items,
+            revision=self._revision,
+            person=self.person,
+            settles=lambda: states.append(self._state_of(self.file.said)),
+        )
+        self._show(states[-1])
+        return self
 
     def __repr__(self) -> str:
         seen = f"{int(self.seen.sum()):,} of {len(self.seen):,} items seen in {self.n_decisions:,} decisions"
@@ -219,8 +315,11 @@ class Session:
         Session
             The session itself.
         """
-        named = None if label is None else self._checked(label, new)
-        return self.take(Step("answer", self._items(items), named, new and named not in self._known))
+        positions = self._positions_of(items)
+        if label is None:
+            return self._say("none", {}, self._state.shown(positions, None, names=True))
+        named = self._checked(label, new)
+        return self._say("named", {"label": self._labels.name(named)}, self._state.shown(positions, named, names=True))
 
     def skip(self, items: Any) -> Self:
         """Leave items open: they were seen, and count as neither right nor wrong; an earlier answer is taken back.
@@ -235,7 +334,7 @@ class Session:
         Session
             The session itself.
         """
-        return self.take(Step("skip", self._items(items)))
+        return self._say("open", {}, self._state.shown(self._positions_of(items)))
 
     def discard(self, items: Any) -> Self:
         """Leave items that are unfit to be labelled out of everything; they have no label.
@@ -250,7 +349,7 @@ class Session:
         Session
             The session itself.
         """
-        return self.take(Step("discard", self._items(items)))
+        return self._say("bad", {}, self._state.shown(self._positions_of(items)))
 
     def merge(self, label: Any, into: Any, *, new: bool = False) -> Self:
         """Say that two names are one class: all items with the first get the second.
@@ -267,11 +366,12 @@ class Session:
         Session
             The session itself.
         """
+        self._refuse_of_catalogue()
         before = self._said_name(label)
         after = self._checked(into, new)
         if before == after:
             raise OptionError(f"{before!r} is one class already; give two names")
-        return self.take(Step("merge", (), (before, after), new and after not in self._known))
+        return self._say("renamed", {"label": self._labels.name(before), "into": self._labels.name(after)})
 
     def split(self, label: Any) -> Self:
         """Say that one class is two: some of its items lose their label, and are asked about.
@@ -289,7 +389,11 @@ class Session:
         Session
             The session itself.
         """
-        return self.take(Step("split", (), self._said_name(label)))
+        self._refuse_of_catalogue()
+        named = self._said_name(label)
+        return self._say(
+            "split", {"label": self._labels.name(named)}, self._state.shown(self._state.smaller_part(named))
+        )
 
     def undo(self) -> Self:
         """Take the last step back.
@@ -299,50 +403,44 @@ class Session:
         Session
             The session itself.
         """
-        if len(self._states) == 1:
+        if not self.events:
             raise OptionError("there is nothing to undo")
-        self._states.pop()
-        return self
+        return self.take_back(self.events[-1].event)
 
-    def take(self, step: Step) -> Self:
-        """Take one step, for instance of `steps` of an earlier session; if it is refused, nothing has changed.
+    def take_back(self, event: str) -> Self:
+        """Take one answer back, whichever it is; what was said after it stays.
 
         Parameters
         ----------
-        step : Step
-            The step.
+        event : str
+            The name of one of `events`.
 
         Returns
         -------
         Session
             The session itself.
         """
-        if step.kind not in STEP_KINDS:
-            raise OptionError(f"there is no step {step.kind!r}; it must be one of {', '.join(sorted(STEP_KINDS))}")
-        if step.kind in ("merge", "split") and not self.from_nothing:
-            raise OptionError("classes of a catalogue cannot be merged or split in a session; change the catalogue")
-        self._states.append(self._state.after(step._replace(label=plain_label(step.label))))
-        return self
+        if event not in {one.event for one in self.events}:
+            raise OptionError("this is no answer of the session, or it was taken back")
+        return self._say("taken_back", {"event": event})
 
-    def review(self, *, images: Any = None, texts: Any = None, folder: Any = None) -> Self:
+    def review(self, *, images: Any = None, texts: Any = None) -> Self:
         """Open the page of `handful review` about the session, and wait until it is finished.
 
-        What a person says there are steps of the session. It needs the extra `review`. In a notebook, interrupt the
-        cell to stop; with a folder, the next call goes on.
+        What a person says there are answers of the session. It needs the extra `review`. In a notebook, interrupt the
+        cell to stop; what was said by then is kept.
 
         Parameters
         ----------
         images, texts : list, optional
             What the page shows of each row: paths, arrays or Pillow images; or sentences.
-        folder : path-like, optional
-            Where the answers are kept; by default they are kept no longer than the call takes.
 
         Returns
         -------
         Session
             The session itself: `result` has the labels, `said.given` what the person said.
         """
-        import_extra("handful.review.memory", "review").review(self, images=images, texts=texts, folder=folder)
+        import_extra("handful.review.memory", "review").review(self, images=images, texts=texts)
         return self
 
     # -- what follows -------------------------------------------------------------------------------------------------
@@ -390,7 +488,7 @@ class Session:
     @property
     def n_decisions(self) -> int:
         """Decisions so far: a sheet is one, each of its exceptions one more."""
-        return len(self.steps)
+        return len(self.events)
 
     @property
     def seen(self) -> Bool[np.ndarray, "item"]:
@@ -422,47 +520,64 @@ class Session:
         return bool(self.seen.all())
 
     @property
-    def steps(self) -> tuple[Step, ...]:
-        """What was said, in order; another session about the same batch that takes these steps is equal."""
-        return self._state.steps
+    def revision(self) -> int:
+        """The revision of the catalogue that the session shows; an answer is taken if nothing was said since."""
+        return self._revision
 
     @property
-    def said(self) -> Said:
+    def items(self) -> Int[np.ndarray, "item"]:
+        """The number of each item in the catalogue."""
+        return self._items
+
+    def positions(self, items: Iterable[int]) -> list[int]:
+        """Return the positions of those of these items of the catalogue that are in the batch."""
+        return [self._positions[item] for item in items if item in self._positions]
+
+    @property
+    def events(self) -> list[Event]:
+        """What a person said in sessions about the batch, in order, without what was taken back."""
+        return [event for event in self.file.history.counted() if event.kind in DECISIONS and self._is_mine(event)]
+
+    def _is_mine(self, event: Event) -> bool:
+        return event.about.get("batch") == self.batch
+
+    @property
+    def said(self) -> BatchSaid:
         """What was said last about each item."""
         return self._state.said
 
     @property
     def looks(self) -> tuple[Look, ...]:
         """What the answers were evidence of: labels that a person looked at, and whether they were right."""
-        return self._state.looks
+        return self._state.evidence.looks
 
     @property
     def calibration(self) -> Calibration:
         """What the answers taught about shown certainties, for the next batch of this catalogue."""
-        return self.options.first_calibration.after(self._state.looks)
-
-    @property
-    def _state(self) -> State:
-        return self._states[-1]
+        return self.options.first_calibration.after(self.looks)
 
     @property
     def _known(self) -> set[Any]:
-        return {*self.classes.tolist(), *self._state.said.new_classes}
+        return {*self.classes.tolist(), *self._state.said.named}
+
+    def _refuse_of_catalogue(self) -> None:
+        if not self.from_nothing:
+            raise OptionError("classes of a catalogue cannot be merged or split in a session; change the catalogue")
 
     def _said_name(self, label: Any) -> Any:
         """Return a name that was said in this session."""
         named = plain_label(label.item() if isinstance(label, np.generic) else label)
         if named not in self._state.said.named:
-            raise no_such_class("a step", named, list(self._state.said.named))
+            raise no_such_class("a class", named, list(self._state.said.named))
         return named
 
-    def _items(self, items: Any) -> tuple[int, ...]:
+    def _positions_of(self, items: Any) -> tuple[int, ...]:
         """Check positions of items, each once."""
         n_items = len(self._state.risk)
         listed = list(items) if isinstance(items, Iterable) and not isinstance(items, (str, bytes)) else [items]
         found = tuple(whole("an item", item, least=0, error=OptionError) for item in listed)
         if not found or len(set(found)) < len(found):
-            raise OptionError(f"a step must be about one item or more, each once, got {items!r}")
+            raise OptionError(f"an answer must be about one item or more, each once, got {items!r}")
         if max(found) >= n_items:
             raise OptionError(f"the batch has items 0 to {n_items - 1}, got {max(found)}")
         return found

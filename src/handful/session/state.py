@@ -1,18 +1,18 @@
-"""A session after some steps: what was said, the labels that follow, and what the answers were evidence of.
+"""A session at one moment: what was said, the labels that follow, and what the answers were evidence of.
 
-A state never changes. `State.after` is the next one, so undoing a step is going back to the state before, and the same
-steps always lead to the same labels.
+All of it follows from the events of the catalogue, so the same events always lead to the same state.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from handful.catalogue.events import EventItem
 from handful.errors import OptionError
 from handful.estimators import Answer
 from handful.estimators.answer import compared_items, groups_of_items, proposal_numbers, unnamed_groups
@@ -20,20 +20,18 @@ from handful.estimators.items import CatalogueItems
 from handful.estimators.unnamed_groups import UnnamedGroups
 from handful.model.questions import SameClass
 from handful.session.clusters import same_by_cosine, two_parts
-from handful.session.labelling import Labeller
+from handful.session.evidence import Evidence
 from handful.session.requests import Request, Sheet, most_doubtful, next_request, question_worth, sheets_of
-from handful.session.steps import Said, Step
-from handful.session.stopping import (
-    MOST_OF_A_SHEET,
-    Calibration,
-    Look,
-    Mistakes,
-    Posterior,
-    Unseen,
-    chance_of_slip,
-    n_overlooked,
-)
-from handful.shapes import Bool, Float
+from handful.session.said import BatchSaid
+from handful.session.stopping import MOST_OF_A_SHEET, Calibration, Mistakes, Posterior, Unseen, n_overlooked
+from handful.shapes import Bool, Float, Int
+
+
+class Labeller(Protocol):
+    """What labels the batch: the whole of it, in the order of its rows."""
+
+    def __call__(self, said: BatchSaid) -> Answer:
+        """Label the batch with `said.given`; `said.named` are their classes, `said.discarded` is left out."""
 
 
 class SessionOptions(NamedTuple):
@@ -46,18 +44,28 @@ class SessionOptions(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """A session after some steps: what was said, the labels that follow, and what the answers were evidence of."""
+    """A session at one moment.
 
-    labeller: Labeller
+    Attributes
+    ----------
+    options : SessionOptions
+        What is the same in all states.
+    items : [position]
+        The number of each item in the catalogue.
+    said, answer, evidence
+        What was said, the labels that follow, and what the answers were evidence of.
+    """
+
     options: SessionOptions
-    steps: tuple[Step, ...]
-    said: Said
+    items: Int[np.ndarray, "item"]
+    said: BatchSaid
     answer: Answer
-    looks: tuple[Look, ...]
-    exceptions: frozenset[int] = frozenset()  # left out of a sheet that was accepted: counted as wrong already
-    n_exceptions: int = 0  # all that were left out so far
-    found_right: Mapping[Any, float] = field(default_factory=dict)  # by label, as how many answers that count
-    slips: Mapping[int, float] = field(default_factory=dict)  # chances that answers against labels are mistaken
+    evidence: Evidence
+
+    @cached_property
+    def exceptions(self) -> list[int]:
+        """Positions of items that were left out of a sheet that was accepted, and not answered since."""
+        return np.flatnonzero(np.isin(self.items, sorted(self.evidence.exceptions))).tolist()
 
     @property
     def unnamed(self) -> UnnamedGroups | None:
@@ -69,7 +77,7 @@ class State:
         """The chance that each label is wrong, by what is shown."""
         answer = self.answer
         risk = np.where(answer.rejected, 1 - np.nan_to_num(answer.unknown, nan=1.0), 1 - answer.certainty)
-        risk[sorted(self.exceptions)] = 1.0
+        risk[self.exceptions] = 1.0
         risk[self.not_named] = 1.0
         return np.asarray(risk)
 
@@ -85,7 +93,7 @@ class State:
     @cached_property
     def posterior(self) -> Posterior:
         """How far shown risks can be trusted."""
-        return Posterior(self.options.first_calibration, self.looks)
+        return Posterior(self.options.first_calibration, self.evidence.looks)
 
     @cached_property
     def worth(self) -> Float[np.ndarray, "item"]:
@@ -110,7 +118,8 @@ class State:
         """All labels, with their risks and what was found about them."""
         none = len(self.answer.classes)
         group = np.where(self.answer.rejected, none, self.answer.codes[:, 0])
-        by_label = [self.found_right.get(label, 0.0) for label in (*self.answer.classes.tolist(), None)]
+        labels = (*map(str, self.answer.classes.tolist()), None)
+        by_label = [self.evidence.found_right.get(label, 0.0) for label in labels]
         found_right = np.array(by_label)[group]
         if self.unnamed is not None:
             # Clusters that nobody has asked about are mixes by themselves, whatever label their items have.
@@ -133,13 +142,15 @@ class State:
     def known_wrong(self) -> Bool[np.ndarray, "item"]:
         """Items without a name, and exceptions of a sheet that were not answered yet."""
         known = self.not_named.copy()
-        known[sorted(self.exceptions)] = True
+        known[self.exceptions] = True
         return known
 
     @property
     def mistakes(self) -> Mistakes:
         """Labels that are known to be wrong, and what a person may have got wrong."""
-        return Mistakes(int(self.known_wrong.sum()), sum(self.slips.values()) + n_overlooked(self.n_exceptions))
+        evidence = self.evidence
+        n_slips = sum(evidence.slips.values()) + n_overlooked(evidence.n_exceptions)
+        return Mistakes(int(self.known_wrong.sum()), n_slips)
 
     @cached_property
     def wrong(self) -> Float[np.ndarray, "item"]:
@@ -204,33 +215,38 @@ class State:
             return None
         return self.answer.classes.tolist()[self.answer.codes[item, 0]]
 
-    def after(self, step: Step) -> State:
-        """Label the batch again with one more step; an error leaves everything as it was."""
-        if step.kind == "split" and not step.items:
-            step = step._replace(items=self.smaller_part(step.label))
-        said = self.said.after(step)
-        # Items that are left open say nothing about labels.
-        is_same = replace(said, skipped=self.said.skipped) == self.said
-        answer = self.answer if is_same else self.labeller(said)
-        looks, left_out = self._looks(step) if step.kind == "answer" else ({}, frozenset[int]())
-        found_right = dict(self.found_right)
-        for label, look in looks.items():
-            found_right[label] = found_right.get(label, 0.0) + look.n_right
-        slips = {item: chance for item, chance in self.slips.items() if item not in step.items}
-        if step.kind == "answer" and len(step.items) == 1 and self.labelled(step.items[0]) != step.label:
-            slips[step.items[0]] = chance_of_slip(float(self.wrong[step.items[0]]))
-        return State(
-            self.labeller,
-            self.options,
-            (*self.steps, step),
-            said,
-            answer,
-            (*self.looks, *looks.values()),
-            (self.exceptions | left_out) - frozenset(step.items),
-            self.n_exceptions + len(left_out),
-            found_right,
-            slips,
-        )
+    def shown(self, items: Sequence[int], label: Any = None, *, names: bool = False) -> list[EventItem]:
+        """Return items, by their positions, with what is shown about each.
+
+        An answer that `names` what most of a sheet is says that the others are wrong, whatever they are called later;
+        they come after it.
+        """
+        left_out: list[int] = []
+        # One item is never most of a sheet, so what was asked need not be known.
+        asked = self.request if names and len(items) > 1 else None
+        if (
+            asked is not None
+            and asked.is_sheet
+            and set(items) < set(asked.items)
+            and self._accepts(items, label, asked)
+        ):
+            left_out = sorted(set(asked.items) - set(items))
+        found = []
+        for position in (*items, *left_out):
+            offered = self.labelled(position)
+            # An item that has an answer, is known to be wrong or has no name had no label that could be right.
+            is_evidence = self.open[position] and not self.known_wrong[position]
+            found.append(
+                EventItem(
+                    int(self.items[position]),
+                    answered=position not in left_out,
+                    offered=None if offered is None else str(offered),
+                    risk=float(self.risk[position]),
+                    wrong=float(self.wrong[position]),
+                    support=float(self.unseen.found_right[position]) if is_evidence else None,
+                )
+            )
+        return found
 
     def smaller_part(self, label: Any) -> tuple[int, ...]:
         """Put the items of a class into two groups by how they look; return that with fewer answers, or fewer items."""
@@ -243,29 +259,6 @@ class State:
         sizes = [(int(answered[part].sum()), int(part.sum())) for part in (~second, second)]
         return tuple(items[second if sizes[1] <= sizes[0] else ~second].tolist())
 
-    def _looks(self, step: Step) -> tuple[dict[Any, Look], frozenset[int]]:
-        """Compare an answer with the labels before it, by label; return also the items that it left out of a sheet.
-
-        Who accepts most of a sheet says that the others are wrong, whatever they are called later.
-        """
-        left_out = frozenset[int]()
-        # One item is never most of a sheet: what was asked need not be known, and steps are replayed faster.
-        asked = self.request if len(step.items) > 1 else None
-        if asked is not None and asked.is_sheet and set(step.items) < set(asked.items) and self._accepts(step, asked):
-            left_out = frozenset(asked.items) - frozenset(step.items)
-        # An item without a name had no label that could be right.
-        compared = self.open & ~self.not_named
-        fresh = [item for item in (*step.items, *sorted(left_out)) if compared[item] and item not in self.exceptions]
-        by_label: dict[Any, list[int]] = {}
-        for item in fresh:
-            by_label.setdefault(self.labelled(item), []).append(item)
-        found = {}
-        for label, items in by_label.items():
-            wrong = tuple(item in left_out or label != step.label for item in items)
-            risks = tuple(float(self.risk[item]) for item in items)
-            found[label] = Look(risks, wrong, float(self.unseen.found_right[items[0]]), rejected=label is None)
-        return found, left_out
-
-    def _accepts(self, step: Step, asked: Request) -> bool:
+    def _accepts(self, items: Sequence[int], label: Any, asked: Request) -> bool:
         """Whether an answer is about the sheet as a whole, and not about an exception."""
-        return 2 * len(step.items) > len(asked.items) and (asked.asks_name or bool(step.label == asked.label))
+        return 2 * len(items) > len(asked.items) and (asked.asks_name or bool(label == asked.label))

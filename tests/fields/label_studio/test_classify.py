@@ -1,18 +1,18 @@
-"""A labelled batch to Label Studio and back: what people chose there counts as corrections."""
+"""A labelled batch to Label Studio and back: what people chose there are answers in a catalogue."""
 
-import csv
 import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from handful.catalogue.file import CatalogueFile
 from handful.classification import classify
 from handful.classification.files import write_tasks
 from handful.cli.main import main
 from handful.datasets import load_clinc150
-from handful.errors import LabelError
 from handful.extraction.items import FolderFiles
+from tests.items.photographs import VOWELS, register
 
 
 @pytest.fixture
@@ -27,26 +27,44 @@ def files(tmp_path):
     return tmp_path
 
 
-def test_there_and_back_by_two_commands(files, capsys):
+def test_tasks_are_written_beside_labels(files, capsys):
     arguments = ["classify", str(files / "c.npz"), str(files / "b.npz")]
     assert main([*arguments, "--out", str(files / "p.csv"), "--out", str(files / "tasks.json")]) == 0
     assert "tasks for Label Studio" in capsys.readouterr().out
     tasks = json.loads((files / "tasks.json").read_text())
     assert len(tasks) == 24
-    data = {"shop": "b", "text": "sentence 3", "row": 3, "item": "row 3"}
-    assert tasks[3]["data"] == {**data, "handful_content": tasks[3]["data"]["handful_content"]}
+    assert tasks[3]["data"] == {"shop": "b", "text": "sentence 3", "row": 3, "item": "row 3"}
     assert '<Text name="item" value="$text"/>' in (files / "tasks.xml").read_text()
-    first = tasks[0]["predictions"][0]["result"][0]
-    said = [{**tasks[0], "annotations": [{"result": [{**first, "value": {"choices": ["a class of its own"]}}]}]}]
-    (files / "export.json").write_text(json.dumps(said))
-    given = [*arguments, "--out", str(files / "p.csv"), "--given", str(files / "export.json")]
-    assert main(given) == 0, "a choice that is no class is a new one"
-    with (files / "p.csv").open() as stream:
-        assert next(csv.DictReader(stream))["label"] == "a class of its own"
-    said[0]["data"]["handful_content"] = "another"
-    (files / "export.json").write_text(json.dumps(said))
-    with pytest.raises(LabelError, match="another batch"):
-        classify(files / "c.npz", files / "b.npz", given=files / "export.json")
+
+
+def test_what_people_chose_joins_a_catalogue(tmp_path, capsys):
+    register()
+    calls = tmp_path / "calls.csv"
+    calls.write_text("text,label\nwake me at eight,alarm\nwhere is my bag,luggage\n")
+    (tmp_path / "today.csv").write_text("text\nwake me\nmy bag is gone\nhello\n")
+    work = str(tmp_path / "calls.handful")
+    assert main(["catalogue", "build", str(calls), "--out", work, "--encoder", VOWELS]) == 0
+    out = ["--out", str(tmp_path / "o.csv"), "--out", str(tmp_path / "tasks.json")]
+    assert main(["classify", work, str(tmp_path / "today.csv"), *out]) == 0
+    tasks = json.loads((tmp_path / "tasks.json").read_text())
+    for one, choice in zip(tasks, ("alarm", "luggage", "a class of its own"), strict=True):
+        result = {**one["predictions"][0]["result"][0], "value": {"choices": [choice]}}
+        one["annotations"] = [{"result": [result]}]
+    (tmp_path / "export.json").write_text(json.dumps(tasks))
+    added = ["catalogue", "add", work, str(tmp_path / "export.json"), "--labelled", "--person", "Ada"]
+    assert main(added) == 0
+    with CatalogueFile.open(tmp_path / "calls.handful") as file:
+        said = [one.label for one in file.said.answers.values()]
+        assert said == ["alarm", "luggage", "alarm", "luggage", "a class of its own"]
+        assert file.history.events[-1].person == "Ada"
+    revision = _revision(work)
+    assert main(added) == 0
+    assert _revision(work) == revision
+
+
+def _revision(work):
+    with CatalogueFile.open(work) as file:
+        return file.revision
 
 
 @pytest.mark.parametrize("command", ["classify", "review"])
@@ -68,10 +86,6 @@ def test_an_unknown_item_is_none_of_these_there_too(files):
     assert [place for place, one in enumerate(results) if one["value"]["choices"] == ["none of these"]] == [5]
     assert tasks[5]["predictions"][0]["score"] == 0.9
     assert (files / "tasks.xml").read_text().count('<Choice value="none of these"/>') == 1
-    said = [{**tasks[0], "annotations": [{"result": [{**results[0], "value": {"choices": ["none of these"]}}]}]}]
-    (files / "export.json").write_text(json.dumps(said))
-    after = classify(files / "c.npz", files / "b.npz", given=files / "export.json")
-    assert (after.rejected[0], after.about.given, after.about.n_named) == (True, {0: None}, 0)
 
 
 def test_groups_images_and_bare_vectors(files):

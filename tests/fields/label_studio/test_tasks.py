@@ -5,8 +5,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from handful.errors import FileFormatError
-from handful.fields.label_studio.tasks import annotated, interface, local_file, task, write_tasks
+from handful.errors import BankError, FileFormatError
+from handful.fields.label_studio.tasks import interface, local_file, task, write_tasks
+from handful.reading import read
 
 
 def exported(one, choice, **more):
@@ -15,8 +16,8 @@ def exported(one, choice, **more):
     return {"id": 7, **one, "annotations": [{"id": 3, "completed_by": 1, "result": [result], **more}], "meta": {}}
 
 
-def a_task(row=0, content="b1"):
-    return task({"text": f"text {row}"}, "ant", 0.75, row=row, item=f"T{row}", content=content, version="handful")
+def a_task(row=0):
+    return task({"text": f"text {row}"}, "ant", 0.75, row=row, item=f"T{row}", version="handful")
 
 
 def test_the_sdk_accepts_tasks_and_interface():
@@ -26,7 +27,7 @@ def test_the_sdk_accepts_tasks_and_interface():
     one = a_task()
     assert config.validate_task({"data": one["data"]})
     assert config.validate_prediction(one["predictions"][0])
-    strange = task({"text": "x"}, "crab", 0.5, row=0, item="T", content="", version="handful")
+    strange = task({"text": "x"}, "crab", 0.5, row=0, item="T", version="handful")
     assert not config.validate_prediction(strange["predictions"][0])
 
 
@@ -37,8 +38,31 @@ def test_tasks_there_and_annotations_back(tmp_path):
     back = [exported(tasks[0], ["bee"]), {**tasks[1], "annotations": []}, exported(tasks[2], ["ant"])]
     back[2]["annotations"].append({**back[0]["annotations"][0], "was_cancelled": True})
     (tmp_path / "export.json").write_text(json.dumps(back))
-    found = annotated(json.loads((tmp_path / "export.json").read_text()), "export.json")
-    assert [one[:4] for one in found] == [(0, "T0", "b1", "bee"), (2, "T2", "b1", "ant")]
+    found = read(tmp_path / "export.json")
+    assert found.columns["text"] == ["text 0", "text 1", "text 2"]
+    assert found.columns["item"] == ["T0", "T1", "T2"]
+    assert found.columns["label"] == ["bee", None, "ant"]
+
+
+def test_an_image_is_found_from_the_folder_of_the_export(tmp_path):
+    data = {"image": local_file("site 1/a&b.jpg")}
+    one = task(data, "ant", 0.75, row=0, item="site 1/a&b.jpg", version="handful")
+    (tmp_path / "export.json").write_text(json.dumps([exported(one, ["bee"])]))
+    assert read(tmp_path / "export.json").columns["path"] == ["site 1/a&b.jpg"]
+
+
+def test_none_of_these_is_no_label(tmp_path):
+    tasks = [exported(a_task(0), ["none of these"]), exported(a_task(1), ["bee"])]
+    (tmp_path / "export.json").write_text(json.dumps(tasks))
+    assert read(tmp_path / "export.json").columns["label"] == [None, "bee"]
+
+
+def test_two_annotations_of_one_task_that_contradict_each_other_are_refused(tmp_path):
+    one = exported(a_task(), ["bee"])
+    one["annotations"] += exported(a_task(), ["ant"])["annotations"]
+    (tmp_path / "export.json").write_text(json.dumps([one]))
+    with pytest.raises(FileFormatError, match=r"task 0 of .* has more than one label, 'bee' and 'ant'; keep one"):
+        read(tmp_path / "export.json")
 
 
 def test_an_image_is_a_file_that_label_studio_serves():
@@ -58,12 +82,13 @@ def test_an_image_is_a_file_that_label_studio_serves():
         ([{**a_task(), "annotations": [{"result": "ant"}]}], "must have a list of results"),
         ([{**a_task(), "annotations": [{"result": [{"type": "choices", "value": "ant"}]}]}], "one choice, got 'ant'"),
         ([{**a_task(), "annotations": [{"result": [{"type": "choices", "value": 7}]}]}], "one choice, got 7"),
-        ([exported({**a_task(), "data": {"text": "x"}}, ["ant"])], "handful did not write it"),
+        ([exported({**a_task(), "data": {"item": "row 3"}}, ["ant"])], "neither a text nor an image"),
     ],
 )
-def test_any_other_file_is_refused(content, sentence):
-    with pytest.raises(FileFormatError, match=sentence):
-        annotated(content, "x.json")
+def test_any_other_file_is_refused(tmp_path, content, sentence):
+    (tmp_path / "x.json").write_text(json.dumps(content))
+    with pytest.raises((BankError, FileFormatError), match=sentence):
+        read(tmp_path / "x.json")
 
 
 def test_names_come_back_from_the_interface_unchanged():

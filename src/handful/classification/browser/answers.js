@@ -142,7 +142,7 @@ export function nameNew() {
 
 /** Take back what was said about the item. */
 export async function clear() {
-  if (await decide([current], "clear", null)) draw();
+  if (await decide([current], "skip", null)) draw();
 }
 
 export async function undoLast() {

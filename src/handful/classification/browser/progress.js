@@ -44,29 +44,22 @@ function drawProgress() {
 
 /**
  * The command that comes next.
- * @param {{ command: string, next_batch: string }} found
+ * @param {{ next_batch: string }} found
  */
-function toRun({ command, next_batch: next }) {
-  if (next) return make("span", {}, "For the next batch, run: ", make("code", {}, next));
-  if (!command) return "";
-  return make("span", {}, "To keep what you confirmed for later batches, run: ", make("code", {}, command));
+function toRun({ next_batch: next }) {
+  return next ? make("span", {}, "For the next batch, run: ", make("code", {}, next)) : "";
 }
 
-/** Labels are written once more, and what was confirmed may join the catalogue. */
+/** Labels are written once more; the answers are in the catalogue already. */
 export function askFinish() {
   if (!decisions.size || isFinished()) return;
-  const box = /** @type {HTMLInputElement} */ (make("input", { type: "checkbox", id: "add" }));
-  const adding = " Add the " + counted(data.n_confirmed, "item") + " with a confirmed class to the catalogue";
-  const more = data.can_add ? make("label", {}, box, adding) : null;
   const items = counted(nItems() + data.left_out, "item");
-  const named = "a catalogue of the " + counted(data.n_confirmed, "item") + " that you named to " + data.catalogue;
-  const beside = data.catalogue ? ", your answers beside them, and " + named : ", and your answers beside them";
   const write = data.out
-    ? "Write the labels of " + items + " to " + data.out + beside
+    ? "Write the labels of " + items + " to " + data.out
     : "Give your program the labels of " + items;
   const said = write + "? " + data.progress.said;
   const end = async () => {
-    const found = await finish(data.can_add && box.checked);
+    const found = await finish();
     if (found === null) return;
     document.documentElement.dataset.finished = "yes";
     draw();
@@ -74,11 +67,12 @@ export function askFinish() {
       note("Your program has the labels. You can close this page.");
       return;
     }
+    const kept = "Your answers are in " + data.catalogue + ". ";
     const again = "To change an answer, or to give a group a name, run the same command again. ";
-    const told = ["Written: " + found.written.join(", ") + ".", ...found.notes, "You can close this page.", again];
+    const told = ["Written: " + found.written.join(", ") + ".", kept, "You can close this page.", again];
     note(told.join(" "), toRun(found));
   };
-  askSure(said, data.out ? "Write them" : "Finish", end, { more });
+  askSure(said, data.out ? "Write them" : "Finish", end);
 }
 
 export const startProgress = () => onDraw(drawProgress);

@@ -7,7 +7,7 @@ import { refilter } from "./filter.js";
 import { forgetExceptions } from "./question.js";
 import { adopt, data } from "./state.js";
 
-/** @typedef {"class" | "new" | "none" | "bad" | "skip" | "clear"} Said */
+/** @typedef {"class" | "new" | "none" | "bad" | "skip"} Said */
 
 let isBusy = false;
 
@@ -142,10 +142,9 @@ export async function undo() {
 
 /**
  * Write the labels, and end the review.
- * @param {boolean} adds whether what was confirmed joins the catalogue
- * @returns {Promise<{ written: string[], command: string, next_batch: string, notes: string[] } | null>}
+ * @returns {Promise<{ written: string[], next_batch: string } | null>}
  */
-export const finish = (adds) => send("finish", { add: adds });
+export const finish = () => send("finish", {});
 
 /** A window that comes to the front looks whether another one has answered. */
 export async function look() {

@@ -88,12 +88,10 @@
  * @property {Ask | null} ask
  * @property {Progress} progress
  * @property {string} out
- * @property {boolean} can_add
- * @property {number} n_confirmed
  * @property {boolean} from_nothing whether there is no catalogue: what a person named are the examples
  * @property {number[]} not_named items that are like nothing named so far
  * @property {string[]} offered names said so far, and others that may occur, if there is no catalogue
- * @property {string} catalogue where a catalogue of the named items will be written
+ * @property {string} catalogue the file that keeps the answers
  */
 
 /** The label of an item that is like nothing named so far: no class has an empty name. */

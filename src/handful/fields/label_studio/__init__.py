@@ -1,8 +1,8 @@
 """Label Studio: tasks with predictions to import there, and the labels that it exports; see `docs/do/files.md`."""
 
-from handful.fields.label_studio.tasks import KIND, annotated
+from handful.fields.label_studio.tasks import read_export
 from handful.fields.label_studio.write import write_label_studio
-from handful.reading.field import Field, GivenFormat, Writer
+from handful.reading.field import Field, Reader, Writer
 
 FIELD = Field(
     tasks={
@@ -12,6 +12,5 @@ FIELD = Field(
             beside={".xml": "interface of the tasks"},
         )
     },
-    # No other file of labels is a list.
-    given=GivenFormat(KIND, lambda content: isinstance(content, list), annotated),
+    readers={".json": Reader(read_export, columns=False)},
 )

@@ -1,7 +1,7 @@
 """Label Studio: tasks with predictions to import there, and labels from what it exports.
 
 A task is `{"data": {…}, "predictions": [{"model_version", "score", "result": […]}]}`. Its data hold the item, so that
-an export, which repeats them, can be brought back to the batch.
+an export, which repeats them, is a table of labelled items.
 """
 
 from __future__ import annotations
@@ -10,22 +10,28 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 from xml.sax.saxutils import quoteattr
 
-from handful.errors import FileFormatError
+from handful.errors import BankError, FileFormatError
 from handful.machine.json_files import JsonFile
-from handful.reading.class_names import plain_label
-from handful.reading.field import GivenLabel
+from handful.machine.untrusted import read_json
+from handful.reading.class_names import NO_CLASS, plain_label
+from handful.reading.header import Asked
+from handful.reading.lists import table_of_lists
+from handful.reading.table import Table
 
 KIND = "an export of Label Studio"
 # Names in the labelling interface: the control that people use, and the object they look at.
 CONTROL = "label"
 OBJECT = "item"
-# Keys of the data by which a task is found again.
+# Keys of the data: what the item is, in the batch that was labelled, and columns of the table that an export is.
 ROW = "row"
 ITEM = "item"
-CONTENT = "handful_content"
+TEXT = "text"
+IMAGE = "image"
+PATH = "path"
+LABEL = "label"
 # How Label Studio is asked for a file on its own disk.
 LOCAL_FILES = "/data/local-files/?d="
 # Elements that show an item, by the key of the data that holds it.
@@ -36,14 +42,12 @@ ELEMENTS = {"text": "Text", "image": "Image", "item": "Text"}
 NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def task(
-    data: Mapping[str, Any], label: str, certainty: float, *, row: int, item: str, content: str, version: str
-) -> dict[str, Any]:
+def task(data: Mapping[str, Any], label: str, certainty: float, *, row: int, item: str, version: str) -> dict[str, Any]:
     """Return a task with one prediction.
 
     Examples
     --------
-    >>> found = task({"text": "where is my bag"}, "luggage", 0.93, row=4, item="T4", content="ab", version="handful")
+    >>> found = task({"text": "where is my bag"}, "luggage", 0.93, row=4, item="T4", version="handful")
     >>> found["predictions"][0]["result"][0]["value"]
     {'choices': ['luggage']}
     """
@@ -55,7 +59,7 @@ def task(
         "value": {"choices": [label]},
     }
     return {
-        "data": {**data, ROW: row, ITEM: item, CONTENT: content},
+        "data": {**data, ROW: row, ITEM: item},
         "predictions": [{"model_version": version, "score": certainty, "result": [result]}],
     }
 
@@ -98,36 +102,46 @@ def write_tasks(tasks: Sequence[Mapping[str, Any]], path: Path) -> None:
     JsonFile([], 1, False, False, True).write(list(tasks), path)
 
 
-def annotated(tasks: Any, where: str) -> list[GivenLabel]:
-    """Return what people said in the tasks of an export, in annotations that were not cancelled."""
-    if not isinstance(tasks, list) or not all(
-        isinstance(one, dict) and isinstance(one.get("data"), dict) for one in tasks
-    ):
-        raise FileFormatError(
-            f"{where} must be {KIND}: a list of tasks with 'data' and 'annotations'; export as JSON, not as JSON-MIN"
+def read_export(path: Path, asked: Asked) -> Table:
+    """Read what people chose in the tasks of an export, in annotations that were not cancelled, as labelled items.
+
+    Sentences are in the export itself, and images are found from its folder. A task without a choice, or with none of
+    the classes, is an item without a label.
+    """
+    tasks = read_json(path, FileFormatError, KIND)
+    listed = isinstance(tasks, list) and len(tasks) > 0
+    if not listed or not all(isinstance(one, dict) and isinstance(one.get("data"), dict) for one in tasks):
+        raise BankError(
+            f"{path} is not {KIND}, a list of tasks with 'data' and 'annotations' (exported as JSON, not as JSON-MIN); "
+            "for any other table, write one object per line and call it .jsonl"
         )
-    labels = list[GivenLabel]()
-    for number, one in enumerate(tasks):
-        chosen = list(_labels(one.get("annotations"), f"task {number} of {where}"))
-        if not chosen:
-            continue
-        data = one["data"]
-        row = data.get(ROW)
-        item = data.get(ITEM)
-        content = data.get(CONTENT)
-        if (
-            not isinstance(row, int)
-            or isinstance(row, bool)
-            or not (isinstance(item, str) and isinstance(content, str))
-        ):
-            raise FileFormatError(
-                f"task {number} of {where} has no {ROW!r}, {ITEM!r} and {CONTENT!r} in its data, so handful did "
-                "not write it; export a project that was made from the tasks of handful"
-            )
-        labels += [GivenLabel(row, item, content, label) for label in chosen]
-    if not labels:
-        raise FileFormatError(f"{where} has no task with an annotation; label some in Label Studio, then export again")
-    return labels
+    found = [_choice(one.get("annotations"), f"task {number} of {path}") for number, one in enumerate(tasks)]
+    if all(choice is None for choice in found):
+        raise FileFormatError(f"{path} has no task with an annotation; label some in Label Studio, then export again")
+    data = [_item(one["data"], f"task {number} of {path}") for number, one in enumerate(tasks)]
+    names = dict.fromkeys(name for one in data for name in one)
+    columns: dict[str, list[Any]] = {name: [one.get(name) for one in data] for name in names}
+    columns[LABEL] = [None if choice in NO_CLASS else choice for choice in found]
+    return table_of_lists(columns, asked, str(path))
+
+
+def _item(data: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Return the columns of an item; an image has its path."""
+    columns = {name: value for name, value in data.items() if name not in (ROW, LABEL, IMAGE)}
+    address = data.get(IMAGE)
+    if isinstance(address, str) and address.startswith(LOCAL_FILES):
+        return {**columns, PATH: unquote(address.removeprefix(LOCAL_FILES))}
+    if isinstance(data.get(TEXT), str):
+        return columns
+    raise FileFormatError(f"{where} has neither a text nor an image; only sentences and images can be brought back")
+
+
+def _choice(annotations: Any, where: str) -> str | None:
+    """Return the one choice of the annotations of a task; None if there is none."""
+    chosen = list(dict.fromkeys(_labels(annotations, where)))
+    if len(chosen) > 1:
+        raise FileFormatError(f"{where} has more than one label, {chosen[0]!r} and {chosen[1]!r}; keep one")
+    return chosen[0] if chosen else None
 
 
 def _labels(annotations: Any, where: str) -> Iterator[str]:

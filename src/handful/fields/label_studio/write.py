@@ -19,7 +19,7 @@ def write_label_studio(found: Answer, path: Path) -> None:
 
     A sentence is shown as text, an image as a file below the folder that Label Studio serves, anything else by its
     name. The choices are the classes and the label of unknown items, which is predicted for these. Columns of the batch
-    are in the data of the tasks. `classify(..., given=...)` reads what Label Studio exports.
+    are in the data of the tasks. `handful catalogue add --labelled` reads what Label Studio exports.
     """
     from handful.classification.labelled import about_of, class_names, predictions
 
@@ -43,7 +43,6 @@ def write_label_studio(found: Answer, path: Path) -> None:
                 table["certainty"][number],
                 row=row,
                 item=item,
-                content=batch.content(number),
                 version=f"handful {__version__}",
             )
         )

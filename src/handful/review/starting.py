@@ -1,0 +1,131 @@
+"""Find or make the catalogue of a review, and bring its batch.
+
+`photos/` alone has its catalogue beside it, `photos.handful`. Labelled examples, a folder per class or a table, have
+theirs beside them too; they are items that have answers. A file of a fitted catalogue is taken over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from handful.catalogue.file import CatalogueFile
+from handful.errors import OptionError
+from handful.items import bring, import_labelled, source_of
+from handful.items.bringing import name_in, name_of
+from handful.items.earlier import is_earlier, take_over_file
+from handful.progress import Listener
+from handful.review.earlier import EarlierReview
+
+ENDING = ".handful"
+
+
+class Started(NamedTuple):
+    """A catalogue, its batch, and what the person should be told about both."""
+
+    file: CatalogueFile
+    batch: str
+    notes: list[str]
+
+
+def catalogue_path(catalogue: Path | None, batch: Path) -> Path:
+    """Return where the catalogue of a review is.
+
+    Examples
+    --------
+    >>> print(catalogue_path(None, Path("cameras/monday")), catalogue_path(Path("birds.handful"), Path("monday")))
+    cameras/monday.handful birds.handful
+    """
+    whole = batch if catalogue is None else catalogue
+    if whole.suffix == ENDING:
+        return whole
+    return whole.parent / f"{name_of(whole)}{ENDING}"
+
+
+def start(
+    catalogue: Path | None,
+    batch: Path | None,
+    *,
+    person: str = "",
+    on_progress: Listener | None = None,
+    reading: Mapping[str, Any] | None = None,
+    earlier: EarlierReview | None = None,
+) -> Started:
+    """Open the catalogue of a review, or make it, and bring its batch.
+
+    Parameters
+    ----------
+    catalogue
+        A catalogue, examples of which one is made, or None.
+    batch
+        What is to be labelled; None for the batch that came last.
+    person
+        Who reviews.
+    on_progress
+        Called with a `handful.progress.Progress` while images or sentences are embedded.
+    reading
+        How it is read and embedded, see `handful.extraction.options.Reading`.
+    earlier
+        A review of the batch by version 0.5.
+    """
+    asked = dict(reading or {})
+    assert catalogue is not None or batch is not None
+    path = catalogue_path(catalogue, batch or Path())
+    notes = []
+    if is_earlier(path):
+        notes.append(take_over_file(path, on_progress=on_progress))
+    file = CatalogueFile.open(path)
+    try:
+        if catalogue is not None and catalogue.suffix != ENDING:
+            import_labelled(file, catalogue, on_progress=on_progress, **asked)
+        if batch is None:
+            name = last_batch(file)
+            if source_of(file, name) is not None:
+                notes.append(_said(file, name, None, person, on_progress, {}))
+        else:
+            name = _name_in(file, batch, earlier)
+            # Its examples are items of this batch, which were in an older file until now.
+            was_old = _is_own(file, name, earlier)
+            said = _said(file, name, batch, person, on_progress, asked)
+            notes.append("" if was_old else said)
+    except BaseException:
+        file.close()
+        raise
+    return Started(file, name, [note for note in notes if note])
+
+
+def _said(
+    file: CatalogueFile,
+    name: str,
+    batch: Path | None,
+    person: str,
+    on_progress: Listener | None,
+    reading: Mapping[str, Any],
+) -> str:
+    """Bring a batch, and say what is new in it, if it was there before."""
+    was_there = name in file.said.places
+    brought = bring(file, name, batch, person=person, on_progress=on_progress, **dict(reading))
+    changed = brought.new or brought.gone or brought.back or brought.moved
+    return f"{brought}." if was_there and changed else ""
+
+
+def _is_own(file: CatalogueFile, name: str, earlier: EarlierReview | None) -> bool:
+    """Whether a batch was made of the catalogue that an earlier review wrote."""
+    source = source_of(file, name) if name in file.said.sources else None
+    return earlier is not None and source is not None and earlier.wrote(source)
+
+
+def _name_in(file: CatalogueFile, batch: Path, earlier: EarlierReview | None) -> str:
+    """Return the name of a batch in a catalogue: that of its folder, with the one above it if another has that name."""
+    name = name_of(batch)
+    return name if _is_own(file, name, earlier) else name_in(file, batch)
+
+
+def last_batch(file: CatalogueFile) -> str:
+    """Return the batch that came last, or that something was said about last."""
+    for event in reversed(file.history.events):
+        name = event.about.get("batch")
+        if name is not None and file.said.places.get(name):
+            return str(name)
+    raise OptionError(f"{file.path} has no batch yet; name one: handful review {file.path} BATCH")
