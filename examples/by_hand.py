@@ -26,7 +26,7 @@ centres = rng.normal(size=(6, 16))
 examples = centres[:5].repeat(5, axis=0) + 0.7 * rng.normal(size=(25, 16))
 batch = centres[[1] * 5 + [3] * 4 + [5] * 3] + 0.7 * rng.normal(size=(12, 16))
 classifier = handful.BatchClassifier().fit(examples, np.arange(5).repeat(5))
-catalogue = classifier.catalogue_
+catalogue = classifier.model_
 W = catalogue.head.weights
 b = catalogue.head.offsets
 MU = catalogue.head.means

@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 
-from handful.fitted import Catalogue
+from handful.fitted import FittedModel
 
 SHOTS, N_SENTENCES, N_CATEGORIES, N_SPECTRA = 5, 9, 8, 300
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
@@ -129,7 +129,7 @@ def added() -> dict[str, Any]:
 
     codes, new = np.arange(N_CLASSES).repeat(SHOTS), rng.permutation(N_CLASSES)[:N_ADDED]
     truth = rng.integers(0, N_CLASSES, N_ITEMS)
-    before = Catalogue.of(rows(codes), codes)
+    before = FittedModel.of(rows(codes), codes)
     _ = before.reference.unknown_model
     more, items = before.with_examples(rows(new), new), rows(truth)
     begun = time.process_time()

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from handful.fitted import Catalogue
+from handful.fitted import FittedModel
 from handful.machine.threads import one_thread
 
 NOISE = 1.0
@@ -38,7 +38,7 @@ def examples_of(n_classes: int, shots: int, dim: int) -> tuple[np.ndarray, np.nd
 
 def spent(n_classes: int, shots: int, dim: int) -> tuple[float, float]:
     """Return CPU seconds of the head and of what it tells about unknown items."""
-    catalogue = Catalogue.of(*examples_of(n_classes, shots, dim), transform="l2")
+    catalogue = FittedModel.of(*examples_of(n_classes, shots, dim), transform="l2")
     start = time.process_time()
     _ = catalogue.head
     fitted = time.process_time()

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from handful.estimators import BatchClassifier
-from handful.fitted import Catalogue
+from handful.fitted import FittedModel
 from handful.machine.threads import one_thread
 
 DIM, SHOTS, PRESENT, BLOCK = 384, 5, 5, 4096
@@ -64,7 +64,7 @@ def labelled(n_classes: int, n_groups: int, size: int, turns: int) -> tuple[floa
     rows = centres[truth] + 0.3 * rng.standard_normal((len(truth), DIM), dtype=np.float32)
     classifier = BatchClassifier().fit(examples, codes)
     classifier.infer(rows[:75])  # fits the head
-    catalogue = Catalogue.of(examples, codes)
+    catalogue = FittedModel.of(examples, codes)
     points, weights = catalogue.points(rows), catalogue.head.weights
 
     def label() -> None:
@@ -86,7 +86,7 @@ def labelled(n_classes: int, n_groups: int, size: int, turns: int) -> tuple[floa
 def fitted() -> float:
     """CPU seconds."""
     _, examples, codes = made(1_152, 950, 3)
-    return seconds(lambda: Catalogue.of(examples, codes).reference.unknown_model)
+    return seconds(lambda: FittedModel.of(examples, codes).reference.unknown_model)
 
 
 def main() -> None:

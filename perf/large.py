@@ -31,7 +31,7 @@ import numpy as np
 import torch
 
 from handful.banks import FeatureBank, store
-from handful.fitted import Catalogue
+from handful.fitted import FittedModel
 from handful.large import LargeSolution, solve
 from handful.large.inputs import read_rows
 from handful.progress import Progress
@@ -79,7 +79,7 @@ def measure(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
 
     if "alone" not in figures:
         start = time.process_time()
-        summed = Catalogue.of_bank(catalogue, "raw")
+        summed = FittedModel.of_bank(catalogue, "raw")
         figures["catalogue_cpu"] = time.process_time() - start
         means = summed.means
         start = time.process_time()

@@ -40,7 +40,7 @@ import pyarrow.parquet as pq
 import torch
 
 from handful.executors import in_process, on_ray
-from handful.fitted import Catalogue, load_catalogue, save_catalogue
+from handful.fitted import FittedModel, load_model, save_model
 from handful.many import label_groups
 from handful.progress import Progress
 from measured_by import measured_by
@@ -59,9 +59,9 @@ def make(place: Path, n_rows: int, size: int, noise: float, mixed: bool) -> tupl
         codes = np.arange(N_CLASSES).repeat(SHOTS)
         examples = centres[codes] + noise * rng.normal(size=(len(codes), DIM)).astype(np.float32)
         names = np.array([f"class {k:04}" for k in codes])
-        fitted = Catalogue.of(examples, names)
+        fitted = FittedModel.of(examples, names)
         _ = fitted.head
-        save_catalogue(fitted, catalogue)
+        save_model(fitted, catalogue)
     data = place / f"rows-{n_rows}-{size}-{noise}{'-mixed' if mixed else ''}.parquet"
     if not data.exists():
         rng = np.random.default_rng(1)
@@ -102,7 +102,7 @@ def bare(catalogue: Path, data: Path, out: Path) -> None:
 
 def _bare_part(catalogue: Path, data: Path, out: Path, part: int) -> None:
     torch.set_num_threads(1)
-    fitted = load_catalogue(catalogue)
+    fitted = load_model(catalogue)
     means, origin = torch.from_numpy(fitted.means).float(), torch.from_numpy(fitted.origin).float()
     weights, offsets = means.mT.contiguous(), -0.5 * means.square().sum(-1)
     names = pa.array(fitted.classes.tolist())
@@ -142,7 +142,7 @@ def ours(catalogue: Path, data: Path, out: Path) -> dict[str, Any]:
 
         return in_process(CORES)(call, tasks, lost)
 
-    label_groups(load_catalogue(catalogue), data, out, group_by="group", executor=timed, on_progress=listen)
+    label_groups(load_model(catalogue), data, out, group_by="group", executor=timed, on_progress=listen)
     return {"main_thread_s": stages, "portions_s": portions_s}
 
 
@@ -169,7 +169,7 @@ def ray(catalogue: Path, data: Path, out: Path) -> dict[str, Any]:
 
     start, load = time.perf_counter(), os.getloadavg()[0]
     executor = on_ray(cluster.address)
-    label_groups(load_catalogue(catalogue), data, out, group_by="group", executor=executor, on_progress=listen)
+    label_groups(load_model(catalogue), data, out, group_by="group", executor=executor, on_progress=listen)
     wall = time.perf_counter() - start
     cluster.shutdown()
     cpu = sum(seconds.values()) + time.process_time()

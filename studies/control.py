@@ -19,7 +19,7 @@ CONTROL = "sparse_em"
 
 def head_scores(fitted: Any, points: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return scores of all classes under equal shares, by the head of a fitted `BatchClassifier`."""
-    catalogue = fitted.catalogue_
+    catalogue = fitted.model_
     return np.asarray(catalogue.head.scores(catalogue.points(points)))
 
 

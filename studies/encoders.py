@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from handful.fitted import Catalogue
+from handful.fitted import FittedModel
 from handful.fitted.comparison import BEST, WORSE, Comparison, Interval, compared
 from handful.fitted.left_out_batches import LeftOutBatches, together
 from handful.fitted.rows import unit
@@ -56,7 +56,7 @@ def views(kind: str, rows: Floats, rng: np.random.Generator) -> tuple[Floats, Fl
     return rows[:, order[:half]], rows[:, second]
 
 
-def right(catalogue: Catalogue, points: Floats, codes: Ints, batches: list[Ints]) -> tuple[float, float]:
+def right(catalogue: FittedModel, points: Floats, codes: Ints, batches: list[Ints]) -> tuple[float, float]:
     """Return the share of fresh rows that are labelled right alone and jointly, mean over classes."""
     alone, jointly = np.zeros((2, len(codes)))
     times = np.zeros(len(codes))
@@ -106,11 +106,11 @@ def task(features: Floats, labels: Ints, kind: str, n_classes: int, shots: int, 
     twice = list[float]()
     for examples, added, items in ((first, more, fresh), (first_b, more_b, fresh_b)):
         kept = [part.whole for part in drawn.parts]
-        shares = [right(Catalogue.of(examples[some], codes[0][some]), items, codes[2], batches) for some in kept]
+        shares = [right(FittedModel.of(examples[some], codes[0][some]), items, codes[2], batches) for some in kept]
         truth.append((float(np.mean([one[0] for one in shares])), float(np.mean([one[1] for one in shares]))))
         if examples is first:
-            whole = right(Catalogue.of(examples, codes[0]), items, codes[2], batches)[1]
-            both = Catalogue.of(np.concatenate([examples, added]), np.concatenate(codes[:2]))
+            whole = right(FittedModel.of(examples, codes[0]), items, codes[2], batches)[1]
+            both = FittedModel.of(np.concatenate([examples, added]), np.concatenate(codes[:2]))
             twice.append(right(both, items, codes[2], batches)[1] - whole)
     return _judged(found, truth, twice[0])
 

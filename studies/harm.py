@@ -104,7 +104,7 @@ class Catalogue:
 
     def outcome(self, batch: Batch) -> Outcome:
         """Label a batch by all rules."""
-        fitted: Any = self.jointly.catalogue_
+        fitted: Any = self.jointly.model_
         scores = head_scores(self.jointly, batch.points)
         with warnings.catch_warnings(action="ignore"):
             answer = self.jointly.infer(batch.points)

@@ -131,7 +131,7 @@ def softmax(scores: Labels) -> Labels:
 
 def measured(classifier: BatchClassifier, batch: Batch) -> Row:
     """Label a batch by all steps."""
-    catalogue: Any = classifier.catalogue_
+    catalogue: Any = classifier.model_
     scores = head_scores(classifier, batch.points)
     answer = classifier.infer(batch.points)
     labels = {"head": softmax(scores), CONTROL: chances(scores)}

@@ -34,7 +34,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bank_data import Floats, Ints, bank, chosen, orders, rng_of
-from handful.fitted import Catalogue
+from handful.fitted import FittedModel
 from handful.model import limits as limits_module
 from handful.model.knowledge import Knowledge
 from handful.model.labelling import label_scores
@@ -69,7 +69,7 @@ def scored(folder: Path, shots: int) -> Scored:
     features, labels = bank(folder)
     order = orders(folder, 0)
     held = np.concatenate([rows[:shots] for rows in order])
-    catalogue = Catalogue.of(features[held], labels[held])
+    catalogue = FittedModel.of(features[held], labels[held])
     scores = catalogue.head.scores(catalogue.points(features))
     return Scored(scores, labels, [rows[shots:] for rows in order])
 
@@ -216,7 +216,7 @@ def _limited(data: Path) -> list[Doubles]:
         features, _ = bank(data / name)
         order = orders(data / name, 0)
         held = np.concatenate([order[k][:LIMIT_SHOTS] for k in range(LIMIT_CLASSES)])
-        catalogue = Catalogue.of(features[held], np.arange(LIMIT_CLASSES).repeat(LIMIT_SHOTS))
+        catalogue = FittedModel.of(features[held], np.arange(LIMIT_CLASSES).repeat(LIMIT_SHOTS))
         for number in range(LIMIT_BATCHES):
             # Every third batch is closed; the others have two unknown classes.
             n_unknown = 0 if number % 3 == 0 else 2
@@ -233,7 +233,7 @@ def _answer(
     examples: npt.NDArray[np.floating], labels: Ints, items: npt.NDArray[np.floating], settings: Settings
 ) -> Doubles:
     """Probabilities of a batch."""
-    catalogue = replace(Catalogue.of(examples, labels), settings=settings)
+    catalogue = replace(FittedModel.of(examples, labels), settings=settings)
     found = catalogue.label_points(catalogue.points(items), Knowledge())
     return found.probabilities.astype(np.float64)
 

@@ -165,7 +165,7 @@ def beside(folder: Path, shots: int) -> Row:
             names=dict(enumerate(rng.permutation(names, axis=0))),
         ),
     }
-    mass = classifiers["both"].catalogue_.head.mass
+    mass = classifiers["both"].model_.head.mass
     row: Row = {
         "worth": round(float(mass.mean()) - shots, 2),
         "k_effs": [],

@@ -38,8 +38,8 @@ import handful
 import handful_fewshot as fewshot
 from bank_data import Floats, Ints, bank, rng_of
 from handful.estimators import BatchClassifier
-from handful.fitted import Catalogue
-from handful.fitted.files import load_catalogue, save_catalogue
+from handful.fitted import FittedModel
+from handful.fitted.files import load_model, save_model
 from handful.large import solve
 from methods_table import ROWS
 from pages import SAME_ANSWERS, VERSIONS, keep
@@ -222,7 +222,7 @@ def labelled(world: World, classifier: BatchClassifier, part: int) -> Iterator[t
     for share in (0.0, SHARE):
         rows = drawn(world, rng, large(part), share)
         with TemporaryDirectory() as folder:
-            solution = solve(classifier.catalogue_, world.points[rows], folder, shard_rows=1500)
+            solution = solve(classifier.model_, world.points[rows], folder, shard_rows=1500)
             answer = solution.answer()
         certainties = answer.to_frame()[["certainty", "runner_up_certainty"]].to_numpy()
         yield "streamed", answers_of(answer, certainties)
@@ -243,16 +243,16 @@ def by_methods(world: World) -> Iterator[tuple[str, Answers]]:
             yield f"method {row.method}, {row.note}" if row.note else f"method {row.method}", answers
 
 
-def catalogue_of(world: World, folder: Path | None) -> Catalogue:
+def catalogue_of(world: World, folder: Path | None) -> FittedModel:
     """Fit a catalogue, or read one that was kept."""
     path = None if folder is None else folder / f"{world.name}.safetensors"
     if path is not None and path.is_file():
-        return load_catalogue(path)
-    catalogue = Catalogue.of(world.examples, world.labels)
+        return load_model(path)
+    catalogue = FittedModel.of(world.examples, world.labels)
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        save_catalogue(catalogue, path)
-        return load_catalogue(path)
+        save_model(catalogue, path)
+        return load_model(path)
     return catalogue
 
 

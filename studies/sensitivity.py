@@ -42,7 +42,7 @@ import numpy.typing as npt
 
 from bank_data import rng_of
 from handful.estimators import BatchClassifier
-from handful.fitted import Catalogue
+from handful.fitted import FittedModel
 from handful.model.labelling import label_scores
 from handful.model.scores import in_nats, unit_of
 from handful.model.settings import DEFAULT, Settings
@@ -159,15 +159,15 @@ def rows_of_large(pool: Pool) -> Ints:
     return np.asarray(rng_of("sensitivity", "large").permutation(rows))
 
 
-def fitted(world: World, settings: Settings = DEFAULT) -> Catalogue:
+def fitted(world: World, settings: Settings = DEFAULT) -> FittedModel:
     """Fit the catalogue of a world."""
     examples, labels = world.examples, world.labels
     if world.way == "named":
         _, first = np.unique(labels, return_index=True)
         others = np.setdiff1d(np.arange(len(labels)), first)
-        made = Catalogue.of(examples[others], labels[others]).with_names(examples[first], labels[first])
+        made = FittedModel.of(examples[others], labels[others]).with_names(examples[first], labels[first])
     else:
-        made = Catalogue.of(examples, labels)
+        made = FittedModel.of(examples, labels)
     catalogue = replace(made, settings=replace(settings, **WAYS.get(world.way, {})))
     _ = catalogue.reference
     return catalogue
@@ -179,7 +179,7 @@ def right(probabilities: Numbers, truth: Ints) -> float:
     return 100 * float((probabilities[known].argmax(1) == truth[known]).mean())
 
 
-def figures(world: World, catalogue: Catalogue) -> Iterator[tuple[str, float, Numbers]]:
+def figures(world: World, catalogue: FittedModel) -> Iterator[tuple[str, float, Numbers]]:
     """Measure every batch of a world: the name of a figure, its value, and the probabilities behind it."""
     settings = catalogue.settings
     elsewhere = world.cell in ELSEWHERE
@@ -224,14 +224,14 @@ def figures(world: World, catalogue: Catalogue) -> Iterator[tuple[str, float, Nu
         by_each = label_several(nats - best[:, None], best, settings=settings).probabilities
         yield "several", right(by_each, truth), by_each
         if world.cell == ONE:
-            names = Catalogue.of_names(world.examples, world.labels)
+            names = FittedModel.of_names(world.examples, world.labels)
             of_names = BatchClassifier()._became(replace(names, settings=settings))
             of_names.n_features_in_ = world.examples.shape[1]
             found = of_names.infer(rows)
             yield "names", right(found.probabilities, truth), found.probabilities
 
 
-def measured(worlds: Sequence[World], catalogues: Sequence[Catalogue]) -> tuple[dict[str, float], list[Numbers]]:
+def measured(worlds: Sequence[World], catalogues: Sequence[FittedModel]) -> tuple[dict[str, float], list[Numbers]]:
     """Mean of each figure over the batches, and all probabilities."""
     rows = [row for world, catalogue in zip(worlds, catalogues, strict=True) for row in figures(world, catalogue)]
     values = {name: [value for kind, value, _ in rows if kind == name] for name in FIGURES}
@@ -278,7 +278,7 @@ class _Shared(NamedTuple):
     """What worker processes inherit."""
 
     worlds: list[World]
-    catalogues: list[Catalogue]
+    catalogues: list[FittedModel]
     probabilities: list[Numbers]
 
 

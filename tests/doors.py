@@ -52,7 +52,7 @@ def _one_of_two_groups(room: Room, known: Mapping[str, Any]) -> Answer:
 
 
 def _solve(room: Room, known: Mapping[str, Any]) -> Answer:
-    catalogue = room.classifier.catalogue_
+    catalogue = room.classifier.model_
     rows = max(25, len(room.batch) // 4)
     run = large.solve(catalogue, room.batch, room.new_folder(), shard_rows=rows, **known)
     return run.answer(room.classifier.classes_)

@@ -94,7 +94,7 @@ def test_runs_from_disk_to_disk(files: Path) -> None:
 
     X, y, batch, _ = world()
     classifier = handful.BatchClassifier().fit(X, y)
-    run = large.solve(classifier.catalogue_, batch, files / "run", shard_rows=20).answer(classifier.classes_)
+    run = large.solve(classifier.model_, batch, files / "run", shard_rows=20).answer(classifier.classes_)
     assert run.labels.tolist() == classifier.predict(batch).tolist()
     sites = np.arange(36) % 3
     pq.write_table(pa.table({"site": sites, "vector": batch.tolist()}), files / "batch.parquet")

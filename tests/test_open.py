@@ -5,7 +5,7 @@ import pytest
 
 import handful
 from handful.errors import HandfulWarning, OptionError, StorageError
-from handful.fitted import Catalogue, save_catalogue
+from handful.fitted import FittedModel, save_model
 from tests.clouds_at_hand import clouds
 
 
@@ -60,7 +60,7 @@ def test_it_is_exported(birds, tmp_path):
 
 
 def test_an_older_file_is_taken_over(tmp_path):
-    save_catalogue(Catalogue.of(np.eye(3), np.array(["ant", "bee", "cat"])), tmp_path / "old.handful")
+    save_model(FittedModel.of(np.eye(3), np.array(["ant", "bee", "cat"])), tmp_path / "old.handful")
     with pytest.warns(HandfulWarning, match="earlier version"), handful.open(tmp_path / "old.handful") as found:
         assert set(found.classes) == {"ant", "bee", "cat"}
 

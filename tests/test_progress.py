@@ -14,7 +14,7 @@ import pytest
 
 from handful import progress
 from handful.estimators import BatchClassifier
-from handful.fitted import Catalogue
+from handful.fitted import FittedModel
 from handful.progress import Progress, Reporter, bars, lines, silent
 from tests.worlds import Clouds
 
@@ -135,7 +135,7 @@ def test_fitting_and_labelling_groups_are_shown(monkeypatch):
     codes = np.arange(20).repeat(5)
     X = clouds.around(codes, 0.3)
     watch(monkeypatch)
-    _ = Catalogue.of(X, codes).head
+    _ = FittedModel.of(X, codes).head
     assert re.search(r"fit the catalogue .* (\d) of \1 fits", drawn())
     classifier = BatchClassifier().fit(X, codes)
     for label in (classifier.infer, classifier.predict):

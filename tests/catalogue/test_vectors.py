@@ -1,7 +1,6 @@
 """Vectors: 32 bits are kept as they came, and 16 bits change no label."""
 
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,10 +13,10 @@ from handful.catalogue.file import CatalogueFile
 from handful.catalogue.vectors import GIVEN, LARGEST, EncoderId, packed, unpacked
 from handful.errors import FileFormatError, OptionError
 from tests.catalogue.people import photographs
+from tests.items_at_hand import shared_data
 from tests.worlds import Clouds, names_of
 
 LAPTOP = EncoderId("minilm", "1", "5d41")
-BANK = Path("/work/shared/data/clinc150-minilm")
 # What 16 bits may move a probability by, also with one example of each class; labels stay. The largest that was seen is
 # 2e-5; -s prints all. docs/understand/catalogue_file.md states it.
 TOLERANCE = 1e-4
@@ -130,10 +129,9 @@ def test_16_bits_change_no_label_with_one_example_of_each_class(n_classes, dim, 
 
 
 def test_16_bits_change_no_label_of_sentences():
-    if not BANK.is_dir():
-        pytest.skip(f"the bank of sentences is not here: {BANK}")
-    features = np.load(BANK / "features.npy").astype(np.float32)
-    labels = np.load(BANK / "labels.npy")
+    bank = shared_data("clinc150-minilm")
+    features = np.load(bank / "features.npy").astype(np.float32)
+    labels = np.load(bank / "labels.npy")
     rng = np.random.default_rng(0)
     order = rng.permutation(len(labels))
     firsts = np.array([order[labels[order] == k][0] for k in np.unique(labels)])

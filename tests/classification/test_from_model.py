@@ -6,14 +6,14 @@ import pytest
 from handful.classification import classify
 from handful.classification.labelled import how_labelled, predictions
 from handful.errors import OptionError
-from handful.fitted import Catalogue, save_catalogue
+from handful.fitted import FittedModel, save_model
 from handful.reading import read_bank
 from tests.clouds_at_hand import clouds
 
 
 def write_model(table, path):
     bank = read_bank(table)
-    save_catalogue(Catalogue.of_bank(bank).relabelled(np.array(bank.class_names)), path)
+    save_model(FittedModel.of_bank(bank).relabelled(np.array(bank.class_names)), path)
 
 
 @pytest.fixture

@@ -99,7 +99,7 @@ THINGS = {
     "sparse matrix": lambda d: ((scipy.sparse.csr_matrix(X), Y), scipy.sparse.csr_matrix(B), False),
     "bank": lambda d: (FeatureBank.from_arrays(X.astype(np.float32), np.arange(3).repeat(8), NAMES), B, True),
     "what read returned": lambda d: (handful.read((X, Y)), handful.read(B), False),
-    "fitted catalogue": lambda d: (BatchClassifier().fit(X, Y).catalogue_, B, True),
+    "fitted catalogue": lambda d: (BatchClassifier().fit(X, Y).model_, B, True),
     "file and frame": lambda d: (
         file(d / "c.parquet", pd.DataFrame(frame(X, Y)).to_parquet),
         pd.DataFrame(frame(B)),
@@ -210,7 +210,7 @@ def test_a_named_column_of_numbers_is_no_measurement():
     found = handful.classify(catalogue, {**measured(B), "plot": [1, 2] * 5}, labels="species", group_by="plot")
     assert set(predictions(found)["label"]) <= {"0", "1", "2"}
     with pytest.raises(BankError, match="which are scaled by examples"):
-        handful.classify(BatchClassifier().fit(X, Y).catalogue_, measured(B))
+        handful.classify(BatchClassifier().fit(X, Y).model_, measured(B))
 
 
 def test_an_answer_about_rows_in_memory_is_not_written_as_a_file(tmp_path):

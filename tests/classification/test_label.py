@@ -64,7 +64,7 @@ def pictures(tmp_path, monkeypatch):
 
 
 def rows_of_clinc(mixed=False):
-    """Catalogue and batch of real sentences, as vectors, with the truth; neighbours in the bank are alike."""
+    """FittedModel and batch of real sentences, as vectors, with the truth; neighbours in the bank are alike."""
     bank, rng = load_clinc150(), np.random.default_rng(0)
     rows = [np.flatnonzero(bank.labels == k) for k in range(30)]
     rows = [rng.permutation(of_class) for of_class in rows] if mixed else rows
@@ -468,7 +468,7 @@ def test_options_about_items_are_refused_for_vectors(vectors):
 
 def test_columns_are_not_named_of_what_has_none(vectors):
     folder, classifier, batch, _, weights = vectors
-    bank = FeatureBank.from_arrays(classifier.catalogue_.means, np.arange(30), list(weights))
+    bank = FeatureBank.from_arrays(classifier.model_.means, np.arange(30), list(weights))
     bank.save(folder / "bank")
     np.save(folder / "b.npy", batch)
     with pytest.raises(OptionError, match="no input has a column 'features' for the features: none has columns"):
@@ -566,7 +566,7 @@ def test_rows_are_transformed_once_and_groups_labelled_once_even_with_a_page(vec
     write_page(found, folder / "page.html", title="t")
     # Which items are none of these is compared with the batch once more.
     of_given = [1, 1, len(batch)] if "given" in known else []
-    wanted = sorted([classifier.catalogue_.n_examples, len(batch), *of_given])
+    wanted = sorted([classifier.model_.n_examples, len(batch), *of_given])
     assert sorted(len(rows) for _, rows, *_ in transformed) == wanted
     assert len(answers) == (2 if "pool" in known else 1)  # with siblings, once alone and once with their help
     data = page_data(found, "t")
@@ -622,7 +622,7 @@ def test_a_catalogue_that_is_fitted_is_not_fitted_again(tmp_path, monkeypatch):
     known, labels, batch, _ = rows_of_clinc()
     np.savez(tmp_path / "c.npz", features=known, labels=labels)
     np.save(tmp_path / "b.npy", batch)
-    catalogue = fitted.Catalogue.of(known, labels)
+    catalogue = fitted.FittedModel.of(known, labels)
     given = {0: labels[0], 3: "a new class"}
     about = {"given": given, "new_classes": ["a new class"]}
     wanted = classify(tmp_path / "c.npz", tmp_path / "b.npy"), classify(tmp_path / "c.npz", tmp_path / "b.npy", **about)

@@ -13,7 +13,7 @@ from handful.catalogue.events import EventItem
 from handful.catalogue.file import CatalogueFile
 from handful.classification import classify
 from handful.cli.main import main
-from handful.fitted import load_catalogue
+from handful.fitted import load_model
 from handful.items import bring, import_labelled
 from tests.classification.test_label import pictures as pictures  # a fixture
 from tests.clouds_at_hand import clouds
@@ -96,7 +96,7 @@ def test_a_model_names_no_files_and_no_people(birds):
     assert export(birds, out) == 0
     content = out.read_bytes()
     assert not any(word in content for word in (b"Ada", b"monday", b"item 0", b"47.12"))
-    assert load_catalogue(out).n_examples == 21
+    assert load_model(out).n_examples == 21
     table = birds.parent / "monday.csv"
     one, two = (classify(path, table, features="e") for path in (birds, out))
     assert one.labels.tolist() == two.labels.tolist()

@@ -158,7 +158,7 @@ def test_anything_else_is_refused(world, tmp_path, said):
         lambda: classifier.infer(batch, expect_unknown=said),
         lambda: classifier.infer(batch, ["wood"] * N_ITEMS, expect_unknown={"wood": said}),
         lambda: classifier.predict(batch, expect_unknown=said),
-        lambda: large.solve(classifier.catalogue_, batch, tmp_path / "run", expect_unknown=said),
+        lambda: large.solve(classifier.model_, batch, tmp_path / "run", expect_unknown=said),
     ):
         with pytest.raises(OptionError, match=r"expect_unknown must be True, a share .* such as 0\.3"):
             door()
@@ -214,7 +214,7 @@ def test_a_catalogue_that_cannot_tell_says_so(world, tmp_path):
         found = single.infer(batch, expect_unknown=0.3)
     assert not found.rejected.any()
     assert "unused_share" in [diagnostic.name for diagnostic in found.diagnostics]
-    run = large.solve(single.catalogue_, batch, tmp_path / "run", expect_unknown=0.3)
+    run = large.solve(single.model_, batch, tmp_path / "run", expect_unknown=0.3)
     assert "unused_share" in [diagnostic.name for diagnostic in run.answer().diagnostics]
     grouped = single.infer(batch, ["wood"] * N_ITEMS, expect_unknown={"wood": True})
     assert "unused_share" in [diagnostic.name for diagnostic in grouped["wood"].diagnostics]
@@ -310,16 +310,16 @@ def test_labels_of_a_person_count_alike_at_every_door(world, tmp_path, monkeypat
 def test_a_streamed_run_with_other_knowledge_is_refused(world, tmp_path):
     _, classifier, batch, _ = world
     said = {"expect_unknown": 0.3, "given": {0: "c01", 50: None}}
-    first = large.solve(classifier.catalogue_, batch, tmp_path / "run", **said).answer()
-    assert large.solve(classifier.catalogue_, batch, tmp_path / "run", **said).answer().unknown.tolist() == (
+    first = large.solve(classifier.model_, batch, tmp_path / "run", **said).answer()
+    assert large.solve(classifier.model_, batch, tmp_path / "run", **said).answer().unknown.tolist() == (
         first.unknown.tolist()
     )
     for other, name in (({"expect_unknown": 0.4}, "unknown_share"), ({"given": {0: "c01"}}, "given")):
         with pytest.raises(OptionError, match=f"differs in {name}"):
-            large.solve(classifier.catalogue_, batch, tmp_path / "run", **(said | other))
+            large.solve(classifier.model_, batch, tmp_path / "run", **(said | other))
     for wrong, message in (({60: "c01"}, "row 60"), ({0: "C01"}, "did you mean 'c01'"), ({0: " "}, "give a class")):
         with pytest.raises(HandfulError, match=message):
-            large.solve(classifier.catalogue_, batch, tmp_path / "other", given=wrong)
+            large.solve(classifier.model_, batch, tmp_path / "other", given=wrong)
 
 
 @pytest.mark.parametrize("n_items", [1500])
@@ -340,7 +340,7 @@ def test_in_a_large_batch_labels_of_a_person_are_among_the_items_that_decide(wor
 
     monkeypatch.setattr(stream, "decide", watched)
     found = classifier.infer(batch, given=given, expect_unknown=0.3)
-    run = large.solve(classifier.catalogue_, batch, tmp_path / "run", given=given, expect_unknown=0.3).answer()
+    run = large.solve(classifier.model_, batch, tmp_path / "run", given=given, expect_unknown=0.3).answer()
     n_classes = len(classifier.classes_)
     assert [(codes >= n_classes).sum() for codes in seen] == [len(given)] * 2
     assert run.rejected.tolist() == found.rejected.tolist()

@@ -120,7 +120,7 @@ def assert_finite(found, judged: bool) -> None:
 @pytest.mark.parametrize("number", range(len(CATALOGUES)))
 def test_every_number_is_finite(number):
     world = world_of(number)
-    judged = world.classifier.catalogue_.unknown_model is not None
+    judged = world.classifier.model_.unknown_model is not None
     for some in batches(number):
         of_group = np.arange(len(some)).repeat([len(items) for items in some])
         together = np.concatenate(some)
@@ -135,7 +135,7 @@ def test_every_number_is_finite(number):
 @pytest.mark.parametrize("number", range(len(CATALOGUES)))
 def test_every_door_gives_finite_numbers(number, tmp_path):
     world = world_of(number)
-    judged = world.classifier.catalogue_.unknown_model is not None
+    judged = world.classifier.model_.unknown_model is not None
     some = next(batches(number))
     for at, door in enumerate(DOORS.values()):
         folder = tmp_path / str(at)
@@ -158,7 +158,7 @@ def test_tables_of_groups_have_finite_numbers(number, tmp_path):
     found = label_groups(world.classifier, tmp_path / "batches.parquet", tmp_path / "labelled", group_by="site")
     items = pq.read_table(found.items)
     assert np.isfinite(items["certainty"].to_numpy()).all()
-    if world.classifier.catalogue_.unknown_model is not None:
+    if world.classifier.model_.unknown_model is not None:
         assert np.isfinite(items["unknown"].to_numpy()).all()
 
 

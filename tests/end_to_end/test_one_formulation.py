@@ -7,7 +7,7 @@ import handful_fewshot as fewshot
 from handful import large
 from handful.datasets import load_clinc150
 from handful.estimators import BatchClassifier
-from handful.fitted import Catalogue
+from handful.fitted import FittedModel
 from tests.doors import DOORS, Room
 from tests.worlds import Clouds
 
@@ -26,7 +26,7 @@ def test_four_ways_to_one_answer(shots, present, tmp_path):
         pool = np.concatenate([rows[k][shots:] for k in rng.choice(150, present, replace=False)])
         batches.append(bank.take(rng.choice(pool, 75, replace=False)).astype(np.float32))
 
-    catalogue, classifier = Catalogue.of(X, y), BatchClassifier().fit(X, y)
+    catalogue, classifier = FittedModel.of(X, y), BatchClassifier().fit(X, y)
     grouped = classifier.infer(np.concatenate(batches), groups=np.repeat([0, 1], 75))
     for place, batch in enumerate(batches):
         task = fewshot.transform("l2", fewshot.TaskBatch.single(X, y, batch, 150))

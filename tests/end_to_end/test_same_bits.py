@@ -36,7 +36,7 @@ def one(world):
 
 def test_again_the_same_bits(world, one):
     other = answers(world, 1)
-    assert one[2].catalogue_.content_hash == other[2].catalogue_.content_hash
+    assert one[2].model_.content_hash == other[2].model_.content_hash
     for first, second in zip(one[:2], other[:2], strict=True):
         assert first.probabilities.tobytes() == second.probabilities.tobytes()
         assert np.asarray(first.unknown).tobytes() == np.asarray(second.unknown).tobytes()

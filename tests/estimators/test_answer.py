@@ -16,9 +16,9 @@ from handful.errors import LabelError, MissingExtraError, OptionError, UnlikeCat
 from handful.estimators import Answer, BatchClassifier, Diagnostic
 from handful.estimators.answer import counted, top_of
 from handful.estimators.batches import Batches
-from handful.estimators.items import CatalogueItems
+from handful.estimators.items import ModelItems
 from handful.estimators.summary import aligned, listed_in_words
-from handful.fitted import Catalogue
+from handful.fitted import FittedModel
 from handful.model.knowledge import Knowledge
 from handful.model.present_classes import LEAST_LISTED, PRESENT
 from tests.answers_at_hand import answer_of
@@ -44,7 +44,7 @@ def sentences():
     bank, rng = load_clinc150(), np.random.default_rng(0)
     rows = [rng.permutation(np.flatnonzero(bank.labels == k)) for k in range(bank.n_classes)]
     support = np.concatenate([of_class[:5] for of_class in rows])
-    catalogue = Catalogue.of(bank.take(support).astype(np.float32), bank.labels[support])
+    catalogue = FittedModel.of(bank.take(support).astype(np.float32), bank.labels[support])
     return bank, catalogue, [of_class[5:] for of_class in rows]
 
 
@@ -53,7 +53,7 @@ def batch_of(bank, rows):
 
 
 def inferred(catalogue, batch) -> Answer:
-    return Batches.of(CatalogueItems(catalogue, batch)).answer()
+    return Batches.of(ModelItems(catalogue, batch)).answer()
 
 
 def test_everything_agrees_with_the_answer_of_the_catalogue(sentences):
@@ -374,7 +374,7 @@ def test_groups_that_are_not_there_are_refused(world):
     with pytest.raises(LabelError, match="it has no group 'marsh'"):
         classifier.infer(batch)["marsh"]
     with pytest.raises(OptionError, match="the probabilities of all classes were not kept"):
-        _ = Batches.of(CatalogueItems(classifier.catalogue_, batch)).answer(keep=False).probabilities
+        _ = Batches.of(ModelItems(classifier.model_, batch)).answer(keep=False).probabilities
 
 
 class Name(str):

@@ -10,8 +10,8 @@ from handful.estimators import BatchClassifier, infer_scores
 from handful.estimators.answer import none_of_these
 from handful.estimators.batches import Batches, predict_codes
 from handful.estimators.context import BatchContexts, Known
-from handful.estimators.items import CatalogueItems
-from handful.fitted import Catalogue
+from handful.estimators.items import ModelItems
+from handful.fitted import FittedModel
 from tests.optional import optional
 from tests.worlds import Clouds
 
@@ -26,7 +26,7 @@ N_CLASSES, DIM = 30, 16
 def small_world(seed=0):
     clouds = Clouds(12, 16, seed)
     codes = np.arange(12).repeat(5)
-    catalogue = Catalogue.of(clouds.around(codes, 0.5), codes)
+    catalogue = FittedModel.of(clouds.around(codes, 0.5), codes)
     truth = np.array([1, 4, 4, 1, 7, 7, 7, 4])
     return catalogue, clouds.around(truth, 0.5), truth
 
@@ -36,14 +36,14 @@ def test_every_group_has_its_own_prior_and_what_is_given_holds():
     given = np.full(8, -1)
     given[0] = 9
     contexts = BatchContexts(Known(prior={"b": {7: 0}}), catalogue.classes, 8, list("aaaabbbb"), given)
-    first, second = (found for _, _, found in Batches(CatalogueItems(catalogue, features), contexts).labelled())
+    first, second = (found for _, _, found in Batches(ModelItems(catalogue, features), contexts).labelled())
     assert first.probabilities.argmax(1).tolist() == [9, *truth[1:4]]
     assert not second.probabilities[:, 7].any()
 
 
 def test_predicted_codes_are_those_of_the_answer():
     catalogue, features, _ = small_world()
-    items, groups, known = CatalogueItems(catalogue, features), np.arange(8) % 3, Known(candidates=[1, 4])
+    items, groups, known = ModelItems(catalogue, features), np.arange(8) % 3, Known(candidates=[1, 4])
     codes, rejected, nameless = predict_codes(Batches.of(items, groups, known))
     found = Batches.of(items, groups, known).answer()
     np.testing.assert_array_equal(codes, found.codes[:, 0])

@@ -213,7 +213,7 @@ def test_features_of_any_scale_will_do(dtype, exponents):
 def test_fit_fits_the_head_and_changes_leave_it_to_the_next_batch():
     X, y, batch = toy(10)
     fitted = BatchClassifier().fit(X, y)
-    assert "head" in vars(fitted.catalogue_)
+    assert "head" in vars(fitted.model_)
     changes = (
         lambda c: c.partial_fit(X[:1], y[:1]),
         lambda c: c.add_classes(X[:2] + 9, ["fly", "fly"]),
@@ -221,10 +221,10 @@ def test_fit_fits_the_head_and_changes_leave_it_to_the_next_batch():
     )
     for change in changes:
         changed = change(BatchClassifier().fit(X, y))
-        assert "head" not in vars(changed.catalogue_)
+        assert "head" not in vars(changed.model_)
         with warnings.catch_warnings(action="ignore"):
             changed.infer(batch)
-        assert "head" in vars(changed.catalogue_)
+        assert "head" in vars(changed.model_)
 
 
 @quiet
@@ -233,7 +233,7 @@ def test_single_precision_is_close_to_double():
     double = BatchClassifier().fit(X, y).infer(batch)
     single = BatchClassifier().fit(X.astype("f4"), y).infer(batch.astype("f4"))
     assert single.labels.tolist() == double.labels.tolist()
-    assert BatchClassifier().fit(X.astype("f4"), y).catalogue_.head.weights.dtype == np.float32
+    assert BatchClassifier().fit(X.astype("f4"), y).model_.head.weights.dtype == np.float32
     np.testing.assert_allclose(single.probabilities, double.probabilities, atol=2e-3)
     np.testing.assert_allclose(single.presence, double.presence, atol=2e-3)
 
@@ -259,7 +259,7 @@ def test_one_example_of_each_class_and_a_batch_of_one_item():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((8, 16))
     fitted = BatchClassifier().fit(X, list("abcdefgh"))
-    assert fitted.catalogue_.head.confidence is None
+    assert fitted.model_.head.confidence is None
     for k in range(8):
         assert fitted.predict(X[k : k + 1] + 0.1).tolist() == ["abcdefgh"[k]]
 
@@ -271,7 +271,7 @@ def test_rows_given_twice_change_little():
     once = BatchClassifier().fit(X, y)
     twice = BatchClassifier().fit(np.repeat(X, 2, axis=0), np.repeat(y, 2))
     assert twice.predict(batch).tolist() == once.predict(batch).tolist()
-    left = twice.catalogue_.head.left_out
+    left = twice.model_.head.left_out
     copies = {}
     for row, own in zip(left.rows.tolist(), left.own.tolist(), strict=True):
         copies.setdefault(row // 2, set()).add(round(own, 9))

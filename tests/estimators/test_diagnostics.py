@@ -21,8 +21,8 @@ from handful.estimators.diagnostics import (
     unlike_catalogue,
     weak_features,
 )
-from handful.estimators.items import CatalogueItems
-from handful.fitted import Catalogue
+from handful.estimators.items import ModelItems
+from handful.fitted import FittedModel
 from handful.model.knowledge import Knowledge
 from tests.optional import optional
 
@@ -93,7 +93,7 @@ def test_very_uneven_batches_are_labelled_alone(bank):
     even = bank.take(np.concatenate([rng.choice(of_class, 9) for of_class in spare[:10]])).astype(np.float32)
     assert inference.joint_weight < 0.5 < classifier.infer(even).joint_weight
     # Most of the answer is what each item would get alone: few labels differ from those of the head.
-    alone = classifier.catalogue_.scores(classifier.catalogue_.points(batch), Knowledge()).argmax(1)
+    alone = classifier.model_.scores(classifier.model_.points(batch), Knowledge()).argmax(1)
     assert (inference.probabilities.argmax(1) == alone).mean() > 0.9
 
 
@@ -102,9 +102,7 @@ def test_even_batches_are_labelled_jointly(bank):
     classifier = BatchClassifier().fit(X, y)
     inference = classifier.infer(batch)
     assert inference.joint_weight > 0.5
-    moved = np.log(inference.probabilities) - classifier.catalogue_.scores(
-        classifier.catalogue_.points(batch), Knowledge()
-    )
+    moved = np.log(inference.probabilities) - classifier.model_.scores(classifier.model_.points(batch), Knowledge())
     moved -= moved.mean(1, keepdims=True)
     # The mixture of both answers moves items by different amounts: this test and the last one can tell them apart.
     assert np.abs(moved - moved[:1]).max() > 0.1
@@ -125,7 +123,7 @@ def test_features_in_another_order_are_unlike_the_catalogue(bank, k_eff):
 
 def test_certainty_is_compared_with_that_of_left_out_examples(bank):
     X, y, _, _ = real_task(bank, 0)
-    head = BatchClassifier().fit(X, y).catalogue_.head
+    head = BatchClassifier().fit(X, y).model_.head
     assert head.confidence is not None
     least = LEAST_CONFIDENCE * head.confidence
     assert unlike_catalogue(40, least + 1e-6, head) is None
@@ -147,7 +145,7 @@ def test_labels_of_other_rows_are_weak_features(bank):
 
 def test_right_labels_are_far_from_weak(bank):
     X, y, _, _ = real_task(bank, 0)
-    assert weak_features(BatchClassifier().fit(X, y).catalogue_.head, 0.0) is None
+    assert weak_features(BatchClassifier().fit(X, y).model_.head, 0.0) is None
 
 
 @pytest.mark.parametrize("shots", [1, 3])
@@ -180,7 +178,7 @@ def test_vectors_of_zeros_are_said():
     groups = classifier.infer(batch, groups=["x"] * 4 + ["y"] * 3)
     assert groups["x"].diagnostics == ()
     assert "zero_vectors" in [diagnostic.name for diagnostic in groups["y"].diagnostics]
-    raw = Batches.of(CatalogueItems(Catalogue.of(catalogue, np.array(list("abcd")), "raw"), batch)).answer()
+    raw = Batches.of(ModelItems(FittedModel.of(catalogue, np.array(list("abcd")), "raw"), batch)).answer()
     assert "zero_vectors" not in [diagnostic.name for diagnostic in raw.diagnostics]
 
 

@@ -7,7 +7,7 @@ from handful.errors import LabelError, OptionError
 from handful.estimators import BatchClassifier
 from handful.estimators.answer import none_of_these
 from handful.estimators.given import with_given
-from handful.fitted import Catalogue
+from handful.fitted import FittedModel
 from tests.doors import DOORS, Room
 from tests.optional import optional
 from tests.worlds import Clouds
@@ -37,7 +37,7 @@ def test_the_rest_of_the_batch_gains(shifted):
     assert (after.probabilities[asked, truth[asked]] == 1).all()
     others = np.setdiff1d(np.arange(200), asked)
     assert (after.labels[others] == truth[others]).mean() > (before.labels[others] == truth[others]).mean() + 0.02
-    assert classifier.catalogue_.n_examples == 90
+    assert classifier.model_.n_examples == 90
 
 
 def test_a_new_class_has_a_column_and_takes_its_items(shifted):
@@ -91,7 +91,7 @@ def test_a_group_alone_has_the_same_answer_as_beside_others(shifted):
 
 
 def test_items_that_are_given_are_examples_of_their_class():
-    catalogue, batch = Catalogue.of(np.eye(3), np.array([0, 1, 2])), np.eye(3)
+    catalogue, batch = FittedModel.of(np.eye(3), np.array([0, 1, 2])), np.eye(3)
     found = with_given(catalogue, batch.__getitem__, 3, {1: 3}, [3])
     assert found.catalogue.n_classes == 4
     assert found.given.of_items(3).tolist() == [-1, 3, -1]
@@ -101,7 +101,7 @@ def test_items_that_are_given_are_examples_of_their_class():
 
 
 def test_items_that_are_none_of_the_classes_are_examples_of_classes_without_a_name():
-    catalogue, batch = Catalogue.of(np.eye(3), np.array(["a", "b", "c"])), np.eye(3)
+    catalogue, batch = FittedModel.of(np.eye(3), np.array(["a", "b", "c"])), np.eye(3)
     found = with_given(catalogue, batch.__getitem__, 3, {0: None, 2: None, 1: "b"})
     assert found.classes.tolist() == ["a", "b", "c"]
     assert found.catalogue.n_unnamed == 2  # three examples do not tell which items belong together

@@ -138,7 +138,7 @@ def test_candidates_are_the_only_classes(world, alone):
 def test_candidates_equal_a_catalogue_with_the_other_classes_left_out(world):
     """The head is the same, its other rows are gone; what a class takes from all the others stays the same, too."""
     kept = [3, 8, 11, 20, 21, 33, 39]
-    catalogue = world.classifier.catalogue_
+    catalogue = world.classifier.model_
     head = catalogue.head
     rows = {name: getattr(head, name)[kept] for name in ("weights", "offsets", "means", "mass")}
     smaller = catalogue.without(np.setdiff1d(np.arange(N_CLASSES), kept))

@@ -24,7 +24,7 @@ def world():
 def test_the_batch_changes_what_an_item_is_alone(world):
     classifier, X, batch = world
     found, why = classifier.infer(batch), classifier.explain(batch, 0)
-    head, catalogue = classifier.catalogue_.head, classifier.catalogue_
+    head, catalogue = classifier.model_.head, classifier.model_
     assert (why.item, why.label, why.alone, why.rival) == (0, "class 03", "class 05", "class 05")
     assert why.certainty == pytest.approx(found.certainty[0])
     unit = batch[0] / np.linalg.norm(batch[0]) - catalogue.origin

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 
-from handful.fitted import Catalogue, Record, Source
+from handful.fitted import FittedModel, Record, Source
 from handful.fitted.check import KINDS, check_catalogue
 from handful.fitted.page import write_check_page
 from tests.clouds_at_hand import clouds
@@ -32,7 +32,7 @@ def test_everything_that_is_wrong_is_found(tmp_path):
     (tmp_path / "photos").mkdir()
     for row in range(2, 100):
         (tmp_path / "photos" / f"{row}.jpg").touch()
-    catalogue = Catalogue.of(X, y).with_record(Record("network, weights 12", "image", None, sources))
+    catalogue = FittedModel.of(X, y).with_record(Record("network, weights 12", "image", None, sources))
     found = check_catalogue(catalogue, tmp_path, model="network, weights 34")
     assert [finding.examples for finding in of_kind(found, "suspect")][:1] == [(7,)]
     assert of_kind(found, "suspect")[0].classes == ("class 12", "class 01")
@@ -50,14 +50,14 @@ def test_a_good_catalogue_has_no_finding(tmp_path):
     X, y = clouds(noise=0.2)
     (tmp_path / "table.csv").touch()
     record = Record(sources={row: Source(f"row {row}", "table.csv", f"{row}") for row in range(80)})
-    assert check_catalogue(Catalogue.of(X, y).with_record(record), tmp_path) == []
-    assert len(check_catalogue(Catalogue.of(X, y).with_record(record), tmp_path, fewest=5)) == 20
+    assert check_catalogue(FittedModel.of(X, y).with_record(record), tmp_path) == []
+    assert len(check_catalogue(FittedModel.of(X, y).with_record(record), tmp_path, fewest=5)) == 20
 
 
 def test_equal_content_is_found_where_vectors_differ(tmp_path):
     X, y = clouds(noise=0.2)
     record = Record(sources={row: Source(f"row {row}", "", "same" if row in (3, 9) else f"{row}") for row in range(80)})
-    (found,) = check_catalogue(Catalogue.of(X, y).with_record(record), tmp_path)
+    (found,) = check_catalogue(FittedModel.of(X, y).with_record(record), tmp_path)
     assert (found.kind, found.examples) == ("conflict", (3, 9))
 
 
@@ -65,7 +65,7 @@ def test_the_page_shows_the_examples_and_runs_nothing(tmp_path):
     X, y = spoilt()
     y = np.where(y == "lonely", "<script>alert(1)</script>", y)
     previews = {row: b"\xff\xd8 picture %d" % row for row in range(101)}
-    catalogue = Catalogue.of(X, y).with_record(Record("", "image", previews=previews))
+    catalogue = FittedModel.of(X, y).with_record(Record("", "image", previews=previews))
     found = check_catalogue(catalogue, tmp_path)
     write_check_page(catalogue, found, tmp_path / "page.html", "birds")
     page = (tmp_path / "page.html").read_text()
@@ -78,6 +78,6 @@ def test_the_page_shows_the_examples_and_runs_nothing(tmp_path):
 
 def test_the_page_shows_texts(tmp_path):
     X, y = clouds(2, 2)
-    catalogue = Catalogue.of(X, y).with_record(Record("", "text", previews={0: "where is <my> bag", 1: "b"}))
+    catalogue = FittedModel.of(X, y).with_record(Record("", "text", previews={0: "where is <my> bag", 1: "b"}))
     write_check_page(catalogue, check_catalogue(catalogue, tmp_path, fewest=3), tmp_path / "page.html", "t")
     assert "where is &lt;my&gt; bag" in (tmp_path / "page.html").read_text()

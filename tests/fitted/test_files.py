@@ -5,38 +5,38 @@ import pytest
 
 from handful.errors import FileFormatError
 from handful.estimators import BatchClassifier
-from handful.fitted import Catalogue, Source, load_catalogue, save_catalogue
-from handful.fitted.files import catalogue_of, parts_of
+from handful.fitted import FittedModel, Source, load_model, save_model
+from handful.fitted.files import model_from, parts_of
 from handful.machine.safetensors_format import read_tensors, write_tensors
 from handful.model.left_out import LeftOutExamples
 
 
-def catalogue() -> Catalogue:
+def catalogue() -> FittedModel:
     rng = np.random.default_rng(0)
     labels = np.array(["ant", "bee", "cat", "dog"] * 6)
-    return Catalogue.of(rng.standard_normal((24, 5)), labels)
+    return FittedModel.of(rng.standard_normal((24, 5)), labels)
 
 
-def separated() -> Catalogue:
+def separated() -> FittedModel:
     """Classes that can be told apart, so that items of no class can be, too."""
     rng = np.random.default_rng(0)
     codes = np.arange(8).repeat(5)
-    made = Catalogue.of(rng.standard_normal((8, 12))[codes] + 0.3 * rng.standard_normal((40, 12)), codes)
+    made = FittedModel.of(rng.standard_normal((8, 12))[codes] + 0.3 * rng.standard_normal((40, 12)), codes)
     assert made.unknown_model is not None
     return made
 
 
 def test_a_catalogue_comes_back_whole(tmp_path):
     made = catalogue()
-    save_catalogue(made, tmp_path / "c.safetensors")
-    again = load_catalogue(tmp_path / "c.safetensors")
+    save_model(made, tmp_path / "c.safetensors")
+    again = load_model(tmp_path / "c.safetensors")
     assert "head" in vars(again)
     assert again.content_hash == made.content_hash
     assert again.report() == made.report()
     assert "unknown_model" in vars(again)
     assert again.unknown_model == made.unknown_model
-    save_catalogue(separated(), tmp_path / "s")
-    assert load_catalogue(tmp_path / "s").unknown_model == separated().unknown_model
+    save_model(separated(), tmp_path / "s")
+    assert load_model(tmp_path / "s").unknown_model == separated().unknown_model
     assert len(again.head.left_out.rows) == 24
     for name in LeftOutExamples._fields:
         np.testing.assert_array_equal(getattr(again.head.left_out, name), getattr(made.head.left_out, name))
@@ -49,7 +49,7 @@ def changed(make=catalogue, about=lambda about: {}, **tensors):
     """Something that writes a file of a catalogue with some of it replaced."""
 
     def write(path):
-        save_catalogue(make(), path)
+        save_model(make(), path)
         held, metadata = read_tensors(path)
         now = json.loads(metadata["handful"])
         write_tensors(path, held | tensors, {"handful": json.dumps(now | about(now))})
@@ -160,8 +160,8 @@ def of_head(name, value):
 )
 def test_what_does_not_hold_together_is_refused(tmp_path, write):
     write(tmp_path / "c")
-    with pytest.raises(FileFormatError, match="is not a catalogue that this handful can read"):
-        load_catalogue(tmp_path / "c")
+    with pytest.raises(FileFormatError, match="is not a model that this handful can read"):
+        load_model(tmp_path / "c")
 
 
 @pytest.mark.parametrize("only", [False, True])
@@ -169,12 +169,12 @@ def test_names_are_kept(tmp_path, only):
     rng = np.random.default_rng(0)
     vectors, labels = rng.standard_normal((3, 8)), np.array(["ant", "bee", "emu"])
     if only:
-        catalogue = Catalogue.of_names(vectors, labels)
+        catalogue = FittedModel.of_names(vectors, labels)
     else:
         examples = rng.standard_normal((6, 8))
-        catalogue = Catalogue.of(examples, np.array(["ant", "bee", "cat"] * 2)).with_names(vectors, labels)
-    save_catalogue(catalogue, tmp_path / "c.safetensors")
-    loaded = load_catalogue(tmp_path / "c.safetensors")
+        catalogue = FittedModel.of(examples, np.array(["ant", "bee", "cat"] * 2)).with_names(vectors, labels)
+    save_model(catalogue, tmp_path / "c.safetensors")
+    loaded = load_model(tmp_path / "c.safetensors")
     assert loaded.content_hash == catalogue.content_hash
     assert loaded.names.classes.tolist() == ["ant", "bee", "emu"]
     np.testing.assert_array_equal(loaded.names.points, catalogue.names.points)
@@ -192,34 +192,34 @@ def test_names_are_kept(tmp_path, only):
     ],
 )
 def test_names_that_do_not_fit_are_refused(name, value):
-    tensors, about = parts_of(Catalogue.of_names(np.eye(2, 8), np.array(["ant", "bee"])))
+    tensors, about = parts_of(FittedModel.of_names(np.eye(2, 8), np.array(["ant", "bee"])))
     with pytest.raises(ValueError, match="names"):
-        catalogue_of(tensors | {name: value}, about)
+        model_from(tensors | {name: value}, about)
 
 
 def test_a_class_without_example_or_name_is_refused():
-    tensors, about = parts_of(Catalogue.of_names(np.eye(2, 8), np.array(["ant", "bee"])))
+    tensors, about = parts_of(FittedModel.of_names(np.eye(2, 8), np.array(["ant", "bee"])))
     del tensors["names.points"]
     with pytest.raises(ValueError, match="an example or a name"):
-        catalogue_of(tensors, about)
+        model_from(tensors, about)
 
 
 def test_numbers_that_no_catalogue_can_have_are_refused_although_the_checksum_fits(tmp_path):
     examples = separated().examples
-    tensors, about = parts_of(Catalogue.of(examples.points.astype(np.float32), examples.labels))
+    tensors, about = parts_of(FittedModel.of(examples.points.astype(np.float32), examples.labels))
     for name in ("means", "origin", "points", "shots", "head.weights", "head.means", "head.mass", "head.offsets"):
         for value in (3e38, -3e38):
             changed = tensors[name].copy()
             changed.flat[0] = value
             with pytest.raises(ValueError, match=r"finite|feature|example|scores|positive"):
-                catalogue_of(tensors | {name: changed}, about)
+                model_from(tensors | {name: changed}, about)
     for name, value in about["unknown_model"].items():
         for large in (3e38, 1e300):
             other = large if isinstance(value, float) else (large, large)
             with pytest.raises(ValueError, match="of no class"):
-                catalogue_of(tensors, about | {"unknown_model": about["unknown_model"] | {name: other}})
+                model_from(tensors, about | {"unknown_model": about["unknown_model"] | {name: other}})
     with pytest.raises(ValueError, match="spread"):
-        catalogue_of(tensors, about | {"head": about["head"] | {"spread": 3e38}})
+        model_from(tensors, about | {"head": about["head"] | {"spread": 3e38}})
 
 
 @pytest.mark.parametrize("noise", [1e-12, 1e-6, 0.1, 1.0, 100.0])
@@ -229,8 +229,8 @@ def test_every_catalogue_that_can_be_fitted_can_be_read(tmp_path, noise, scale):
     codes = np.arange(8).repeat(5)
     points = scale * (rng.standard_normal((8, 12))[codes] + noise * rng.standard_normal((40, 12)))
     for transform in ("l2", "raw"):
-        save_catalogue(Catalogue.of(points, codes, transform=transform), tmp_path / "c")
-        load_catalogue(tmp_path / "c")
+        save_model(FittedModel.of(points, codes, transform=transform), tmp_path / "c")
+        load_model(tmp_path / "c")
 
 
 @pytest.mark.parametrize("temperature", [1e-9, 1e9])
@@ -243,7 +243,7 @@ def test_a_catalogue_with_the_most_extreme_temperature_that_is_read_takes_answer
 
 def test_names_of_an_older_file_are_read_as_they_are_kept_now(tmp_path):
     labels("<U6", ["cafe\u0301", "café", "d\u200bog", "owl "])(tmp_path / "c.handful")
-    found = load_catalogue(tmp_path / "c.handful")
+    found = load_model(tmp_path / "c.handful")
     assert found.classes.tolist() == ["café", "dog", "owl"]
     assert found.shots.tolist() == [12, 6, 6]
     assert np.isfinite(found.head.weights).all()
@@ -251,6 +251,6 @@ def test_names_of_an_older_file_are_read_as_they_are_kept_now(tmp_path):
 
 def test_a_catalogue_saved_through_a_link_leaves_the_link(tmp_path):
     (tmp_path / "new.handful").symlink_to(tmp_path / "elsewhere.handful")
-    save_catalogue(catalogue(), tmp_path / "new.handful")
+    save_model(catalogue(), tmp_path / "new.handful")
     assert (tmp_path / "new.handful").is_symlink()
-    assert load_catalogue(tmp_path / "elsewhere.handful").n_classes == 4
+    assert load_model(tmp_path / "elsewhere.handful").n_classes == 4

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.special import log_softmax
 
 from handful.errors import LabelError, OptionError
-from handful.fitted import Catalogue, fitted, parts
+from handful.fitted import FittedModel, fitted, parts
 from handful.fitted.rows import unit
 from handful.model.head import fit_head
 from handful.model.knowledge import Knowledge, Prior
@@ -24,7 +24,7 @@ def rows(seed: int, n: int = len(LABELS), dim: int = 6) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal((n, dim))
 
 
-def assert_same(left: Catalogue, right: Catalogue) -> None:
+def assert_same(left: FittedModel, right: FittedModel) -> None:
     assert left.classes.tolist() == right.classes.tolist()
     assert left.shots.tolist() == right.shots.tolist()
     np.testing.assert_allclose(left.means + left.origin, right.means + right.origin, rtol=1e-7, atol=1e-7)
@@ -34,7 +34,7 @@ def assert_same(left: Catalogue, right: Catalogue) -> None:
 def test_means_are_those_of_a_task():
     X, codes = rows(0), np.unique(LABELS, return_inverse=True)[1]
     frame = Frame(transform("l2", TaskBatch.single(X, codes, X[:1], 4)))
-    catalogue = Catalogue.of(X, LABELS)
+    catalogue = FittedModel.of(X, LABELS)
     expected = frame.placed(frame.support.mean())[0].numpy()
     np.testing.assert_allclose(catalogue.means + catalogue.origin, expected, rtol=1e-7, atol=1e-7)
 
@@ -42,52 +42,52 @@ def test_means_are_those_of_a_task():
 @given(seed=seeds, cut=st.integers(1, 8))
 def test_examples_added_are_as_if_there_from_the_start(seed, cut):
     labels, X = np.random.default_rng(seed).permutation(LABELS), rows(seed)
-    grown = Catalogue.of(X[:cut], labels[:cut]).with_examples(X[cut:], labels[cut:])
-    assert_same(grown, Catalogue.of(X, labels))
+    grown = FittedModel.of(X[:cut], labels[:cut]).with_examples(X[cut:], labels[cut:])
+    assert_same(grown, FittedModel.of(X, labels))
     assert grown.examples.positions.tolist() == list(range(9))
 
 
 @given(seed=seeds, leaving=st.sets(st.sampled_from(["ant", "bee", "cat"]), min_size=1))
 def test_classes_taken_out_are_as_if_never_there(seed, leaving):
     X, kept = rows(seed), ~np.isin(LABELS, list(leaving))
-    assert_same(Catalogue.of(X, LABELS).without(np.array(sorted(leaving))), Catalogue.of(X[kept], LABELS[kept]))
+    assert_same(FittedModel.of(X, LABELS).without(np.array(sorted(leaving))), FittedModel.of(X[kept], LABELS[kept]))
 
 
 @given(seed=seeds, cut=st.integers(1, 8))
 def test_catalogues_of_two_machines_add_up(seed, cut):
     labels, X = np.random.default_rng(seed).permutation(LABELS), rows(seed)
-    total = Catalogue.of(X[:cut], labels[:cut]) + Catalogue.of(X[cut:], labels[cut:])
-    assert_same(total, Catalogue.of(X, labels))
+    total = FittedModel.of(X[:cut], labels[:cut]) + FittedModel.of(X[cut:], labels[cut:])
+    assert_same(total, FittedModel.of(X, labels))
     assert total.n_examples == 9
 
 
 def test_blocks_of_rows_make_the_catalogue_of_all_rows():
     X = rows(3)
-    whole = Catalogue.of(X, LABELS)
+    whole = FittedModel.of(X, LABELS)
     assert_same(
-        Catalogue.streamed((X[i : i + 2] for i in range(0, 9, 2)), (LABELS[i : i + 2] for i in range(0, 9, 2))), whole
+        FittedModel.streamed((X[i : i + 2] for i in range(0, 9, 2)), (LABELS[i : i + 2] for i in range(0, 9, 2))), whole
     )
 
 
 def test_a_catalogue_never_changes():
     X = rows(0)
-    catalogue = Catalogue.of(X, LABELS)
+    catalogue = FittedModel.of(X, LABELS)
     before = catalogue.means.copy(), catalogue.content_hash
     catalogue.with_examples(X, LABELS)
     catalogue.without(np.array(["ant"]))
     np.testing.assert_array_equal(catalogue.means, before[0])
-    assert Catalogue.of(X, LABELS).content_hash == before[1] != Catalogue.of(X + 1, LABELS).content_hash
+    assert FittedModel.of(X, LABELS).content_hash == before[1] != FittedModel.of(X + 1, LABELS).content_hash
 
 
 def test_of_many_examples_whole_classes_are_kept_whoever_saw_them(monkeypatch):
     labels, X = np.arange(40).repeat(5), rows(1, 200)
     monkeypatch.setattr(fitted, "KEPT_NUMBERS", 6 * 60)
     monkeypatch.setattr(parts, "FEWEST_CLASSES", 12)
-    whole = Catalogue.of(X, labels)
+    whole = FittedModel.of(X, labels)
     kept, counts = np.unique(whole.examples.labels, return_counts=True)
     assert len(kept) == 12
     assert set(counts) == {5}
-    halves = Catalogue.of(X[:100], labels[:100]) + Catalogue.of(X[100:], labels[100:])
+    halves = FittedModel.of(X[:100], labels[:100]) + FittedModel.of(X[100:], labels[100:])
     assert sorted(set(halves.examples.labels.tolist())) == kept.tolist()
     assert halves.head.temperature == pytest.approx(whole.head.temperature)
     np.testing.assert_allclose(halves.means + halves.origin, whole.means + whole.origin, rtol=1e-7, atol=1e-7)
@@ -104,7 +104,7 @@ def clouds(n_classes: int, shots: int, noise: float = 0.8, dim: int = 6):
 def test_few_classes_with_many_examples_have_a_slope(n_classes, monkeypatch):
     X, labels = clouds(n_classes, 2000)
     monkeypatch.setattr(fitted, "KEPT_NUMBERS", 6 * 1280)
-    sampled = Catalogue.of(X, labels)
+    sampled = FittedModel.of(X, labels)
     assert len(sampled.examples.labels) == 20 * n_classes
     assert sampled.shots.tolist() == [2000] * n_classes
     head = sampled.head
@@ -116,18 +116,18 @@ def test_few_classes_with_many_examples_have_a_slope(n_classes, monkeypatch):
 
 def test_the_head_is_fitted_to_all_examples_about_the_origin():
     X, labels = clouds(8, 5)
-    catalogue = Catalogue.of(X, labels)
+    catalogue = FittedModel.of(X, labels)
     points = unit(X) - catalogue.origin
     expected = fit_head(points, labels, 8, square_norm=1.0)
     np.testing.assert_array_equal(catalogue.head.weights, expected.weights)
     assert catalogue.head is catalogue.head
-    raw = Catalogue.of(7 * X, labels, "raw").head
-    assert raw.temperature == pytest.approx(Catalogue.of(X, labels, "raw").head.temperature, rel=0.2)
+    raw = FittedModel.of(7 * X, labels, "raw").head
+    assert raw.temperature == pytest.approx(FittedModel.of(X, labels, "raw").head.temperature, rel=0.2)
 
 
 def test_what_was_added_or_removed_has_another_head():
     X, labels = clouds(8, 5)
-    catalogue = Catalogue.of(X, labels)
+    catalogue = FittedModel.of(X, labels)
     assert len(catalogue.head.left_out.rows) == 40
     assert len(catalogue.without(np.array([3])).head.weights) == 7
     assert len(catalogue.with_examples(X[:1] + 1, np.array([8])).head.weights) == 9
@@ -137,12 +137,12 @@ def test_with_examples_that_are_not_kept_the_head_is_made_of_means(monkeypatch):
     X, labels = clouds(40, 5)
     monkeypatch.setattr(fitted, "KEPT_NUMBERS", 6 * 60)
     monkeypatch.setattr(parts, "FEWEST_CLASSES", 12)
-    head = Catalogue.of(X, labels).head
+    head = FittedModel.of(X, labels).head
     ratio = head.weights / head.means
     np.testing.assert_allclose(ratio, ratio[0, 0])
     assert len(head.left_out.rows) == 60
     # Only what is not kept counts: with the classes that were not kept gone, all examples are known.
-    sampled = Catalogue.of(X, labels)
+    sampled = FittedModel.of(X, labels)
     left = sampled.without(np.setdiff1d(labels, sampled.examples.labels))
     assert left.shots.sum() == len(left.examples.labels)
     assert left.head.weights.shape == (12, 6)
@@ -152,7 +152,7 @@ def test_with_examples_that_are_not_kept_the_head_is_made_of_means(monkeypatch):
 
 def test_batches_are_placed_about_the_origin():
     X, labels = clouds(8, 5)
-    catalogue = Catalogue.of(X, labels)
+    catalogue = FittedModel.of(X, labels)
     expected = X[:20] / np.linalg.norm(X[:20], axis=1, keepdims=True) - catalogue.origin
     np.testing.assert_allclose(catalogue.points(3 * X[:20]), expected, atol=1e-12)
     head = catalogue.head
@@ -166,22 +166,22 @@ def test_batches_are_placed_about_the_origin():
 
 
 def test_what_does_not_fit_is_refused():
-    catalogue = Catalogue.of(rows(0), LABELS)
+    catalogue = FittedModel.of(rows(0), LABELS)
     with pytest.raises(LabelError, match="no class would be left"):
         catalogue.without(LABELS)
     with pytest.raises(LabelError, match="labels must be of the catalogue's kind"):
         catalogue.with_examples(rows(0), np.arange(9))
     with pytest.raises(LabelError, match="same transform"):
-        catalogue + Catalogue.of(rows(0), LABELS, "raw")
+        catalogue + FittedModel.of(rows(0), LABELS, "raw")
     with pytest.raises(OptionError, match="range_scale"):
-        Catalogue.of(rows(0), LABELS, "range_scale")
+        FittedModel.of(rows(0), LABELS, "range_scale")
     with pytest.raises(LabelError, match="at least one example, got none"):
-        Catalogue.streamed([], [])
+        FittedModel.streamed([], [])
     with pytest.raises(LabelError, match="at least one name, got none"):
-        Catalogue.of_names(np.empty((0, 6)), np.array([]))
+        FittedModel.of_names(np.empty((0, 6)), np.array([]))
     assert catalogue.unknown(np.array(["fly", "ant", "elk"])) == ["elk", "fly"]
     with pytest.raises(LabelError, match="must be of one kind"):
-        Catalogue.of(rows(0, 3), np.array(["a", None, 3], dtype=object))
+        FittedModel.of(rows(0, 3), np.array(["a", None, 3], dtype=object))
 
 
 def names_of(classes, dim=6, seed=9):
@@ -190,13 +190,13 @@ def names_of(classes, dim=6, seed=9):
 
 def test_names_make_a_catalogue_and_examples_join_them():
     vectors, labels = names_of(["ant", "bee", "cat", "dog"])
-    named = Catalogue.of_names(vectors, labels)
+    named = FittedModel.of_names(vectors, labels)
     assert named.only_names
     assert named.shots.tolist() == [0, 0, 0, 0]
     assert named.unknown_model is None
     assert "4 classes have a name and no example: ant, bee, cat, dog." in str(named.report())
     late = named.with_examples(rows(0), LABELS)
-    early = Catalogue.of(rows(0), LABELS).with_names(vectors, labels)
+    early = FittedModel.of(rows(0), LABELS).with_names(vectors, labels)
     assert_same(late, early)
     np.testing.assert_allclose(late.head.weights, early.head.weights, rtol=1e-5)
     assert not late.only_names
@@ -204,7 +204,7 @@ def test_names_make_a_catalogue_and_examples_join_them():
 
 def test_a_name_goes_with_its_class():
     vectors, labels = names_of(["ant", "emu"])
-    catalogue = Catalogue.of(rows(0), LABELS).with_names(vectors, labels)
+    catalogue = FittedModel.of(rows(0), LABELS).with_names(vectors, labels)
     assert catalogue.classes.tolist() == ["ant", "bee", "cat", "dog", "emu"]
     assert catalogue.shots.tolist() == [3, 2, 2, 2, 0]
     assert catalogue.without(np.array(["ant"])).names.classes.tolist() == ["emu"]
@@ -217,8 +217,8 @@ def test_a_name_goes_with_its_class():
 
 def test_catalogues_with_names_are_added_and_the_later_name_counts():
     (first, _), (second, _) = names_of(["ant"]), names_of(["ant"], seed=10)
-    whole = Catalogue.of(rows(0), LABELS)
-    both = whole.with_names(first, np.array(["ant"])) + Catalogue.of_names(second, np.array(["ant"]))
+    whole = FittedModel.of(rows(0), LABELS)
+    both = whole.with_names(first, np.array(["ant"])) + FittedModel.of_names(second, np.array(["ant"]))
     np.testing.assert_allclose(both.names.points, second / np.linalg.norm(second, axis=1, keepdims=True))
     assert both.shots.tolist() == whole.shots.tolist()
     assert both.content_hash != whole.content_hash
@@ -226,7 +226,7 @@ def test_catalogues_with_names_are_added_and_the_later_name_counts():
 
 def test_an_update_says_the_same_as_a_fit():
     X, y = clouds_at_hand.clouds(40, 5)
-    before = Catalogue.of(X, y)
+    before = FittedModel.of(X, y)
     more, truth = clouds_at_hand.clouds(40, 1, seed=3)
     batch, _ = clouds_at_hand.clouds(40, 20, seed=4)
     new = np.concatenate([more[:6], np.eye(16, dtype=np.float32)[:2]])
@@ -246,7 +246,7 @@ def test_an_update_says_the_same_as_a_fit():
 
 
 def test_a_class_with_another_name_is_the_same_class():
-    before = Catalogue.of(*clouds_at_hand.clouds())
+    before = FittedModel.of(*clouds_at_hand.clouds())
     _ = before.reference
     names = before.classes.astype("<U16")
     names[0] = "zebra"
@@ -262,9 +262,9 @@ def test_a_class_with_another_name_is_the_same_class():
 
 def test_merged_classes_are_those_of_a_new_fit():
     X, y = clouds_at_hand.clouds()
-    before = Catalogue.of(X, y)
+    before = FittedModel.of(X, y)
     after = before.relabelled(np.where(before.classes == "class 04", "class 03", before.classes))
-    again = Catalogue.of(X, np.where(y == "class 04", "class 03", y))
+    again = FittedModel.of(X, np.where(y == "class 04", "class 03", y))
     assert after.classes.tolist() == again.classes.tolist()
     np.testing.assert_allclose(after.means + after.origin, again.means + again.origin, atol=1e-6)
     np.testing.assert_allclose(after.head.weights, again.head.weights, atol=1e-4)

@@ -9,7 +9,7 @@ import threading
 import numpy as np
 import pytest
 
-from handful.fitted import load_catalogue, save_catalogue
+from handful.fitted import load_model, save_model
 from handful.machine import outputs, safetensors_format
 from handful.machine.outputs import UNFINISHED
 from tests.fitted.test_record import kept
@@ -23,8 +23,8 @@ WRITERS = {safetensors_format.__file__, outputs.__file__}
 
 
 def changed(file):
-    before = load_catalogue(file)
-    save_catalogue(before.relabelled(np.char.replace(before.classes, "class 00", "zebra")), file)
+    before = load_model(file)
+    save_model(before.relabelled(np.char.replace(before.classes, "class 00", "zebra")), file)
 
 
 def at_every_line_of_the_writers(at_line):
@@ -115,7 +115,7 @@ def test_twenty_kills_while_it_is_written_leave_the_old_catalogue_or_the_new_one
         assert content in (old, new), f"{kill.__name__} {moment}"
         found.append(content == new)
         unfinished += any(tmp_path.glob(f".{file.name}.*{UNFINISHED}"))
-        load_catalogue(file)
+        load_model(file)
         for left in tmp_path.glob(f".*{UNFINISHED}"):
             left.unlink()
     assert len(found) == 20

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from handful.fitted import Catalogue, Record, Source, load_catalogue, save_catalogue
+from handful.fitted import FittedModel, Record, Source, load_model, save_model
 from tests.clouds_at_hand import clouds
 
 
@@ -13,8 +13,8 @@ def kept(path, **options):
     previews = {row: b"JPEG %d" % row for row in range(0, len(y), 2)}
     columns = {"genus": {row: label[:7] for row, label in enumerate(y.tolist())}}
     record = Record("network, weights 12", "image", None, sources, previews, columns)
-    save_catalogue(Catalogue.of(X, y).with_record(record), path)
-    return load_catalogue(path)
+    save_model(FittedModel.of(X, y).with_record(record), path)
+    return load_model(path)
 
 
 def test_a_record_comes_back(tmp_path):
@@ -30,15 +30,15 @@ def test_a_record_comes_back(tmp_path):
 
 def test_texts_come_back_as_texts(tmp_path):
     X, y = clouds(2, 2)
-    save_catalogue(Catalogue.of(X, y).with_record(Record(kind="text", previews={1: "wäre", 3: ""})), tmp_path / "c")
-    assert load_catalogue(tmp_path / "c").record.previews == {1: "wäre", 3: ""}
+    save_model(FittedModel.of(X, y).with_record(Record(kind="text", previews={1: "wäre", 3: ""})), tmp_path / "c")
+    assert load_model(tmp_path / "c").record.previews == {1: "wäre", 3: ""}
 
 
 def test_a_class_goes_with_its_record(tmp_path):
     file = tmp_path / "c.handful"
     before = kept(file)
-    save_catalogue(before.without(np.array(["class 19"])), file)
-    there = load_catalogue(file)
+    save_model(before.without(np.array(["class 19"])), file)
+    there = load_model(file)
     assert sorted(there.record.sources) == list(range(76))
     assert set(there.record.previews) <= set(there.record.sources)
 

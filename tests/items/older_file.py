@@ -7,13 +7,13 @@ from PIL import Image
 
 from handful.catalogue.file import CatalogueFile
 from handful.extraction.options import load_network
-from handful.fitted import Catalogue, Record, Source, save_catalogue
+from handful.fitted import FittedModel, Record, Source, save_model
 from handful.items import import_labelled
 from handful.items.fitting import model_of
 from handful.items.looking_up import pictures_of
 
 
-def write_older_file(path: Path, source: Path, encoder: str) -> Catalogue:
+def write_older_file(path: Path, source: Path, encoder: str) -> FittedModel:
     """Write a catalogue of a folder of photographs, or of a table of texts, and return it."""
     with CatalogueFile.open() as file:
         import_labelled(file, source, encoder=encoder)
@@ -32,7 +32,7 @@ def write_older_file(path: Path, source: Path, encoder: str) -> Catalogue:
                 columns=columns,
             )
         )
-    save_catalogue(model, path)
+    save_model(model, path)
     return model
 
 

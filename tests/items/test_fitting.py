@@ -6,7 +6,7 @@ import pytest
 from handful.catalogue.events import EventItem
 from handful.catalogue.file import CatalogueFile
 from handful.errors import OptionError
-from handful.fitted import Catalogue, load_catalogue, save_catalogue
+from handful.fitted import FittedModel, load_model, save_model
 from handful.items import bring, fitting, import_labelled
 from handful.items.fitting import examples_in, model_at, model_of
 from tests.clouds_at_hand import clouds
@@ -30,7 +30,7 @@ def test_a_model_is_that_of_the_examples_themselves(tmp_path):
         import_labelled(file, (X, y), "examples")
         found = model_of(file)
         again = model_of(file)
-    expected = Catalogue.of(X.astype(np.float32), y)
+    expected = FittedModel.of(X.astype(np.float32), y)
     assert found.classes.tolist() == expected.classes.tolist() == again.classes.tolist()
     np.testing.assert_allclose(found.head.weights, expected.head.weights, atol=1e-5)
     for name in ("weights", "offsets", "means", "mass"):
@@ -97,5 +97,5 @@ def test_without_examples_or_with_measurements_there_is_no_model(tmp_path):
 
 
 def test_a_saved_model_is_read_by_its_ending(tmp_path):
-    save_catalogue(Catalogue.of(np.eye(3), np.array(["ant", "bee", "cat"])), tmp_path / "m.model")
-    assert model_at(tmp_path / "m.model").classes.tolist() == load_catalogue(tmp_path / "m.model").classes.tolist()
+    save_model(FittedModel.of(np.eye(3), np.array(["ant", "bee", "cat"])), tmp_path / "m.model")
+    assert model_at(tmp_path / "m.model").classes.tolist() == load_model(tmp_path / "m.model").classes.tolist()

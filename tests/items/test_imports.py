@@ -9,7 +9,7 @@ import pytest
 from handful.banks import FeatureBank
 from handful.catalogue.file import CatalogueFile
 from handful.errors import BankError
-from handful.fitted import Catalogue, load_catalogue, save_catalogue
+from handful.fitted import FittedModel, load_model, save_model
 from handful.items import bring, import_labelled, pictures_of, vectors_of
 from handful.items.embedding import encoder_of
 from tests.items.older_file import write_older_file
@@ -149,7 +149,7 @@ def test_texts_of_an_older_catalogue(tmp_path):
 
 
 def test_a_file_of_version_0_4_0():
-    old = load_catalogue(OLD)
+    old = load_model(OLD)
     catalogue = CatalogueFile.open()
     assert len(import_labelled(catalogue, OLD).new) == old.n_examples
     assert answers(catalogue) == [str(label) for label in old.examples.labels.tolist()]
@@ -157,6 +157,6 @@ def test_a_file_of_version_0_4_0():
 
 
 def test_a_model_that_keeps_no_examples_is_refused(tmp_path):
-    save_catalogue(Catalogue.of_names(np.eye(3), np.array(["a", "b", "c"])), tmp_path / "names.handful")
+    save_model(FittedModel.of_names(np.eye(3), np.array(["a", "b", "c"])), tmp_path / "names.handful")
     with pytest.raises(BankError, match="names of classes and no examples"):
         import_labelled(CatalogueFile.open(), tmp_path / "names.handful")

@@ -7,7 +7,7 @@ import pytest
 
 from handful.banks import FeatureBank, write_parquet
 from handful.errors import BankError, FileFormatError, OptionError, StorageError, TaskError
-from handful.fitted import Catalogue
+from handful.fitted import FittedModel
 from handful.large.inputs import RemoteRows, content_hash, read_input, read_rows, rows_at
 from handful.machine.folders import LocalFolder, RemoteFolder
 from tests.large_at_hand import large_problem
@@ -16,13 +16,13 @@ from tests.stores_at_hand import upload
 
 def test_a_transform_that_needs_other_rows_is_refused():
     with pytest.raises(OptionError, match="range_scale"):
-        Catalogue.of_bank(large_problem().catalogue, "range_scale")
+        FittedModel.of_bank(large_problem().catalogue, "range_scale")
 
 
 def test_a_class_without_example_is_named():
     bank = FeatureBank.from_arrays([[1.0], [2.0]], [0, 2], ["ant", "bee", "cat"])
     with pytest.raises(TaskError, match="'bee' has none"):
-        Catalogue.of_bank(bank, "raw")
+        FittedModel.of_bank(bank, "raw")
 
 
 def test_a_row_that_is_not_finite_is_named():

@@ -13,7 +13,7 @@ from handful.banks import write_parquet
 from handful.datasets import load_clinc150
 from handful.errors import FileFormatError, OptionError, StorageError, TaskError
 from handful.executors.executor import in_process
-from handful.fitted import Catalogue
+from handful.fitted import FittedModel
 from handful.large import solve
 from handful.machine.folders import folder_at
 from handful.machine.lock import only_writer
@@ -54,7 +54,7 @@ def assert_equal_to_dense(bank, n_query, tmp_path):
     task = fewshot.TaskBatch.single(features[0], bank.labels[support], features[1], bank.n_classes)
     task = fewshot.transform("l2", task)
     examples = handful.FeatureBank.from_arrays(task.support[0].numpy(), bank.labels[support], bank.class_names)
-    catalogue = Catalogue.of_bank(examples, "raw")
+    catalogue = FittedModel.of_bank(examples, "raw")
     labels = solve(catalogue, task.query[0].numpy(), tmp_path / "run", shard_rows=700).answer().codes[:, 0]
     # In memory other rows decide, and none beyond them are counted.
     whole = label_batch(task.query[0].numpy() - catalogue.origin, catalogue.reference).probabilities.argmax(1)
@@ -90,7 +90,7 @@ def test_shards_do_not_change_the_answer_beyond_rounding(tmp_path):
     [
         ({"shard_rows": 0}, "at least 1"),
         ({"transform": "cl2n"}, "transform each row alone"),
-        ({"candidates": [1]}, "classes of a fitted catalogue; give a Catalogue"),
+        ({"candidates": [1]}, "classes of a fitted catalogue; give a FittedModel"),
     ],
 )
 def test_what_does_not_fit_is_refused(arguments, message, tmp_path):
@@ -102,9 +102,9 @@ def test_what_does_not_fit_is_refused(arguments, message, tmp_path):
 def test_a_fitted_catalogue_needs_examples_and_its_own_transform(tmp_path):
     batch = np.eye(4, dtype="float32")
     with pytest.raises(TaskError, match="has names alone"):
-        solve(Catalogue.of_names(batch, np.arange(4)), batch, tmp_path / "names")
+        solve(FittedModel.of_names(batch, np.arange(4)), batch, tmp_path / "names")
     with pytest.raises(OptionError, match="was fitted with transform 'l2', got 'raw'"):
-        solve(Catalogue.of(batch, np.arange(4)), batch, tmp_path / "raw", transform="raw")
+        solve(FittedModel.of(batch, np.arange(4)), batch, tmp_path / "raw", transform="raw")
 
 
 def test_answers_that_were_cut_are_refused_where_they_are_read(tmp_path):

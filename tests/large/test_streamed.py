@@ -8,7 +8,7 @@ import pytest
 
 from handful.banks import FeatureBank
 from handful.executors.executor import in_process
-from handful.fitted import Catalogue
+from handful.fitted import FittedModel
 from handful.large import shard, solve
 from handful.model import stream
 from handful.model.labelling import label_batch
@@ -37,10 +37,10 @@ def batch(name="even", n_gone=0):
     problem = large_problem(**BATCHES[name])
     gone = np.unique(problem.truth)[:n_gone]
     kept = problem.catalogue.classes(np.setdiff1d(np.arange(problem.catalogue.n_classes), gone))
-    return Catalogue.of_bank(kept, "l2"), problem.queries, problem.truth, np.isin(problem.truth, gone)
+    return FittedModel.of_bank(kept, "l2"), problem.queries, problem.truth, np.isin(problem.truth, gone)
 
 
-def in_memory(catalogue: Catalogue, queries: FeatureBank):
+def in_memory(catalogue: FittedModel, queries: FeatureBank):
     return label_batch(catalogue.points(queries.features), catalogue.reference)
 
 
@@ -115,7 +115,7 @@ def test_what_cannot_tell_says_why(tmp_path):
 def test_more_rows_than_decide_are_labelled_by_classes_that_these_do_not_show(tmp_path):
     """Fifty classes of 1/rank sizes, and 40 rows that decide."""
     problem = large_problem(n_classes=60, n_query=3000, n_present=50, apart=0.9)
-    catalogue = Catalogue.of_bank(problem.catalogue, transform="raw")
+    catalogue = FittedModel.of_bank(problem.catalogue, transform="raw")
     few = replace(DEFAULT, most_deciding=40)
     sized = solve(catalogue.with_settings(few), problem.queries, tmp_path / "sized")
     bare = solve(catalogue.with_settings(replace(few, most_counted=40)), problem.queries, tmp_path / "bare")

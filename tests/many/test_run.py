@@ -368,7 +368,7 @@ def test_what_is_unclear_is_refused(given, tmp_path):
 def test_the_columns_that_a_classifier_was_fitted_to_are_found(given, tmp_path):
     pd = pytest.importorskip("pandas")
     names = [f"x{i}" for i in range(DIM)]
-    examples = given.classifier.catalogue_.examples
+    examples = given.classifier.model_.examples
     frame = pd.DataFrame(examples.points, columns=names)
     classifier = type(given.classifier)().fit(frame, examples.labels)
     table = pa.table({"site": given.groups} | {name: given.vectors[:, i] for i, name in enumerate(names)})

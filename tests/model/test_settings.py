@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from handful.fitted import Catalogue
+from handful.fitted import FittedModel
 from handful.model.head import fit_head
 from handful.model.knowledge import Knowledge
 from handful.model.names import NameVectors
@@ -57,7 +57,7 @@ def names_that_hardly_go_with_examples(settings):
 def batch_of_as_many_classes(settings):
     centres, points, codes = examples(150, 4, 24, 0.8)
     items = centres[:120] + 0.8 * np.random.default_rng(1).normal(size=(120, 24))
-    catalogue = replace(Catalogue.of(points, codes, "raw"), settings=settings)
+    catalogue = replace(FittedModel.of(points, codes, "raw"), settings=settings)
     return catalogue.label_points(catalogue.points(items.astype(np.float32)), Knowledge()).unknown
 
 
@@ -66,7 +66,7 @@ def large_uneven_batch(settings):
     rng = np.random.default_rng(1)
     truth = np.minimum(rng.geometric(0.05, size=4000), 150) - 1
     items = centres[truth] + 0.9 * rng.normal(size=(4000, 24))
-    catalogue = replace(Catalogue.of(points, codes, "raw"), settings=settings)
+    catalogue = replace(FittedModel.of(points, codes, "raw"), settings=settings)
     return catalogue.label_points(catalogue.points(items.astype(np.float32)), Knowledge()).probabilities
 
 

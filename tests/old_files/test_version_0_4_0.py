@@ -14,7 +14,7 @@ from handful.cli.main import make_app
 from handful.errors import OptionError
 from handful.extraction.decode import decode_image
 from handful.extraction.encoders import load_encoder
-from handful.fitted import load_catalogue
+from handful.fitted import load_model
 from handful.large import solve
 from handful.many import label_groups
 from handful_fewshot.errors import PlanError
@@ -36,7 +36,7 @@ def truth():
 
 
 def test_a_catalogue_labels_a_batch(folder):
-    before = load_catalogue(folder / "kinds.handful")
+    before = load_model(folder / "kinds.handful")
     assert before.classes.tolist() == [f"kind {k}" for k in range(8)]
     found = classify(folder / "kinds.handful", folder / "today.npz")
     known = np.array(truth()) != "kind 8"
@@ -107,6 +107,6 @@ def test_a_run_of_groups_ends_with_its_own_version(folder):
 
 
 def test_a_streamed_run_ends_with_its_own_version(folder):
-    catalogue = load_catalogue(folder / "kinds.handful")
+    catalogue = load_model(folder / "kinds.handful")
     with pytest.raises(OptionError, match=OTHER_VERSION):
         solve(catalogue, folder / "today.parquet", folder / "streamed")

@@ -9,7 +9,7 @@ import pytest
 from handful.estimators import BatchClassifier, NearExample
 from handful.estimators.summary import notes_on
 from handful.estimators.why import Explanation
-from handful.fitted import Catalogue
+from handful.fitted import FittedModel
 from tests.answers_at_hand import answer_of
 from tests.worlds import Clouds
 
@@ -64,7 +64,7 @@ def forms_with(names):
     table = np.eye(len(names))[: len(names)]
     yield answer_of(table, names)
     yield answer_of(table, names, sites=names)
-    catalogue = Catalogue.of(np.eye(len(names)).repeat(2, axis=0)[:, : len(names)], names.repeat(2).astype(str))
+    catalogue = FittedModel.of(np.eye(len(names)).repeat(2, axis=0)[:, : len(names)], names.repeat(2).astype(str))
     yield catalogue
     for name in names:
         near = (NearExample(0, name, 0.1),)
@@ -108,7 +108,7 @@ def test_forms_say_what_summaries_say(classifier):
     groups = fitted.infer(batch, groups=["marsh"] * 6 + ["wood"] * 4)
     assert "2 groups, 10 items" in said(groups)
     assert "marsh" in said(groups)
-    assert "20 classes, 100 examples" in said(fitted.catalogue_)
+    assert "20 classes, 100 examples" in said(fitted.model_)
     assert str(fitted.explain(batch, 0)) in said(fitted.explain(batch, 0))
 
 

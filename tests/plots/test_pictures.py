@@ -15,7 +15,7 @@ import handful
 from handful.errors import OptionError
 from handful.estimators import BatchClassifier
 from handful.estimators.answer import compared_items
-from handful.fitted import Catalogue
+from handful.fitted import FittedModel
 from handful.fitted.report import confused_pairs
 from handful.plots.catalogues import reliability
 from handful.plots.classes import MOST_BARS
@@ -243,7 +243,7 @@ def test_a_catalogue_shows_confused_classes_and_reliability():
         clouds.examples(8, 0.6),
         np.array(list("abcdefghijklmnopqrst")).repeat(8),
     )
-    catalogue = Catalogue.of(X, y)
+    catalogue = FittedModel.of(X, y)
     left, right = catalogue.plot()
     assert names_of(left)[0] == "a – b"
     assert right.get_ylabel() == "share right"
@@ -254,7 +254,7 @@ def test_a_catalogue_shows_confused_classes_and_reliability():
 
 
 def test_reliability_is_that_of_the_probabilities():
-    left_out = made(30)[0].catalogue_.head.left_out
+    left_out = made(30)[0].model_.head.left_out
     curve = reliability(left_out)
     assert (np.diff(curve.probability) > 0).all()
     assert ((curve.low <= curve.right + 1e-12) & (curve.right <= curve.high + 1e-12)).all()
@@ -268,7 +268,7 @@ def test_reliability_is_that_of_the_probabilities():
 
 
 def test_a_catalogue_that_cannot_be_checked_says_so():
-    left, right = Catalogue.of(np.eye(3), np.array(["a", "b", "c"])).plot()
+    left, right = FittedModel.of(np.eye(3), np.array(["a", "b", "c"])).plot()
     assert [ax.texts[0].get_text() for ax in (left, right)] == ["Too few examples to leave any out."] * 2
 
 

@@ -16,7 +16,7 @@ from handful.errors import HandfulError, LabelError, SimilarNamesWarning, Skippe
 from handful.estimators import BatchClassifier, TopScores, infer_scores
 from handful.estimators.given import new_class_names
 from handful.extraction.items import list_items
-from handful.fitted import Catalogue, save_catalogue
+from handful.fitted import FittedModel, save_model
 from handful.items import bring, import_labelled
 from handful.items.classes import merge, rename
 from handful.reading import read_bank
@@ -153,7 +153,7 @@ def test_files(tmp_path, door):
 def test_the_estimator_and_what_is_known():
     classifier = BatchClassifier().fit(X, Y)
     assert classifier.classes_.tolist() == CLASSES
-    assert classifier.partial_fit(X[:1], [f" {DECOMPOSED}"]).catalogue_.shots.tolist() == [2, 3]
+    assert classifier.partial_fit(X[:1], [f" {DECOMPOSED}"]).model_.shots.tolist() == [2, 3]
     known = ({"candidates": [" Brot"]}, {"candidates": [["Brot "]]}, {"prior": {"Brot\n": 1, f"{DECOMPOSED} ": 0}})
     for one in (*known, {"given": {0: "Brot "}}):
         assert classifier.infer(X[:1], **one).labels.tolist() == ["Brot"]
@@ -202,7 +202,7 @@ def test_similar_names_are_reported_with_counts_and_not_merged(tmp_path):
     labels = ["Fox", "fox", "fox", "wolf"]
     with pytest.warns(SimilarNamesWarning, match=r"'Fox' \(1\) and 'fox' \(2\)"):
         classifier = BatchClassifier().fit(X, labels)
-    report = classifier.catalogue_.report()
+    report = classifier.model_.report()
     assert [(one.names, one.counts) for one in report.similar] == [(("Fox", "fox"), (1, 2))]
     assert "'Fox' (1) and 'fox' (2)" in str(report)
     with pytest.warns(SimilarNamesWarning, match="'Wolf'"):
@@ -352,7 +352,7 @@ def test_what_says_that_an_item_has_no_class_is_no_name_that_people_type(tmp_pat
 
 def test_a_class_that_has_such_a_name_already_keeps_it_and_can_be_renamed(tmp_path):
     file = tmp_path / "c.handful"
-    save_catalogue(Catalogue.of(X, np.array(["nan", "passed", *CLASSES])), file)
+    save_model(FittedModel.of(X, np.array(["nan", "passed", *CLASSES])), file)
     assert Session(X, file).answer(1, "passed").result.labels[1] == "passed"
     with CatalogueFile.open() as work:
         import_labelled(work, file)

@@ -8,7 +8,7 @@ import pytest
 
 from handful import BatchClassifier, FeatureBank, classify
 from handful.errors import BankError, HandfulError, OptionError, StorageError
-from handful.fitted import load_catalogue
+from handful.fitted import load_model
 from handful.machine.lock import only_changer
 from handful.many import label_groups
 from handful.reading import read, read_bank
@@ -84,7 +84,7 @@ def test_a_folder_and_its_zip_are_read_alike(tmp_path):
 @pytest.mark.parametrize("ending", ["", ".csv", ".xlsx", ".zip", ".parquet", ".handful"])
 def test_a_path_that_no_system_could_have_does_not_exist(name, ending):
     path = name + ending
-    for door in (read, FeatureBank.load, load_catalogue, lambda path: classify(path, path), label_groups_of):
+    for door in (read, FeatureBank.load, load_model, lambda path: classify(path, path), label_groups_of):
         with pytest.raises(HandfulError) as refused:
             door(path)
         assert len(str(refused.value)) < 3 * len(path)

@@ -72,7 +72,7 @@ def test_steps_end_at_the_answer_and_differ_from_it_before(data):
     task = kinds_data.of_bank(data, np.random.default_rng(2), 1, name="bank", items=40, is_open=True)
     classifier = BatchClassifier().fit(task.examples, task.labels)
     points = task.batches[0].points
-    steps = study.of_steps(classifier.catalogue_.reference, classifier.catalogue_.points(points))
+    steps = study.of_steps(classifier.model_.reference, classifier.model_.points(points))
     answer = classifier.infer(points)
     assert list(steps) == [step for step in study.STEPS if step not in ("head", study.CONTROL, study.LAST)]
     for labels in steps.values():

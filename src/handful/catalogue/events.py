@@ -89,7 +89,7 @@ class Event:
         What it is, see `EventKind`.
     about : mapping
         `label` of an answer, or of a class that is renamed, removed or split; `into`, the other name; `batch`;
-        `options`, what is known; `event` that is taken back; `sheet`, the label that a sheet asked about.
+        `options`, what is known; `event` that is taken back.
     items : tuple of EventItem
         The items.
     """

@@ -187,9 +187,7 @@ class CatalogueFile:
             self._take(self._events_after(self._read))
             if revision is not None and revision != self.revision:
                 raise BehindError("something was said since this was shown; look at the newest state first")
-            event = self._next(kind, about or {}, items, person)
-            self._read = insert_event(connection, event)
-            self._take([event])
+            event = self._happens(connection, kind, about or {}, items, person)
             settles()
         return event
 
@@ -210,18 +208,7 @@ class CatalogueFile:
             if revision != self.revision:
                 raise BehindError("something was said since this was shown; look at the newest state first")
             for one in past:
-                after = self.history.head
-                event = Event.made(
-                    one.kind,
-                    one.about,
-                    one.items,
-                    revision=self.revision + 1,
-                    after=after,
-                    person=one.person,
-                    time=one.time,
-                )
-                self._read = insert_event(connection, event)
-                self._take([event])
+                self._happens(connection, one.kind, one.about, one.items, one.person, one.time)
 
     def take_back(self, event: str, *, revision: int | None = None, person: str = "") -> Event:
         """Say that an earlier event does not count; that can be taken back, too."""
@@ -319,14 +306,14 @@ class CatalogueFile:
         about: Mapping[str, Any],
         items: Sequence[EventItem],
         person: str,
-    ) -> None:
-        event = self._next(kind, about, items, person)
+        time: str | None = None,
+    ) -> Event:
+        """Add the next event of an open transaction, and take it."""
+        after = self.history.head
+        event = Event.made(kind, about, items, revision=self.revision + 1, after=after, person=person, time=time)
         self._read = insert_event(connection, event)
         self._take([event])
-
-    def _next(self, kind: EventKind, about: Mapping[str, Any], items: Sequence[EventItem], person: str) -> Event:
-        after = self.history.head
-        return Event.made(kind, about, items, revision=self.revision + 1, after=after, person=person)
+        return event
 
     def _new_items(
         self, connection: sqlite3.Connection, batch: str, new: Sequence[Placed], by_place: Mapping[str, Arrival]

@@ -1,4 +1,4 @@
-"""History: events in their order, which of them count, and which had been seen by whoever made another.
+"""History: events in their order, which of them count, and which of them the author of another had seen.
 
 Within one file every event comes after the one before. Two copies of a file go on separately; once joined, events of
 one had not been seen by those who made the others. Events are ordered by revision and then by their names, so every
@@ -72,7 +72,7 @@ class History:
         self._revisions[event.event] = event.revision
 
     def had_seen(self, event: str, earlier: str) -> bool:
-        """Whether whoever made `event` had seen `earlier`.
+        """Whether the author of `event` had seen `earlier`.
 
         Examples
         --------

@@ -10,7 +10,7 @@ import numpy as np
 
 from handful.catalogue.file import CatalogueFile
 from handful.classification.page_data import SMALL, pictures
-from handful.fitted import Catalogue, Record, Source
+from handful.fitted import FittedModel, Record, Source
 from handful.fitted.check import KINDS, Finding, check_catalogue
 from handful.fitted.record import shown_rows
 from handful.items.bringing import FILE, FOLDER
@@ -23,7 +23,7 @@ CONTENT_DIGITS = 16
 DATE = len("2026-11-17")
 
 
-def check_file(file: CatalogueFile, *, fewest: int = 2, installed: str = "") -> tuple[Catalogue, list[Finding]]:
+def check_file(file: CatalogueFile, *, fewest: int = 2, installed: str = "") -> tuple[FittedModel, list[Finding]]:
     """Return the model of a catalogue, whose examples have the numbers of their items, and what should be looked at.
 
     Parameters
@@ -42,7 +42,7 @@ def check_file(file: CatalogueFile, *, fewest: int = 2, installed: str = "") -> 
     return model, sorted(found, key=lambda one: order.index(one.kind))
 
 
-def described_model(file: CatalogueFile) -> Catalogue:
+def described_model(file: CatalogueFile) -> FittedModel:
     """Return the model of a catalogue with where its examples are, who said what they are, and how some look."""
     model = model_of(file)
     items = list(examples_in(file))
@@ -68,7 +68,7 @@ def described_model(file: CatalogueFile) -> Catalogue:
     return changed.with_fitted(model.head, model.unknown_model)
 
 
-def _previews(file: CatalogueFile, items: list[int], model: Catalogue) -> dict[int, str | bytes]:
+def _previews(file: CatalogueFile, items: list[int], model: FittedModel) -> dict[int, str | bytes]:
     """Return texts or small pictures of some examples."""
     some = [int(model.examples.positions[row]) for row in shown_rows(model.examples.labels)]
     contents = pictures_of(file, [items[at] for at in some]) if some else None

@@ -12,7 +12,7 @@ from handful.catalogue.file import CatalogueFile
 from handful.classification.labelled import Shown
 from handful.errors import OptionError
 from handful.extraction.items import Items
-from handful.fitted import Catalogue
+from handful.fitted import FittedModel
 from handful.items.embedding import encoder_of
 from handful.items.fitting import examples_in, model_of, names_of_items, table_of, where
 from handful.items.given_vectors import measured_in
@@ -24,7 +24,7 @@ from handful.shapes import Float
 class KnownExamples(NamedTuple):
     """The examples of a catalogue: a model, or a table of measurements; and how they look, if that can be shown."""
 
-    examples: Table | Catalogue
+    examples: Table | FittedModel
     shown: Shown | None
 
 

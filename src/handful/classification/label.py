@@ -12,7 +12,7 @@ before, the rest stays. Items are not read or embedded again, and the catalogue 
 labels in `given`: they are examples, and its head is updated with them. The folder `work` must exist until the
 last call: vectors of images and sentences are there.
 
-A catalogue that is already fitted, a `Catalogue` or the path of one that was saved, is neither embedded nor fitted.
+A catalogue that is already fitted, a `FittedModel` or the path of one that was saved, is neither embedded nor fitted.
 
 Images and sentences are embedded with one encoder for both sides. A bank records which encoder made it, so a batch of
 photographs can be labelled with a bank of photographs without naming it.
@@ -52,13 +52,13 @@ from handful.estimators.answer import Answer
 from handful.estimators.batches import Batches
 from handful.estimators.context import Known
 from handful.estimators.given import with_given
-from handful.estimators.items import CatalogueItems
+from handful.estimators.items import ModelItems
 from handful.estimators.unknown_share import UnknownShare
 from handful.executors import Executor
 from handful.extraction.extract import skipped_items
 from handful.extraction.items import Items
 from handful.extraction.options import Reading
-from handful.fitted import Catalogue, Source
+from handful.fitted import FittedModel, Source
 from handful.machine.outputs import refuse_overwriting
 from handful.progress import Progress, bars
 from handful.reading.class_names import similar_names
@@ -93,7 +93,7 @@ class Fitted:
     ----------
     task : Task
         What is to be done.
-    catalogue : Catalogue or None
+    catalogue : FittedModel or None
         What the batch is compared with; its classes are positions in `classes`. None for a method of `handful_fewshot`.
     classes : tuple of str
         Names of the classes.
@@ -106,7 +106,7 @@ class Fitted:
     """
 
     task: Task
-    catalogue: Catalogue | None
+    catalogue: FittedModel | None
     classes: tuple[str, ...]
     examples: FeatureBank | None
     batch: Batch
@@ -163,7 +163,7 @@ def classify(
 
     Parameters
     ----------
-    catalogue : path, frame, (X, y) or Catalogue
+    catalogue : path, frame, (X, y) or FittedModel
         Labelled examples: anything that `handful.read` reads, a file or something in hand, with labels. Or a fitted
         catalogue, or a file of one (`.handful`, `.safetensors`). None if there are only names.
     batch : path, frame, array or list
@@ -361,7 +361,7 @@ def label(
             on_progress=on_progress,
         )
         return _with_about(fitted, task, run.answer(contexts.classes), streamed=True, **about)
-    batches = Batches(CatalogueItems(catalogue, points, contexts.classes), contexts)
+    batches = Batches(ModelItems(catalogue, points, contexts.classes), contexts)
     # Without groups the table is small; a copy of the batch may have room for it in any case.
     grouped = task.batch.groups is not None
     writer = writer_of(task.batch.source)
@@ -387,11 +387,11 @@ def _with_about(fitted: Fitted, task: Task, answer: Answer, **about: Any) -> Ans
     return replace(answer, about=labelled, _frame_of=task.inputs.frame_of.rows(np.asarray(fitted.batch.rows)))
 
 
-def _fitted(examples: GivenExamples, task: Task) -> tuple[Catalogue, tuple[str, ...]]:
+def _fitted(examples: GivenExamples, task: Task) -> tuple[FittedModel, tuple[str, ...]]:
     """Return the catalogue of examples and names, whose classes are positions, and the names of these."""
     classes = class_names_of(examples)
-    fitted = Catalogue.of_bank(examples) if isinstance(examples, FeatureBank) else None
-    if isinstance(examples, Catalogue):
+    fitted = FittedModel.of_bank(examples) if isinstance(examples, FeatureBank) else None
+    if isinstance(examples, FittedModel):
         fitted = examples.relabelled(np.arange(examples.n_classes))
     if task.inputs.names is not None:
         fitted, classes = with_names(fitted, classes, task.inputs.names, task.network)
@@ -430,7 +430,7 @@ def _shown(fitted: Fitted, answer: Answer | None) -> Shown | None:
         shown = known
         codes = bank.labels
         positions = np.arange(bank.n_rows)
-    elif known is not None and isinstance(items, Catalogue) and fitted.catalogue is not None:
+    elif known is not None and isinstance(items, FittedModel) and fitted.catalogue is not None:
         shown = known
         examples = fitted.catalogue.examples
         codes = examples.labels
@@ -441,7 +441,7 @@ def _shown(fitted: Fitted, answer: Answer | None) -> Shown | None:
         shown = Shown(there.contents, there.names, np.array(bank.class_names)[bank.labels])
         codes = bank.labels
         positions = np.arange(bank.n_rows)
-    elif isinstance(items, Catalogue) and items.record.previews and fitted.catalogue is not None:
+    elif isinstance(items, FittedModel) and items.record.previews and fitted.catalogue is not None:
         shown = _of_record(items)
         examples = fitted.catalogue.examples
         seen = np.isin(examples.positions, list(items.record.previews))
@@ -461,7 +461,7 @@ def _shown(fitted: Fitted, answer: Answer | None) -> Shown | None:
     return replace(shown, nearest=nearest)
 
 
-def _of_record(catalogue: Catalogue) -> Shown:
+def _of_record(catalogue: FittedModel) -> Shown:
     """Return the texts or small pictures of the examples, in the order of their positions; some may be empty."""
     record = catalogue.record
     every = range(catalogue.n_examples)

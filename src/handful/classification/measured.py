@@ -17,14 +17,14 @@ import numpy as np
 from handful.arguments import some_of
 from handful.banks.bank import Provenance
 from handful.errors import BankError, OptionError
-from handful.fitted import Catalogue
+from handful.fitted import FittedModel
 from handful.reading.measurements import COUNTED, is_count
 from handful.reading.table import NotMeasured, Table
 from handful.shapes import Float
 
 
 def scaled(
-    catalogue: Table | Catalogue | None,
+    catalogue: Table | FittedModel | None,
     batch: Table,
     named: Collection[str | None],
     missing: str | None = None,

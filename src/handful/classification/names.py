@@ -19,7 +19,7 @@ import numpy as np
 from handful.errors import BankError, LabelError, OptionError
 from handful.extraction.items import list_items
 from handful.extraction.options import Reading, asked_of
-from handful.fitted import Catalogue
+from handful.fitted import FittedModel
 from handful.machine.untrusted import lines_of, read_json, read_text
 from handful.reading.class_names import is_missing, plain_label
 from handful.reading.labels import labelled
@@ -123,11 +123,11 @@ def spoken(label: str) -> str:
 
 
 def with_names(
-    examples: Catalogue | None,
+    examples: FittedModel | None,
     class_names: Sequence[str],
     named: NamedClasses,
     network: Encoder | None,
-) -> tuple[Catalogue, tuple[str, ...]]:
+) -> tuple[FittedModel, tuple[str, ...]]:
     """Add names to a catalogue whose classes are numbers; return it, and the names of all its classes.
 
     A name belongs to the class of the same label, or else of the same words. All others are new classes.
@@ -145,7 +145,7 @@ def with_names(
         raise LabelError("two names belong to one class of the catalogue; keep one of them")
     own = np.array(positions, dtype=np.int64)[codes]
     if examples is None:
-        return Catalogue.of_names(vectors, own), tuple(every)
+        return FittedModel.of_names(vectors, own), tuple(every)
     if vectors.shape[1] != examples.dim:
         raise examples.other_length(vectors.shape[1], "those of the names")
     return examples.with_names(vectors, own), tuple(every)

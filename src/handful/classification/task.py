@@ -31,8 +31,8 @@ from handful.estimators.context import BatchContexts, Known
 from handful.extensions import method_classifier
 from handful.extraction.items import Items, list_items
 from handful.extraction.options import Reading, asked_of, load_network
-from handful.fitted import Catalogue, load_catalogue
-from handful.fitted.files import is_catalogue
+from handful.fitted import FittedModel, load_model
+from handful.fitted.files import is_model_path
 from handful.reading.labels import labelled, parted, with_labels, without_labels
 from handful.reading.read import in_hand, kind_of, read_input, refuse_useless
 from handful.reading.registry import candidate_rule
@@ -43,7 +43,7 @@ MOST_DENSE_BYTES = 2**28
 
 PathLike = str | os.PathLike[str]
 # Vectors or contents of the examples, or a fitted catalogue; None if there are only names.
-GivenExamples = FeatureBank | Items | Catalogue | None
+GivenExamples = FeatureBank | Items | FittedModel | None
 
 
 class CandidatesByRule(list[list[str] | None]):
@@ -56,7 +56,7 @@ class Inputs:
 
     Attributes
     ----------
-    catalogue : Table, Catalogue or None
+    catalogue : Table, FittedModel or None
         Labelled examples, or a fitted catalogue; None if there are only names.
     batch : Table
         Items to label.
@@ -74,7 +74,7 @@ class Inputs:
         The catalogue that has vectors of contents.
     """
 
-    catalogue: Table | Catalogue | None
+    catalogue: Table | FittedModel | None
     batch: Table
     names: NamedClasses | None = None
     reading: Reading = field(default_factory=Reading)
@@ -97,7 +97,7 @@ class Task:
     ----------
     inputs : Inputs
         What was read.
-    examples : FeatureBank, Items, Catalogue or None
+    examples : FeatureBank, Items, FittedModel or None
         Vectors or contents of the examples, or a fitted catalogue; None if there are only names.
     batch : Batch
         The items to label.
@@ -168,15 +168,15 @@ def read_inputs(
     if asked.skip_bad and not any(kind_of(path).rows for path in paths.values()):
         raise OptionError("no input is a table, so none has rows that cannot be read; leave skip_bad out")
     named = None if names is None else read_names(Path(names), beside=catalogue is not None, **reading)
-    examples: Table | Catalogue | None = catalogue
+    examples: Table | FittedModel | None = catalogue
     shown = None
-    lives = is_catalogue(catalogue) and is_catalogue_file(catalogue)
+    lives = is_model_path(catalogue) and is_catalogue_file(catalogue)
     if lives:
         examples, shown = examples_at(Path(catalogue))
-    elif is_catalogue(catalogue):
-        examples = load_catalogue(catalogue)
-    refuse_useless([one for one in (catalogue, batch) if not isinstance(one, Catalogue | None)], asked)
-    if examples is not None and not lives and not isinstance(examples, Catalogue):
+    elif is_model_path(catalogue):
+        examples = load_model(catalogue)
+    refuse_useless([one for one in (catalogue, batch) if not isinstance(one, FittedModel | None)], asked)
+    if examples is not None and not lives and not isinstance(examples, FittedModel):
         examples = read_input(catalogue, asked)
     if in_hand(batch) and catalogue is batch and isinstance(examples, Table):
         examples, items = parted(examples, reading.get("labels"))
@@ -225,7 +225,7 @@ def check(
     known = _by_catalogue(known, inputs, batch)
     table, examples = _examples(inputs.catalogue, inputs.labels)
     inputs = replace(inputs, catalogue=table, paths=paths)
-    if classifier is not None and isinstance(examples, Catalogue):
+    if classifier is not None and isinstance(examples, FittedModel):
         raise OptionError("a method needs the examples themselves; give the folder or table that the catalogue is of")
     named = () if inputs.names is None else inputs.names.labels
     classes = tuple(dict.fromkeys((*class_names_of(examples), *named)))
@@ -235,7 +235,9 @@ def check(
     return replace(task, streams=_streams(task, stream))
 
 
-def _examples(table: Table | Catalogue | None, labels: str | None) -> tuple[Table | Catalogue | None, GivenExamples]:
+def _examples(
+    table: Table | FittedModel | None, labels: str | None
+) -> tuple[Table | FittedModel | None, GivenExamples]:
     """Return the rows that have a label, and their vectors or contents; a fitted catalogue is both."""
     if not isinstance(table, Table):
         return table, table
@@ -249,7 +251,7 @@ def _examples(table: Table | Catalogue | None, labels: str | None) -> tuple[Tabl
 
 def class_names_of(examples: GivenExamples) -> tuple[str, ...]:
     """Return the names of the classes that have examples."""
-    if isinstance(examples, Catalogue):
+    if isinstance(examples, FittedModel):
         return tuple(map(str, examples.classes.tolist()))
     return () if examples is None else tuple(examples.class_names)
 
@@ -266,7 +268,7 @@ def _by_catalogue(known: Known, inputs: Inputs, batch: Batch) -> Known:
     """Replace what columns of the catalogue stand for: coarse classes, and candidates by a rule."""
     table = inputs.catalogue
     known = known.copy()
-    if isinstance(table, Catalogue):
+    if isinstance(table, FittedModel):
         table = _table_of(table)
     if (found := candidate_rule(known.get("candidates"))) is not None:
         rule, value = found
@@ -280,7 +282,7 @@ def _by_catalogue(known: Known, inputs: Inputs, batch: Batch) -> Known:
     return known
 
 
-def _table_of(catalogue: Catalogue) -> Table:
+def _table_of(catalogue: FittedModel) -> Table:
     """Return the examples of a catalogue as a table of what is recorded about them."""
     positions = catalogue.examples.positions.tolist()
     columns = {name: [of.get(at) for at in positions] for name, of in catalogue.record.columns.items()}
@@ -325,7 +327,7 @@ def _streams(task: Task, asked: bool) -> bool:
     examples = task.examples
     n_items = len(task.batch.rows)
     n_classes = len(task.contexts.classes)
-    n_examples = 0 if examples is None or isinstance(examples, Catalogue) else len(examples.labels)
+    n_examples = 0 if examples is None or isinstance(examples, FittedModel) else len(examples.labels)
     dim = task.network.dim if task.batch.points is None else task.batch.points.shape[1]
     size = dense_bytes(n_items, n_classes, n_examples, dim)
     if task.batch.groups is not None or not (asked or size > MOST_DENSE_BYTES):
@@ -359,7 +361,7 @@ def recorded_encoders(inputs: Inputs, examples: GivenExamples, batch: Batch) -> 
     first = "" if inputs.names is None else inputs.names.made_by
     if isinstance(examples, FeatureBank):
         first = examples.provenance.encoder
-    elif isinstance(examples, Catalogue):
+    elif isinstance(examples, FittedModel):
         first = examples.record.encoder
     return first, batch.encoder
 

@@ -15,7 +15,7 @@ def opened(path: Path) -> CatalogueFile:
     """Open a catalogue; one of version 0.5 is taken over, and examples are refused."""
     from handful.catalogue.file import CatalogueFile, is_catalogue_file
     from handful.errors import FileFormatError, StorageError
-    from handful.fitted.files import is_catalogue
+    from handful.fitted.files import is_model_path
     from handful.items.earlier import is_earlier, take_over_file
     from handful.machine.untrusted import absent
 
@@ -24,7 +24,7 @@ def opened(path: Path) -> CatalogueFile:
     if path.suffix.lower() == ".handful" and is_earlier(path):
         data(take_over_file(path))
     elif not is_catalogue_file(path):
-        what = "is a model, which is never changed" if is_catalogue(path) else "is no catalogue"
+        what = "is a model, which is never changed" if is_model_path(path) else "is no catalogue"
         raise FileFormatError(
             f"{path} {what}; make a catalogue of it: handful catalogue build {path} --out {path.stem}.handful"
         )

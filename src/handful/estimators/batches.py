@@ -23,11 +23,11 @@ from handful.estimators.containers import FrameOf, new_frame, rows_by_group
 from handful.estimators.context import BatchContexts, Known
 from handful.estimators.diagnostics import Diagnostic, diagnose
 from handful.estimators.given import with_given
-from handful.estimators.items import CatalogueItems, ItemsToLabel
+from handful.estimators.items import ItemsToLabel, ModelItems
 from handful.estimators.pooling import Pooling
 from handful.estimators.proposals import Proposal
 from handful.estimators.sequences import averaged
-from handful.fitted import Catalogue
+from handful.fitted import FittedModel
 from handful.model.answer import JointAnswer
 from handful.progress import Reporter, bars
 from handful.shapes import Bool, Float, Int
@@ -92,7 +92,7 @@ class Batches:
     @classmethod
     def of_catalogue(
         cls,
-        catalogue: Catalogue,
+        catalogue: FittedModel,
         features: Float[np.ndarray, "item dim"],
         groups: Any = None,
         known: Known | None = None,
@@ -102,7 +102,7 @@ class Batches:
         """Check all that is known about items of a catalogue; those with a label that is given are its examples."""
         known = Known() if known is None else known
         found = with_given(catalogue, features.__getitem__, len(features), known.get("given"), known.get("new_classes"))
-        items = CatalogueItems(found.catalogue, features, found.classes if found.catalogue.n_unnamed else None)
+        items = ModelItems(found.catalogue, features, found.classes if found.catalogue.n_unnamed else None)
         codes = found.given.of_items(len(features))
         contexts = BatchContexts(
             known,

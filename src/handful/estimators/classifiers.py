@@ -25,9 +25,9 @@ from handful.estimators.checks import checked_features, checked_labels, checked_
 from handful.estimators.containers import frame_of, labels_of
 from handful.estimators.context import Known, checked
 from handful.estimators.diagnostics import warnings_of
-from handful.estimators.items import CatalogueItems
+from handful.estimators.items import ModelItems
 from handful.estimators.why import Explanation, explained, questions_of
-from handful.fitted import Catalogue, load_catalogue, save_catalogue
+from handful.fitted import FittedModel, load_model, save_model
 from handful.fitted.labels import distinct, places_of, with_label
 from handful.model.questions import Question
 from handful.reading.class_names import plain_label, similar_summary
@@ -61,8 +61,8 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     classes_ : ndarray [class]
         Distinct labels, in increasing order.
-    catalogue_ : Catalogue
-        The fitted catalogue; `catalogue_.report()` says what looks wrong with it.
+    model_ : FittedModel
+        The fitted catalogue; `model_.report()` says what looks wrong with it.
     transduction_, label_distributions_ : ndarray [row], ndarray [row, class]
         Labels of the rows given to `fit` (predicted for unlabelled rows), and their probabilities.
     n_features_in_, feature_names_in_ : int, ndarray
@@ -87,7 +87,7 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     >>> X, y = [[0.0, 1.0], [0.1, 1.0], [1.0, 0.0], [1.0, 0.1]], ["up", "up", "right", "right"]
     >>> classifier = BatchClassifier().fit(X, y).partial_fit([[0.2, 1.0]], ["up"])
     >>> classifier = classifier.add_classes([[-1.0, 0.0], [0.0, -1.0]], ["left", "down"]).remove_classes(["down"])
-    >>> dict(zip(classifier.classes_.tolist(), classifier.catalogue_.shots.tolist()))
+    >>> dict(zip(classifier.classes_.tolist(), classifier.model_.shots.tolist()))
     {'left': 1.0, 'right': 2.0, 'up': 3.0}
     >>> file = tempfile.mkdtemp() + "/directions.safetensors"
     >>> classifier.save(file)
@@ -127,7 +127,7 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise LabelError(
                 f"every row is unlabelled (y is {unlabelled!r}); give at least one labelled row of every class"
             )
-        catalogue = Catalogue.of(features[~marked], labels[~marked], TRANSFORM)
+        catalogue = FittedModel.of(features[~marked], labels[~marked], TRANSFORM)
         if names is not None:
             catalogue = catalogue.with_names(*rows_of_names(names, features.shape[1]))
         _ = catalogue.reference.unknown_model  # fitted here with the head, not with the first batch
@@ -137,7 +137,7 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         probabilities = np.empty((0, len(self.classes_)))
         codes[~marked] = places_of(labels[~marked], self.classes_)
         if marked.any():
-            answer = Batches.of(CatalogueItems(catalogue, features[marked])).answer()
+            answer = Batches.of(ModelItems(catalogue, features[marked])).answer()
             _warn(answer, stacklevel=3)
             probabilities = answer.probabilities
             codes[marked] = answer.codes[:, 0]
@@ -231,7 +231,7 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not self.__sklearn_is_fitted__():
             vectors, labels = rows_of_names(names, None)
             self.n_features_in_ = vectors.shape[1]
-            return self._grew(None, Catalogue.of_names(vectors, labels, TRANSFORM))
+            return self._grew(None, FittedModel.of_names(vectors, labels, TRANSFORM))
         catalogue = self._current()
         vectors, labels = rows_of_names(names, self.n_features_in_)
         return self._grew(catalogue, catalogue.with_names(vectors, labels))
@@ -425,7 +425,7 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         names = getattr(self, "feature_names_in_", None)
         record = replace(self._catalogue.record, feature_names=None if names is None else tuple(names.tolist()))
-        save_catalogue(self._catalogue.with_record(record), path)
+        save_model(self._catalogue.with_record(record), path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -442,18 +442,18 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             The classifier.
         """
         if not is_catalogue_file(path):
-            return cls.of(load_catalogue(path))
+            return cls.of(load_model(path))
         from handful.items.fitting import model_at  # with what reads items, which a model does not need
 
         return cls.of(model_at(path))
 
     @classmethod
-    def of(cls, catalogue: Catalogue) -> Self:
+    def of(cls, catalogue: FittedModel) -> Self:
         """Make a classifier of a catalogue that was fitted elsewhere.
 
         Parameters
         ----------
-        catalogue : Catalogue
+        catalogue : FittedModel
             The classes and their examples.
 
         Returns
@@ -463,8 +463,8 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Examples
         --------
-        >>> from handful.fitted import Catalogue
-        >>> catalogue = Catalogue.of(np.array([[0.0, 1.0], [1.0, 0.0]]), np.array(["up", "right"]))
+        >>> from handful.fitted import FittedModel
+        >>> catalogue = FittedModel.of(np.array([[0.0, 1.0], [1.0, 0.0]]), np.array(["up", "right"]))
         >>> BatchClassifier.of(catalogue).predict([[0.1, 2.0]]).tolist()
         ['up']
         """
@@ -507,7 +507,7 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         return value
 
-    def _current(self) -> Catalogue:
+    def _current(self) -> FittedModel:
         """Return what was fitted."""
         if not self.__sklearn_is_fitted__():  # first, because the check takes a fifth of the time of a small batch
             check_is_fitted(self)
@@ -532,13 +532,13 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "weights are not supported; leave it out"
             )
 
-    def _grew(self, before: Catalogue | None, catalogue: Catalogue) -> Self:
+    def _grew(self, before: FittedModel | None, catalogue: FittedModel) -> Self:
         """Replace the catalogue by a larger one, and warn if it has new classes and names that look alike."""
         if before is None or catalogue.n_classes > before.n_classes:
             _warn_of_classes(catalogue, stacklevel=4)
         return self._became(catalogue)
 
-    def _became(self, catalogue: Catalogue) -> Self:
+    def _became(self, catalogue: FittedModel) -> Self:
         """Replace the catalogue in one step; what `fit` found for its rows is no longer valid."""
         self._catalogue = catalogue
         self._transduction = None
@@ -571,9 +571,9 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return cls().add_names(names)
 
     @property
-    def catalogue_(self) -> Catalogue:
-        """The fitted catalogue; `catalogue_.report()` says what looks wrong with it."""
-        return self._fitted("_catalogue", "catalogue_")  # type: ignore[no-any-return]
+    def model_(self) -> FittedModel:
+        """The fitted catalogue; `model_.report()` says what looks wrong with it."""
+        return self._fitted("_catalogue", "model_")  # type: ignore[no-any-return]
 
 
 def is_unlabelled(labels: npt.NDArray[Any], mark: Any) -> npt.NDArray[np.bool_]:
@@ -593,7 +593,7 @@ def is_unlabelled(labels: npt.NDArray[Any], mark: Any) -> npt.NDArray[np.bool_]:
     return np.array([isinstance(label, str) == isinstance(mark, str) and label == mark for label in labels.tolist()])
 
 
-def _warn_of_classes(catalogue: Catalogue, stacklevel: int) -> None:
+def _warn_of_classes(catalogue: FittedModel, stacklevel: int) -> None:
     if summary := similar_summary(catalogue.similar):
         warnings.warn(SimilarNamesWarning(summary), stacklevel=stacklevel)
     if summary := catalogue.equal_summary:

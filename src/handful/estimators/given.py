@@ -15,7 +15,7 @@ import numpy.typing as npt
 from handful.arguments import did_you_mean
 from handful.errors import LabelError, OptionError
 from handful.estimators.containers import labels_of
-from handful.fitted import Catalogue
+from handful.fitted import FittedModel
 from handful.fitted.labels import places_of
 from handful.model.arrays import spread_rows
 from handful.model.knowledge import FixedLabels
@@ -51,7 +51,7 @@ class GivenCatalogue(NamedTuple):
 
     Attributes
     ----------
-    catalogue : Catalogue
+    catalogue : FittedModel
         The classes of the catalogue, those that a person named, and last those without a name. If there are any of
         these, its labels are positions.
     classes : ndarray [class]
@@ -62,14 +62,14 @@ class GivenCatalogue(NamedTuple):
         The items, and their classes; from `len(classes)` on they have no name.
     """
 
-    catalogue: Catalogue
+    catalogue: FittedModel
     classes: npt.NDArray[Any]
     new: Bool[np.ndarray, "class"]
     given: GivenRows
 
 
 def with_given(
-    catalogue: Catalogue,
+    catalogue: FittedModel,
     read: Callable[[Int[np.ndarray, "some"]], Float[np.ndarray, "some dim"]],
     n_items: int,
     given: Mapping[int, Any] | None,
@@ -95,7 +95,7 @@ def with_given(
 
     Examples
     --------
-    >>> catalogue = Catalogue.of(np.eye(4)[:3], np.array(["cat", "dog", "fox"]))
+    >>> catalogue = FittedModel.of(np.eye(4)[:3], np.array(["cat", "dog", "fox"]))
     >>> batch = np.eye(4)[[1, 1, 0, 3]]
     >>> found = with_given(catalogue, batch.__getitem__, 4, {2: "cat", 0: "wolf", 3: None}, ["wolf"])
     >>> found.classes.tolist(), found.given.rows.tolist(), found.given.codes.tolist(), found.catalogue.n_unnamed
@@ -127,7 +127,7 @@ def with_given(
     return GivenCatalogue(more, classes, places_of(classes, catalogue.classes) < 0, GivenRows(rows, codes))
 
 
-def _refuse_new(catalogue: Catalogue, rows: Int[np.ndarray, "some"], labels: npt.NDArray[Any], new: Any) -> None:
+def _refuse_new(catalogue: FittedModel, rows: Int[np.ndarray, "some"], labels: npt.NDArray[Any], new: Any) -> None:
     """Refuse a label that is neither a class of the catalogue nor announced as new."""
     unknown = catalogue.unknown(labels) if len(labels) else []
     if not unknown:
@@ -140,7 +140,7 @@ def _refuse_new(catalogue: Catalogue, rows: Int[np.ndarray, "some"], labels: npt
 
 
 def _groups_of(
-    catalogue: Catalogue,
+    catalogue: FittedModel,
     read: Callable[[Int[np.ndarray, "some"]], Float[np.ndarray, "some dim"]],
     n_items: int,
     rows: Int[np.ndarray, "some"],

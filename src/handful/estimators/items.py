@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from handful.fitted import Catalogue
+from handful.fitted import FittedModel
 from handful.model.answer import JointAnswer
 from handful.model.head import LinearHead
 from handful.model.knowledge import Knowledge
@@ -24,13 +24,13 @@ KnownRows: TypeAlias = tuple[Int[np.ndarray, "some"], Knowledge]
 
 
 @dataclass(frozen=True, eq=False)
-class CatalogueItems:
+class ModelItems:
     """Items compared with a fitted catalogue.
 
     `names` are the labels of the classes that have a name, if those of the catalogue are positions.
     """
 
-    catalogue: Catalogue
+    catalogue: FittedModel
     features: Float[np.ndarray, "item dim"]
     names: npt.NDArray[Any] | None = None
 
@@ -81,9 +81,9 @@ class CatalogueItems:
         """The most probable class of each item under the head."""
         return np.asarray(self.catalogue.head.scores(self.points)[:, : len(self.classes)].argmax(1))
 
-    def rows(self, rows: Int[np.ndarray, "some"] | slice) -> CatalogueItems:
+    def rows(self, rows: Int[np.ndarray, "some"] | slice) -> ModelItems:
         """Return some of the items."""
-        some = CatalogueItems(self.catalogue, self.features[rows], self.names)
+        some = ModelItems(self.catalogue, self.features[rows], self.names)
         if "points" in vars(self):
             vars(some)["points"] = self.points[rows]
         return some
@@ -158,4 +158,4 @@ def _listed_and_allowed(listed: Bool[np.ndarray, "item class"], known: Knowledge
     return np.asarray(np.where(left.any(1, keepdims=True), left, known.allowed[0]))
 
 
-ItemsToLabel: TypeAlias = CatalogueItems | ScoredItems
+ItemsToLabel: TypeAlias = ModelItems | ScoredItems

@@ -21,7 +21,7 @@ from scipy.special import softmax
 from handful.estimators.answer import Answer
 from handful.estimators.batches import Batches
 from handful.estimators.certainty import certainty_of
-from handful.estimators.items import CatalogueItems
+from handful.estimators.items import ModelItems
 from handful.model.answer import JointAnswer
 from handful.model.questions import Question, questions_about
 from handful.plots import html
@@ -137,7 +137,7 @@ def questions_of(batches: Batches, place: int, found: Answer | JointAnswer, n: i
     """Return the first n questions about a group that was labelled; items whose labels are given are not asked."""
     rows = batches.rows_of[place]
     items = batches.items
-    assert isinstance(items, CatalogueItems)
+    assert isinstance(items, ModelItems)
     points = items.points[rows] - items.catalogue.reference.centre
     known = batches.contexts.given
     given = [] if known is None else np.flatnonzero(known[rows] != -1).tolist()
@@ -166,7 +166,7 @@ def explained(
         return ()
     rows = batches.rows_of[place][np.asarray(chosen, dtype=np.int64)]
     items = batches.items
-    assert isinstance(items, CatalogueItems)
+    assert isinstance(items, ModelItems)
     knowledge = replace(batches.contexts.of_group(place, rows), labels=None)
     scores = items.catalogue.scores(items.points[rows], knowledge)
     names = items.classes.tolist()
@@ -215,7 +215,7 @@ def explained(
 
 
 def _nearest(
-    items: CatalogueItems, points: Float[np.ndarray, "item dim"], names: list[Any], most: int
+    items: ModelItems, points: Float[np.ndarray, "item dim"], names: list[Any], most: int
 ) -> list[tuple[NearExample, ...]]:
     """Return the nearest of the examples that the catalogue keeps."""
     (examples, codes) = items.catalogue.labelled_points

@@ -1,19 +1,19 @@
-"""Catalogue: what is known about the classes, fitted once, kept in a file and used many times."""
+"""Fitted models: what examples tell about the classes, fitted once, kept in a file and used many times."""
 
 from handful.fitted.comparison import ComparedEncoder, Comparison, Interval
-from handful.fitted.files import load_catalogue, save_catalogue
-from handful.fitted.fitted import Catalogue
+from handful.fitted.files import load_model, save_model
+from handful.fitted.fitted import FittedModel
 from handful.fitted.record import Record, Source
-from handful.fitted.report import CatalogueReport
+from handful.fitted.report import ModelReport
 
 __all__ = [
-    "Catalogue",
-    "CatalogueReport",
     "ComparedEncoder",
     "Comparison",
+    "FittedModel",
     "Interval",
+    "ModelReport",
     "Record",
     "Source",
-    "load_catalogue",
-    "save_catalogue",
+    "load_model",
+    "save_model",
 ]

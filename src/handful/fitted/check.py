@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from handful.arguments import counted
 from handful.errors import OptionError
-from handful.fitted.fitted import Catalogue, equal_sentence
+from handful.fitted.fitted import FittedModel, equal_sentence
 
 # Kinds of findings, in the order in which they are listed.
 KINDS = {
@@ -34,12 +34,12 @@ class Finding(NamedTuple):
     classes: tuple[Any, ...] = ()
 
 
-def check_catalogue(catalogue: Catalogue, folder: Path, *, fewest: int = 2, model: str = "") -> list[Finding]:
+def check_catalogue(catalogue: FittedModel, folder: Path, *, fewest: int = 2, model: str = "") -> list[Finding]:
     """Return what should be looked at, by kind.
 
     Parameters
     ----------
-    catalogue : Catalogue
+    catalogue : FittedModel
         The catalogue.
     folder : Path
         The folder of its file: sources are relative to it.
@@ -51,7 +51,7 @@ def check_catalogue(catalogue: Catalogue, folder: Path, *, fewest: int = 2, mode
     Examples
     --------
     >>> import numpy as np
-    >>> catalogue = Catalogue.of(np.eye(3)[[0, 0, 1, 2]], np.array(["ant", "ant", "bee", "Bee"]))
+    >>> catalogue = FittedModel.of(np.eye(3)[[0, 0, 1, 2]], np.array(["ant", "ant", "bee", "Bee"]))
     >>> for finding in check_catalogue(catalogue, Path(".")):
     ...     print(f"{finding.kind}: {finding.message}")
     names: 'Bee' (1) and 'bee' (1) look alike; merge them if they are the same class.
@@ -74,7 +74,7 @@ def check_catalogue(catalogue: Catalogue, folder: Path, *, fewest: int = 2, mode
     return sorted(found, key=lambda finding: order.index(finding.kind))
 
 
-def _model(catalogue: Catalogue, model: str) -> Iterator[Finding]:
+def _model(catalogue: FittedModel, model: str) -> Iterator[Finding]:
     made_by = catalogue.record.encoder
     if made_by and model and model != made_by:
         yield Finding(
@@ -84,7 +84,7 @@ def _model(catalogue: Catalogue, model: str) -> Iterator[Finding]:
         )
 
 
-def _from_report(catalogue: Catalogue) -> Iterator[Finding]:
+def _from_report(catalogue: FittedModel) -> Iterator[Finding]:
     report = catalogue.report()
     for similar in report.similar:
         yield Finding("names", f"{similar} look alike; merge them if they are the same class.", (), similar.names)
@@ -94,14 +94,14 @@ def _from_report(catalogue: Catalogue) -> Iterator[Finding]:
         yield Finding("confusion", str(pair), (), (pair.first, pair.second))
 
 
-def _equal(catalogue: Catalogue) -> Iterator[Finding]:
+def _equal(catalogue: FittedModel) -> Iterator[Finding]:
     names = catalogue.classes.tolist()
     for copy, earlier in catalogue.equal_classes:
         pair = (names[earlier], names[copy])
         yield Finding("equal", equal_sentence(*pair), (), pair)
 
 
-def _copies(catalogue: Catalogue) -> Iterator[Finding]:
+def _copies(catalogue: FittedModel) -> Iterator[Finding]:
     """Examples of equal content, or of equal vectors."""
     examples = catalogue.examples
     sources = catalogue.record.sources
@@ -131,7 +131,7 @@ def _copies(catalogue: Catalogue) -> Iterator[Finding]:
             )
 
 
-def _few(catalogue: Catalogue, fewest: int) -> Iterator[Finding]:
+def _few(catalogue: FittedModel, fewest: int) -> Iterator[Finding]:
     positions = catalogue.examples.positions
     labels = catalogue.examples.labels
     for label, shots in zip(catalogue.classes.tolist(), catalogue.shots.tolist(), strict=True):
@@ -140,7 +140,7 @@ def _few(catalogue: Catalogue, fewest: int) -> Iterator[Finding]:
             yield Finding("few", f"{label} has {counted(int(shots), 'example')}; add more.", tuple(own), (label,))
 
 
-def _sources(catalogue: Catalogue, folder: Path) -> Iterator[Finding]:
+def _sources(catalogue: FittedModel, folder: Path) -> Iterator[Finding]:
     """Examples whose files are gone, and those of which nobody knows where they came from."""
     positions = catalogue.examples.positions.tolist()
     sources = catalogue.record.sources

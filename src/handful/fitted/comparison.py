@@ -23,7 +23,7 @@ import numpy as np
 from scipy.special import ndtri, stdtrit
 
 from handful.arguments import counted
-from handful.fitted.fitted import Catalogue
+from handful.fitted.fitted import FittedModel
 from handful.fitted.left_out_batches import LeftOutBatches, Part
 from handful.model.answer import JointAnswer
 from handful.model.knowledge import Knowledge
@@ -106,7 +106,7 @@ def outcomes_of(
 def _label_closed(features: Float[np.ndarray, "row dim"], codes: Rows, part: Part, sums: _Sums) -> None:
     """Label with all other examples, and with half of them."""
     for rows, name in ((part.whole, "jointly"), (part.fewer, "fewer")):
-        catalogue = Catalogue.of(features[rows], codes[rows])
+        catalogue = FittedModel.of(features[rows], codes[rows])
         for batch, answer in _answers(catalogue, features, part):
             found = catalogue.classes[answer.probabilities.argmax(1)]
             sums.add(name, batch, found == codes[batch])
@@ -119,7 +119,7 @@ def _label_open(features: Float[np.ndarray, "row dim"], codes: Rows, part: Part,
     """Rank items by their chance to belong to no class, where some do."""
     if len(np.unique(codes[part.open])) < FEWEST_KNOWN:
         return
-    catalogue = Catalogue.of(features[part.open], codes[part.open])
+    catalogue = FittedModel.of(features[part.open], codes[part.open])
     if catalogue.unknown_reason is not None:
         return
     for batch, answer in _answers(catalogue, features, part):
@@ -133,7 +133,7 @@ def _label_open(features: Float[np.ndarray, "row dim"], codes: Rows, part: Part,
 
 
 def _answers(
-    catalogue: Catalogue, features: Float[np.ndarray, "row dim"], part: Part
+    catalogue: FittedModel, features: Float[np.ndarray, "row dim"], part: Part
 ) -> Iterator[tuple[Rows, JointAnswer]]:
     points = ((catalogue.points(features[batch]), Knowledge()) for batch in part.batches)
     return zip(part.batches, label_batches(points, catalogue.reference), strict=True)

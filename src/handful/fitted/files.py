@@ -1,4 +1,4 @@
-"""A catalogue as one file: tensors in the safetensors format, labels and settings as JSON in its header.
+"""A model as one file: tensors in the safetensors format, labels and settings as JSON in its header.
 
 Nothing is pickled and nothing in the file is executed: an untrusted file can be wrong, but can do no harm. One that was
 damaged does not fit its checksum and is refused.
@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from handful.errors import FileFormatError
-from handful.fitted.fitted import Catalogue
+from handful.fitted.fitted import FittedModel
 from handful.fitted.labels import decode_labels, encode_labels, places_of
 from handful.fitted.parts import ClassMeans, ClassNames, Examples
 from handful.fitted.record import record_of, record_parts
@@ -33,13 +33,13 @@ from handful.reading.class_names import plain_labels
 FORMAT = "handful catalogue"
 # Version of the file. [version; convention]
 FORMAT_VERSION = 7
-# Endings by which a catalogue is told from a table.
+# Endings by which a model is told from a table.
 ENDINGS = (".handful", ".model", ".safetensors")
 HEAD_TENSORS = ("weights", "offsets", "means", "mass")
-# Figures without a unit of a genuine catalogue lie well between these. [ratio; convention]
+# Figures without a unit of a genuine model lie well between these. [ratio; convention]
 LEAST_FIGURE = 1e-9
 LARGEST_FIGURE = 1e9
-# A genuine catalogue has fewer examples. [examples; convention]
+# A genuine model has fewer examples. [examples; convention]
 MOST_EXAMPLES = 2**50
 # Differences of two rows are at most twice as long as the rows. [ratio; convention: the triangle inequality]
 LONGEST_DIFFERENCE = 2.0
@@ -48,13 +48,13 @@ ROUNDING = 1e-6
 HEAD_NUMBERS = ("spread", "temperature", "wrong_share", "confidence")
 
 
-def save_catalogue(catalogue: Catalogue, path: str | os.PathLike[str]) -> None:
+def save_model(model: FittedModel, path: str | os.PathLike[str]) -> None:
     """Write the file, complete or not at all; an older one of that name is replaced, and a link to one stays a link.
 
     Parameters
     ----------
-    catalogue : Catalogue
-        The catalogue; its head is fitted if that was not done before.
+    model : FittedModel
+        The model; its head is fitted if that was not done before.
     path : path
         The file.
 
@@ -62,18 +62,18 @@ def save_catalogue(catalogue: Catalogue, path: str | os.PathLike[str]) -> None:
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> place = Path(tempfile.mkdtemp()) / "catalogue.safetensors"
-    >>> save_catalogue(Catalogue.of(np.eye(3), np.array(["ant", "bee", "cat"])), place)
-    >>> load_catalogue(place).classes.tolist()
+    >>> place = Path(tempfile.mkdtemp()) / "model.safetensors"
+    >>> save_model(FittedModel.of(np.eye(3), np.array(["ant", "bee", "cat"])), place)
+    >>> load_model(place).classes.tolist()
     ['ant', 'bee', 'cat']
     """
-    tensors, about = parts_of(catalogue)
+    tensors, about = parts_of(model)
     about |= {"format": FORMAT, "format_version": FORMAT_VERSION}
     write_tensors(linked_file(Path(path)), tensors, {"handful": json.dumps(about)})
 
 
-def load_catalogue(path: str | os.PathLike[str]) -> Catalogue:
-    """Read a file that `save_catalogue` wrote, refusing inconsistent content.
+def load_model(path: str | os.PathLike[str]) -> FittedModel:
+    """Read a file that `save_model` wrote, refusing inconsistent content.
 
     Parameters
     ----------
@@ -82,80 +82,80 @@ def load_catalogue(path: str | os.PathLike[str]) -> Catalogue:
 
     Returns
     -------
-    Catalogue
-        The catalogue, with its head.
+    FittedModel
+        The model, with its head.
 
     Examples
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> place = Path(tempfile.mkdtemp()) / "catalogue.safetensors"
-    >>> save_catalogue(Catalogue.of(np.eye(3), np.array([4, 5, 6])), place)
-    >>> print(load_catalogue(place).report())
+    >>> place = Path(tempfile.mkdtemp()) / "model.safetensors"
+    >>> save_model(FittedModel.of(np.eye(3), np.array([4, 5, 6])), place)
+    >>> print(load_model(place).report())
     3 classes, 3 examples.
     3 classes have one example: 4, 5, 6.
     """
     try:
         tensors, metadata = read_tensors(os.fspath(path))
     except FileFormatError as error:
-        # Without an ending it may be a damaged catalogue, and the error says what is wrong with it.
-        may_be_one = is_catalogue(path) or (os.path.isfile(path) and not os.path.splitext(path)[1])
+        # Without an ending it may be a damaged model, and the error says what is wrong with it.
+        may_be_one = is_model_path(path) or (os.path.isfile(path) and not os.path.splitext(path)[1])
         if may_be_one or not os.path.exists(path):
             raise
         raise FileFormatError(
-            f"{path} is no file of a catalogue ({', '.join(ENDINGS)}); make one of labelled examples: handful "
+            f"{path} is not a file of a model ({', '.join(ENDINGS)}); make one of labelled examples: handful "
             f"catalogue build {path} --out {Path(path).stem}{ENDINGS[0]}"
         ) from error
     try:
         about = parse_json(metadata["handful"])
         if (about["format"], about["format_version"]) != (FORMAT, FORMAT_VERSION):
             raise ValueError(f"it says {about['format']!r}, version {about['format_version']!r}, not {FORMAT_VERSION}")
-        found = catalogue_of(tensors, about)
+        found = model_from(tensors, about)
         plain = plain_labels(found.classes)
         if "" in plain.tolist():
             raise ValueError("a class without a name")
         return found if plain is found.classes else found.relabelled(plain)
     except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, OverflowError) as error:
         raise FileFormatError(
-            f"{path} is not a catalogue that this handful can read ({error}); update handful if a later version wrote "
+            f"{path} is not a model that this handful can read ({error}); update handful if a later version wrote "
             "it, or else fit and save it again with this version"
         ) from error
 
 
-def is_catalogue(path: Any) -> bool:
-    """Whether something is the path of a file of a catalogue, by its ending."""
+def is_model_path(path: Any) -> bool:
+    """Whether something is the path of a file of a model, by its ending."""
     return isinstance(path, (str, os.PathLike)) and os.fspath(path).lower().endswith(ENDINGS)
 
 
-def parts_of(catalogue: Catalogue) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]:
-    """Return the tensors of a catalogue, and everything else as values of JSON."""
-    examples = catalogue.examples
-    head = catalogue.head
+def parts_of(model: FittedModel) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]:
+    """Return the tensors of a model, and everything else as values of JSON."""
+    examples = model.examples
+    head = model.head
     tensors = {
-        "means": catalogue.means,
-        "shots": catalogue.shots,
-        "origin": catalogue.origin,
+        "means": model.means,
+        "shots": model.shots,
+        "origin": model.origin,
         "points": examples.points,
-        "codes": places_of(examples.labels, catalogue.classes),
+        "codes": places_of(examples.labels, model.classes),
         "positions": examples.positions,
         **{f"head.{name}": getattr(head, name) for name in HEAD_TENSORS},
         **{f"left_out.{name}": column for name, column in head.left_out._asdict().items()},
     }
-    if catalogue.names is not None:
-        tensors["names.points"] = catalogue.names.points
-        tensors["names.codes"] = places_of(catalogue.names.classes, catalogue.classes)
+    if model.names is not None:
+        tensors["names.points"] = model.names.points
+        tensors["names.codes"] = places_of(model.names.classes, model.classes)
     about = {
-        "classes": encode_labels(catalogue.classes),
-        "transform": catalogue.transform,
-        "n_examples": catalogue.n_examples,
+        "classes": encode_labels(model.classes),
+        "transform": model.transform,
+        "n_examples": model.n_examples,
         "head": {name: getattr(head, name) for name in HEAD_NUMBERS} | {"n_fitted": head.n_fitted},
-        "unknown_model": None if catalogue.unknown_model is None else catalogue.unknown_model._asdict(),
+        "unknown_model": None if model.unknown_model is None else model.unknown_model._asdict(),
     }
-    of_record, about["record"] = record_parts(catalogue.record, examples.positions.tolist())
+    of_record, about["record"] = record_parts(model.record, examples.positions.tolist())
     return tensors | {f"record.{name}": tensor for name, tensor in of_record.items()}, about
 
 
-def catalogue_of(tensors: Mapping[str, npt.NDArray[Any]], about: Mapping[str, Any]) -> Catalogue:
+def model_from(tensors: Mapping[str, npt.NDArray[Any]], about: Mapping[str, Any]) -> FittedModel:
     """Undo `parts_of`; a ValueError says what does not fit together."""
     classes = decode_labels(about["classes"])
     means = tensors["means"]
@@ -201,7 +201,7 @@ def catalogue_of(tensors: Mapping[str, npt.NDArray[Any]], about: Mapping[str, An
     before_0_6 = "known" in (about["unknown_model"] or {})  # figures that handful no longer uses: fitted again
     unknown_model = None if before_0_6 else _unknown_model_of(about["unknown_model"], head)
     _check_sizes(tensors, head, unknown_model, about["transform"])
-    found = Catalogue(
+    found = FittedModel(
         class_means=ClassMeans(classes, shots, means),
         origin=origin,
         transform=about["transform"],
@@ -239,7 +239,7 @@ def _check_sizes(
 
 
 def _check_figures(model: UnknownModel, farthest: float) -> None:
-    """Refuse figures about items of no class that no catalogue can have; `farthest` is the largest squared distance.
+    """Refuse figures about items of no class that no model can have; `farthest` is the largest squared distance.
 
     Levels are ratios of squared distances, and variances are squares of such.
     """
@@ -247,7 +247,7 @@ def _check_figures(model: UnknownModel, farthest: float) -> None:
         max(*model.distance, model.quarter) > farthest
         or min(*model.distance, model.quarter) < (LEAST_FIGURE**2) ** 2 * farthest
     ):
-        raise ValueError("distances of items of no class that no catalogue can have")
+        raise ValueError("distances of items of no class that no model can have")
     ratio = LARGEST_FIGURE * farthest / model.distance[0]
     if (
         max(map(abs, (*model.pair_odds, *model.score, model.gain, model.scale))) > LARGEST_FIGURE
@@ -255,7 +255,7 @@ def _check_figures(model: UnknownModel, farthest: float) -> None:
         or max(map(abs, (*model.level, model.farther))) > ratio
         or max(model.unknown) > ratio**2
     ):
-        raise ValueError("figures about items of no class that no catalogue can have")
+        raise ValueError("figures about items of no class that no model can have")
 
 
 def _below(prefix: str, tensors: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:

@@ -1,4 +1,4 @@
-"""Catalogue: class means, counts and a head, made once from labelled examples.
+"""FittedModel: class means, counts and a head, made once from labelled examples.
 
 A class is its number of examples s_k and their mean w_k. Counts and sums add: examples, classes and whole catalogues
 are added and removed without reading the others again. A batch is compared with the head (`handful.model.head`),
@@ -34,7 +34,7 @@ from handful.errors import BankError, LabelError, OptionError, TaskError
 from handful.fitted.labels import distinct, places_of, same_kind
 from handful.fitted.parts import ClassMeans, ClassNames, Examples, joined, merged
 from handful.fitted.record import Record
-from handful.fitted.report import CatalogueReport, confused_pairs, report_on
+from handful.fitted.report import ModelReport, confused_pairs, report_on
 from handful.fitted.rows import ROW_TRANSFORMS, transform_rows
 from handful.model.answer import JointAnswer
 from handful.model.head import LinearHead, fit_head, update_head
@@ -62,10 +62,10 @@ POINTS_AT_A_TIME = 1_024
 
 
 @dataclass(frozen=True, eq=False)
-class Catalogue:
+class FittedModel:
     """Class means, counts and a head; frozen, so threads and processes can share it.
 
-    Make one with `Catalogue.of`. Methods that add or remove return a new catalogue.
+    Make one with `FittedModel.of`. Methods that add or remove return a new catalogue.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ class Catalogue:
     >>> rng = np.random.default_rng(0)
     >>> centres = rng.normal(size=(20, 16))
     >>> X, y = centres.repeat(5, axis=0) + 0.7 * rng.normal(size=(100, 16)), np.arange(20).repeat(5)
-    >>> catalogue = Catalogue.of(X[:95], y[:95])
+    >>> catalogue = FittedModel.of(X[:95], y[:95])
     >>> catalogue.n_classes, catalogue.with_examples(X[95:], y[95:]).n_classes
     (19, 20)
     >>> print(catalogue.report())
@@ -112,21 +112,21 @@ class Catalogue:
     settings: Settings = DEFAULT
 
     @classmethod
-    def of(cls, features: Float[np.ndarray, "row dim"], labels: npt.NDArray[Any], transform: str = "l2") -> Catalogue:
+    def of(cls, features: Float[np.ndarray, "row dim"], labels: npt.NDArray[Any], transform: str = "l2") -> FittedModel:
         """Make one from labelled examples, at least one of every class."""
         return cls.streamed([features], [np.asarray(labels)], transform)
 
     @classmethod
     def streamed(
         cls, blocks: Iterable[Float[np.ndarray, "row dim"]], labels: Iterable[npt.NDArray[Any]], transform: str = "l2"
-    ) -> Catalogue:
+    ) -> FittedModel:
         """Make one from blocks of rows, each read once, and their labels."""
         if transform not in ROW_TRANSFORMS:
             raise OptionError(
                 f"transform must be one of {', '.join(ROW_TRANSFORMS)}, which transform each row alone, "
                 f"got {transform!r}"
             )
-        made: Catalogue | None = None
+        made: FittedModel | None = None
         for block, names in zip(blocks, labels, strict=True):
             points = transform_rows(transform, np.asarray(block), first=0 if made is None else made.n_examples)
             if made is None:
@@ -139,7 +139,7 @@ class Catalogue:
     @classmethod
     def of_names(
         cls, vectors: Float[np.ndarray, "row dim"], labels: npt.NDArray[Any], transform: str = "l2"
-    ) -> Catalogue:
+    ) -> FittedModel:
         """Make one from vectors of names; several rows of one label are averaged."""
         labels = np.asarray(labels)
         if len(labels) == 0:
@@ -148,14 +148,14 @@ class Catalogue:
         return cls._empty(points, labels, transform)._with_name_points(points, labels)
 
     @classmethod
-    def _empty(cls, points: Float[np.ndarray, "row dim"], labels: npt.NDArray[Any], transform: str) -> Catalogue:
+    def _empty(cls, points: Float[np.ndarray, "row dim"], labels: npt.NDArray[Any], transform: str) -> FittedModel:
         """Make one without classes, with its origin at the mean of these rows."""
         origin = points.mean(0, dtype=np.float64).astype(points.dtype)
         nothing = Examples(labels[:0], points[:0], np.empty(0, np.int64))
         return cls(ClassMeans(labels[:0], points[:0, 0], points[:0]), origin, transform, nothing, 0)
 
     @classmethod
-    def of_bank(cls, bank: FeatureBank, transform: str = "l2") -> Catalogue:
+    def of_bank(cls, bank: FeatureBank, transform: str = "l2") -> FittedModel:
         """Make one from the rows of a bank; classes are numbers, in the order of the bank's names."""
         empty = np.flatnonzero(np.bincount(bank.labels, minlength=bank.n_classes) == 0)
         if len(empty) > 0:
@@ -271,7 +271,7 @@ class Catalogue:
         return " ".join(equal_sentence(names[earlier], names[copy]) for copy, earlier in self.equal_classes)
 
     @property
-    def _without_copies(self) -> Catalogue:
+    def _without_copies(self) -> FittedModel:
         """The catalogue without classes that have the same examples as an earlier one."""
         return self.without(self.classes[[copy for copy, _ in self.equal_classes]])
 
@@ -322,32 +322,32 @@ class Catalogue:
         points = self.names.points if self.only_names else self.names.points - self.origin
         return NameVectors(points, places_of(self.names.classes, self.classes))
 
-    def with_unnamed(self, n_unnamed: int) -> Catalogue:
+    def with_unnamed(self, n_unnamed: int) -> FittedModel:
         """Return the same catalogue, and what was fitted to it, whose last classes have no name."""
         return self._changed(n_unnamed=n_unnamed)
 
-    def with_fitted(self, head: LinearHead, unknown_model: UnknownModel | None) -> Catalogue:
+    def with_fitted(self, head: LinearHead, unknown_model: UnknownModel | None) -> FittedModel:
         """Return the same catalogue with what was fitted to it before, for instance read from a file."""
         same = replace(self)
         vars(same)["head"] = head
         vars(same)["unknown_model"] = unknown_model
         return same
 
-    def with_settings(self, settings: Settings) -> Catalogue:
+    def with_settings(self, settings: Settings) -> FittedModel:
         """Return the same catalogue, and what was fitted to it, which labels with other numbers."""
         return self._changed(settings=settings)
 
-    def with_record(self, record: Record) -> Catalogue:
+    def with_record(self, record: Record) -> FittedModel:
         """Return the same catalogue, and what was fitted to it, with another record."""
         return self._changed(record=record)
 
-    def _changed(self, **fields: Any) -> Catalogue:
+    def _changed(self, **fields: Any) -> FittedModel:
         """Return the same catalogue, and what was fitted to it, with other values of fields that a fit does not use."""
         same = replace(self, **fields)
         vars(same).update({name: vars(self)[name] for name in ("head", "unknown_model") if name in vars(self)})
         return same
 
-    def updated_from(self, before: Catalogue, *, for_a_batch: bool = False) -> Catalogue:
+    def updated_from(self, before: FittedModel, *, for_a_batch: bool = False) -> FittedModel:
         """Return the same catalogue with a head fitted from that of the catalogue before examples were added.
 
         Only classes with new examples are trained (`handful.model.head.update_head`), a small part of the work. Where
@@ -391,7 +391,7 @@ class Catalogue:
             digest.update(np.ascontiguousarray(table).data)
         return digest.hexdigest()
 
-    def report(self) -> CatalogueReport:
+    def report(self) -> ModelReport:
         """Say what looks wrong with the catalogue itself, which should be fixed first."""
         return report_on(self.class_means, self.examples, self.head.left_out, self.similar)
 
@@ -424,7 +424,7 @@ class Catalogue:
 
     # -- more and less -----------------------------------------------------------------------------------------------
 
-    def with_examples(self, features: Float[np.ndarray, "row dim"], labels: npt.NDArray[Any]) -> Catalogue:
+    def with_examples(self, features: Float[np.ndarray, "row dim"], labels: npt.NDArray[Any]) -> FittedModel:
         """Return the catalogue with these examples added, of known or new classes."""
         labels = same_kind(np.asarray(labels), self.classes)
         return self._with_points(transform_rows(self.transform, self._rows(features)), labels)
@@ -435,7 +435,7 @@ class Catalogue:
             f"vectors of the catalogue have {self.dim} numbers, {whose} {dim}; both must come from the same encoder"
         )
 
-    def with_names(self, vectors: Float[np.ndarray, "row dim"], labels: npt.NDArray[Any]) -> Catalogue:
+    def with_names(self, vectors: Float[np.ndarray, "row dim"], labels: npt.NDArray[Any]) -> FittedModel:
         """Return the catalogue with names of known or new classes.
 
         Rows are transformed as examples are. Several of one label are averaged, and the mean is transformed again. The
@@ -443,7 +443,7 @@ class Catalogue:
         """
         return self._with_name_points(transform_rows(self.transform, self._rows(vectors)), labels)
 
-    def _with_name_points(self, points: Float[np.ndarray, "row dim"], labels: npt.NDArray[Any]) -> Catalogue:
+    def _with_name_points(self, points: Float[np.ndarray, "row dim"], labels: npt.NDArray[Any]) -> FittedModel:
         """Add transformed names."""
         classes, codes = distinct(same_kind(np.asarray(labels), self.classes))
         means = _sums_by_class(points, codes, len(classes)) / np.bincount(codes)[:, None]
@@ -457,7 +457,7 @@ class Catalogue:
             names=added if self.names is None else merged(self.names, added),
         )
 
-    def without(self, labels: npt.NDArray[Any]) -> Catalogue:
+    def without(self, labels: npt.NDArray[Any]) -> FittedModel:
         """Return the catalogue without the classes of these labels."""
         whole = self.class_means
         places = places_of(same_kind(np.asarray(labels), whole.classes), whole.classes)
@@ -472,7 +472,7 @@ class Catalogue:
             names = names if len(names.classes) else None
         return replace(self, class_means=whole.rows(kept), examples=left, names=names)
 
-    def relabelled(self, labels: npt.NDArray[Any]) -> Catalogue:
+    def relabelled(self, labels: npt.NDArray[Any]) -> FittedModel:
         """Return the catalogue with another label for each class; classes with equal labels become one.
 
         What was fitted is kept where no two classes become one.
@@ -502,7 +502,7 @@ class Catalogue:
             replace(head, **tables, left_out=left_out), self.unknown_model
         )
 
-    def __add__(self, other: Catalogue) -> Catalogue:
+    def __add__(self, other: FittedModel) -> FittedModel:
         """Return the catalogue of all examples of both, for instance made on two machines."""
         if (self.transform, self.dim) != (other.transform, other.dim):
             raise LabelError(
@@ -526,7 +526,7 @@ class Catalogue:
         given, _ = distinct(same_kind(np.asarray(labels), self.classes))
         return list(given[places_of(given, self.classes) < 0].tolist())
 
-    def _with_points(self, points: Float[np.ndarray, "row dim"], labels: npt.NDArray[Any]) -> Catalogue:
+    def _with_points(self, points: Float[np.ndarray, "row dim"], labels: npt.NDArray[Any]) -> FittedModel:
         """Add transformed examples."""
         positions = np.arange(self.n_examples, self.n_examples + len(labels))
         return replace(

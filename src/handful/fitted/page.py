@@ -10,7 +10,7 @@ from pathlib import Path
 
 from handful.arguments import counted
 from handful.fitted.check import KINDS, Finding
-from handful.fitted.fitted import Catalogue
+from handful.fitted.fitted import FittedModel
 from handful.machine.outputs import written_whole
 
 # Findings of each kind on the page, and examples beside a finding and beside each class of it.
@@ -39,13 +39,13 @@ figcaption { font-size: .8rem }
 
 
 def write_check_page(
-    catalogue: Catalogue, findings: Sequence[Finding], path: str | os.PathLike[str], title: str
+    catalogue: FittedModel, findings: Sequence[Finding], path: str | os.PathLike[str], title: str
 ) -> None:
     """Write the page.
 
     Parameters
     ----------
-    catalogue, findings : Catalogue, sequence of Finding
+    catalogue, findings : FittedModel, sequence of Finding
         What was checked, and what was found.
     path : path
         The file, usually `.html`; an older one is replaced.
@@ -80,13 +80,13 @@ def write_check_page(
         place.write_text(page, encoding="utf-8", errors="backslashreplace")
 
 
-def about(catalogue: Catalogue) -> str:
+def about(catalogue: FittedModel) -> str:
     """Say in a sentence what a catalogue is.
 
     Examples
     --------
     >>> import numpy as np
-    >>> about(Catalogue.of(np.eye(2), np.array(["ant", "bee"])))
+    >>> about(FittedModel.of(np.eye(2), np.array(["ant", "bee"])))
     '2 classes, 2 examples of 2 features each.'
     """
     record = catalogue.record
@@ -98,7 +98,9 @@ def about(catalogue: Catalogue) -> str:
     )
 
 
-def _article(catalogue: Catalogue, finding: Finding, own: dict[int, object], of_class: dict[object, list[int]]) -> str:
+def _article(
+    catalogue: FittedModel, finding: Finding, own: dict[int, object], of_class: dict[object, list[int]]
+) -> str:
     """Show a finding with its examples, and with examples of the classes that it names."""
     previews = catalogue.record.previews
     rows = [("", [at for at in finding.examples if at in previews or finding.kind != "source"][:MOST_EXAMPLES])]
@@ -116,7 +118,7 @@ def _article(catalogue: Catalogue, finding: Finding, own: dict[int, object], of_
     return f"<article><p>{escape(finding.message)}</p>{examples}</article>"
 
 
-def _figure(catalogue: Catalogue, at: int, label: object) -> str:
+def _figure(catalogue: FittedModel, at: int, label: object) -> str:
     """Show an example, with its number and, if it is what the finding is about, its label and source."""
     preview = catalogue.record.previews.get(at)
     source = catalogue.record.sources.get(at)

@@ -54,7 +54,7 @@ class Confusion(NamedTuple):
 
 
 @dataclass(frozen=True)
-class CatalogueReport:
+class ModelReport:
     """What looks wrong with a catalogue.
 
     Attributes
@@ -78,12 +78,12 @@ class CatalogueReport:
     Examples
     --------
     >>> import numpy as np
-    >>> from handful.fitted import Catalogue
+    >>> from handful.fitted import FittedModel
     >>> rng = np.random.default_rng(0)
     >>> centres = rng.normal(size=(20, 16))
     >>> X, y = centres.repeat(5, axis=0) + 0.5 * rng.normal(size=(100, 16)), np.arange(20).repeat(5)
     >>> y[7] = 12  # it is a 1
-    >>> [(suspect.position, suspect.looks_like) for suspect in Catalogue.of(X, y).report().suspects]
+    >>> [(suspect.position, suspect.looks_like) for suspect in FittedModel.of(X, y).report().suspects]
     [(7, 1)]
     """
 
@@ -114,7 +114,7 @@ class CatalogueReport:
 
 def report_on(
     known: ClassMeans, examples: Examples, left_out: LeftOutExamples, similar: list[SimilarNames]
-) -> CatalogueReport:
+) -> ModelReport:
     """Say what was found about the examples that were left out."""
     names = known.classes.tolist()
     shots = known.shots
@@ -131,7 +131,7 @@ def report_on(
     confusions = [Confusion(names[j], names[k], share) for share, j, k in pairs if share >= CONFUSED_SHARE]
     single = known.classes[shots == 1].tolist()
     only_named = known.classes[shots == 0].tolist()
-    return CatalogueReport(len(names), int(shots.sum()), single, only_named, confusions, suspects, similar, len(rows))
+    return ModelReport(len(names), int(shots.sum()), single, only_named, confusions, suspects, similar, len(rows))
 
 
 def confused_pairs(left_out: LeftOutExamples, own: npt.NDArray[np.int64]) -> list[tuple[int, int, int, int]]:

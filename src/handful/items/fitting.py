@@ -24,7 +24,7 @@ from handful.banks.bank import Provenance
 from handful.catalogue.file import CatalogueFile, ItemRow, is_catalogue_file
 from handful.catalogue.said import examples_of
 from handful.errors import FileFormatError, OptionError, StorageError
-from handful.fitted import Catalogue, Record, load_catalogue, save_catalogue
+from handful.fitted import FittedModel, Record, load_model, save_model
 from handful.fitted.record import PreviewKind
 from handful.items.embedding import encoder_of
 from handful.items.given_vectors import measured_in, measurements_of
@@ -107,7 +107,7 @@ def made_by(file: CatalogueFile) -> str:
     return "" if encoder is None else f"{encoder.name}, weights {encoder.weights}"
 
 
-def model_of(file: CatalogueFile, *, without_batch: str | None = None) -> Catalogue:
+def model_of(file: CatalogueFile, *, without_batch: str | None = None) -> FittedModel:
     """Return a model that is fitted to the examples of a catalogue, in the order of `examples_in`.
 
     It is fitted when something was named since the last time, and kept in the catalogue if that can be written.
@@ -138,10 +138,10 @@ def model_of(file: CatalogueFile, *, without_batch: str | None = None) -> Catalo
     return found.with_record(Record(made_by(file), _kind(rows), columns=_columns(rows)))
 
 
-def model_at(path: str | os.PathLike[str]) -> Catalogue:
+def model_at(path: str | os.PathLike[str]) -> FittedModel:
     """Return the model in a file: that of a catalogue, or one that was saved."""
     if not is_catalogue_file(path):
-        return load_catalogue(path)
+        return load_model(path)
     with CatalogueFile.open(path, create=False) as file:
         return model_of(file)
 
@@ -160,10 +160,10 @@ def where(file: CatalogueFile) -> str:
     return str(file.path or "the catalogue")
 
 
-def _fitted(file: CatalogueFile, examples: Mapping[int, str]) -> Catalogue:
+def _fitted(file: CatalogueFile, examples: Mapping[int, str]) -> FittedModel:
     names, codes = np.unique(np.array(list(examples.values())), return_inverse=True)
     bank = FeatureBank.from_arrays(vectors_of(file, list(examples)), codes, names.tolist())
-    fitted = Catalogue.of_bank(bank)
+    fitted = FittedModel.of_bank(bank)
     _ = fitted.reference.unknown_model
     return fitted.relabelled(names)
 
@@ -177,7 +177,7 @@ def _hash_of(file: CatalogueFile, rows: Sequence[ItemRow], labels: Sequence[str]
     return digest.hexdigest()
 
 
-def _kept(file: CatalogueFile, key: str) -> Catalogue | None:
+def _kept(file: CatalogueFile, key: str) -> FittedModel | None:
     """Return the model that is kept under a name; None if there is none that can be read."""
     content = file.cached(key)
     if content is None:
@@ -185,17 +185,17 @@ def _kept(file: CatalogueFile, key: str) -> Catalogue | None:
     with tempfile.TemporaryDirectory(prefix="handful-") as work, suppress(FileFormatError):
         place = Path(work) / "kept.model"
         place.write_bytes(content)
-        return load_catalogue(place)
+        return load_model(place)
     return None
 
 
-def _keep(file: CatalogueFile, key: str, model: Catalogue) -> None:
+def _keep(file: CatalogueFile, key: str, model: FittedModel) -> None:
     """Keep a model in place of an earlier one; one that cannot be kept is fitted again next time."""
     if not file.writable:
         return
     with tempfile.TemporaryDirectory(prefix="handful-") as work, suppress(StorageError):
         place = Path(work) / "kept.model"
-        save_catalogue(model, place)
+        save_model(model, place)
         file.cache_newest(CACHED, key, place.read_bytes())
 
 

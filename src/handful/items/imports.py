@@ -112,9 +112,9 @@ def _of_model(file: Path) -> tuple[Listing, dict[str, str], dict[str, bytes]]:
     An image that still is where it came from is known by its content, and so is a text that the file keeps. Any other
     example is its vector; a small picture of it is kept as long as there is room for it.
     """
-    from handful.fitted.files import load_catalogue  # with scipy, which nothing else here needs
+    from handful.fitted.files import load_model  # with scipy, which nothing else here needs
 
-    found = load_catalogue(file)
+    found = load_model(file)
     record = found.record
     points = np.ascontiguousarray(found.examples.points, "<f4")
     if not len(points):

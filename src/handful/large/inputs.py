@@ -21,7 +21,7 @@ import numpy as np
 from handful.banks import FeatureBank, store
 from handful.banks.bank import BLOCK_ROWS
 from handful.errors import BankError, StorageError, TaskError
-from handful.fitted import Catalogue
+from handful.fitted import FittedModel
 from handful.fitted.rows import transform_rows
 from handful.machine.folders import Folder, LocalFolder, fetched, read_ranges
 from handful.machine.outputs import is_remote, local_path
@@ -135,7 +135,7 @@ def read_input(rows: Any, *, role: str, scratch: Path) -> Input:
     where every process can map or read them. A bank of queries at a URL stays there; anything else at a URL is
     downloaded into the folder `scratch` first. `role` is "catalogue" or "queries".
     """
-    if isinstance(rows, Catalogue):
+    if isinstance(rows, FittedModel):
         return Input("the fitted catalogue", rows.content_hash, _no_bank)
     name = "the array of queries" if role == "queries" else "the pair (X, y) of the catalogue"
     if isinstance(rows, FeatureBank):

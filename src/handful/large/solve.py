@@ -34,7 +34,7 @@ from handful.estimators.prior_weights import prior_of, weights_of
 from handful.estimators.unknown_share import shares_of
 from handful.executors import Executor, in_process
 from handful.executors.executor import Shared
-from handful.fitted import Catalogue
+from handful.fitted import FittedModel
 from handful.fitted.labels import distinct, places_of, same_kind
 from handful.fitted.rows import ROW_TRANSFORMS
 from handful.large.inputs import Input, read_input, read_rows
@@ -60,7 +60,7 @@ Names: TypeAlias = tuple[str, ...]
 
 
 def solve(
-    catalogue: Catalogue | FeatureBank | tuple[Any, Any] | str | os.PathLike[str],
+    catalogue: FittedModel | FeatureBank | tuple[Any, Any] | str | os.PathLike[str],
     queries: Any,
     folder: str | os.PathLike[str],
     *,
@@ -82,7 +82,7 @@ def solve(
 
     Parameters
     ----------
-    catalogue : Catalogue, FeatureBank, path, URL or (X, y)
+    catalogue : FittedModel, FeatureBank, path, URL or (X, y)
         A fitted catalogue, or labelled examples of all K classes. Labels in the answers are positions among its
         classes.
     queries : FeatureBank, path or URL of one, Parquet file or array [query, dim]
@@ -127,9 +127,9 @@ def solve(
     change = _transform_for(catalogue, transform)
     weights = None
     if prior is not None or candidates is not None or given:
-        if not isinstance(catalogue, Catalogue):
+        if not isinstance(catalogue, FittedModel):
             raise OptionError(
-                "prior, candidates and given are about the classes of a fitted catalogue; give a Catalogue"
+                "prior, candidates and given are about the classes of a fitted catalogue; give a FittedModel"
             )
         weights = _weights(prior, candidates, catalogue, given or {})
     shares = shares_of(expect_unknown, None)
@@ -176,7 +176,7 @@ def solve(
 
 
 def _solved(
-    catalogue: Catalogue,
+    catalogue: FittedModel,
     names: Names,
     work: Work,
     knowledge: Knowledge,
@@ -242,15 +242,15 @@ def _solved(
     )
 
 
-def _fitted(catalogue: Any, examples: Input, folder: Folder, transform: str, dim: int) -> tuple[Catalogue, Names]:
+def _fitted(catalogue: Any, examples: Input, folder: Folder, transform: str, dim: int) -> tuple[FittedModel, Names]:
     """Return the catalogue as given, or fitted to the examples, and the names of its classes; refuse an unfit one."""
-    if isinstance(catalogue, Catalogue):
+    if isinstance(catalogue, FittedModel):
         fitted = catalogue
         names = tuple(map(str, catalogue.classes.tolist()))
     else:
         bank = examples.open(folder)
         assert isinstance(bank, FeatureBank)
-        fitted = Catalogue.of_bank(bank, transform)
+        fitted = FittedModel.of_bank(bank, transform)
         names = bank.class_names
     if fitted.only_names:
         raise TaskError(
@@ -263,7 +263,7 @@ def _fitted(catalogue: Any, examples: Input, folder: Folder, transform: str, dim
 
 
 def _weights(
-    prior: Any, candidates: Any, catalogue: Catalogue, given: Mapping[int, Any]
+    prior: Any, candidates: Any, catalogue: FittedModel, given: Mapping[int, Any]
 ) -> Float[np.ndarray, "row class"] | None:
     """Return the weights of the classes of the catalogue, and of those that a person named."""
     named = [label for label in given.values() if label is not None]
@@ -282,7 +282,7 @@ def _hash_of(given: Mapping[int, Any]) -> str:
 def _transform_for(catalogue: Any, named: str | None) -> str:
     """Return the transform named, or that of the catalogue, or `l2`."""
     change = named or "l2"
-    if isinstance(catalogue, Catalogue):
+    if isinstance(catalogue, FittedModel):
         if named not in (None, catalogue.transform):
             raise OptionError(f"the catalogue was fitted with transform {catalogue.transform!r}, got {named!r}")
         change = catalogue.transform

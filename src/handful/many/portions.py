@@ -21,8 +21,8 @@ import numpy as np
 from handful.estimators.batches import Batches
 from handful.estimators.certainty import certainty_of, most_certain
 from handful.estimators.context import Known
-from handful.estimators.items import CatalogueItems
-from handful.fitted import Catalogue
+from handful.estimators.items import ModelItems
+from handful.fitted import FittedModel
 from handful.large import solve as solve_large
 from handful.machine.extras import import_extra, import_pyarrow
 from handful.machine.outputs import explain_refusal
@@ -126,7 +126,7 @@ def _matrix(column: Any, dim: int) -> Float[np.ndarray, "row dim"]:
     return np.frombuffer(column.buffers()[1], FLOAT, len(column) * dim, start).reshape(-1, dim)
 
 
-def label(catalogue: Catalogue, portion: Portion, known: Known, folder: Path) -> tuple[np.ndarray, np.ndarray]:
+def label(catalogue: FittedModel, portion: Portion, known: Known, folder: Path) -> tuple[np.ndarray, np.ndarray]:
     """Label every group of a portion as one batch: small ones in memory, a large one streamed by way of `folder`."""
     items = np.empty(len(portion.rows), ITEM)
     groups = []
@@ -144,7 +144,7 @@ def label(catalogue: Catalogue, portion: Portion, known: Known, folder: Path) ->
             groups.append(_streamed(catalogue, vectors, known, mine, folder))
         else:
             group_of = np.repeat(np.arange(last - first), sizes[first:last])
-            for _, places, found in Batches.of(CatalogueItems(catalogue, vectors), group_of, known).labelled():
+            for _, places, found in Batches.of(ModelItems(catalogue, vectors), group_of, known).labelled():
                 here = mine[places[0] : places[-1] + 1]
                 here["label"] = found.probabilities.argmax(-1)
                 here["unknown"] = found.unknown
@@ -154,7 +154,7 @@ def label(catalogue: Catalogue, portion: Portion, known: Known, folder: Path) ->
     return items, np.concatenate(groups)
 
 
-def _streamed(catalogue: Catalogue, vectors: np.ndarray, known: Known, items: np.ndarray, folder: Path) -> np.ndarray:
+def _streamed(catalogue: FittedModel, vectors: np.ndarray, known: Known, items: np.ndarray, folder: Path) -> np.ndarray:
     """Label one large group by `handful.large`; fill in its items, and return its classes."""
     # Another node of a cluster need not have the folder.
     room = folder if folder.is_dir() else None

@@ -31,7 +31,7 @@ from handful.estimators.prior_weights import weights_of
 from handful.estimators.unknown_share import UnknownShare, shares_of
 from handful.executors import Executor, in_process
 from handful.executors.executor import Shared
-from handful.fitted import Catalogue
+from handful.fitted import FittedModel
 from handful.machine.extras import import_pyarrow
 from handful.machine.folders import LocalFolder
 from handful.machine.lock import only_writer
@@ -75,7 +75,7 @@ class LabelledGroups:
 
 
 def label_groups(
-    classifier: BatchClassifier | Catalogue,
+    classifier: BatchClassifier | FittedModel,
     source: str | os.PathLike[str],
     out: str | os.PathLike[str],
     *,
@@ -99,7 +99,7 @@ def label_groups(
 
     Parameters
     ----------
-    classifier : BatchClassifier or Catalogue
+    classifier : BatchClassifier or FittedModel
         Fitted on the labelled catalogue.
     source : path
         A Parquet file, or a folder with files that end in `.parquet`, also in folders below it.
@@ -199,14 +199,14 @@ def _on_disk(what: str, place: str | os.PathLike[str]) -> Path:
     return local_path(place)
 
 
-def _fitted(classifier: Any) -> tuple[Catalogue, list[str] | None]:
+def _fitted(classifier: Any) -> tuple[FittedModel, list[str] | None]:
     """Return the catalogue that groups are labelled with, and names of the features if there are."""
-    if isinstance(classifier, Catalogue):
+    if isinstance(classifier, FittedModel):
         return classifier, None
     catalogue = getattr(classifier, "_catalogue", None)
-    if not isinstance(catalogue, Catalogue):
+    if not isinstance(catalogue, FittedModel):
         raise OptionError(
-            f"classifier must be a fitted BatchClassifier, or a Catalogue, got {type(classifier).__name__}"
+            f"classifier must be a fitted BatchClassifier, or a FittedModel, got {type(classifier).__name__}"
         )
     names = getattr(classifier, "feature_names_in_", None)
     # A single name is that of a column of vectors only if there are more dimensions.
@@ -215,7 +215,7 @@ def _fitted(classifier: Any) -> tuple[Catalogue, list[str] | None]:
 
 @one_thread()  # so that sums have a fixed order
 def _labelled(
-    catalogue: Catalogue, portion: Portion, known: Known, folder: Path, number: int
+    catalogue: FittedModel, portion: Portion, known: Known, folder: Path, number: int
 ) -> tuple[int, np.ndarray, np.ndarray]:
     """Label a portion; its number comes first, because portions are ready in any order."""
     with silent():
@@ -229,7 +229,7 @@ class _Run:
     name: str
     source: TableFiles
     layout: Layout
-    catalogue: Catalogue
+    catalogue: FittedModel
     known: Known
     out: Path
     executor: Executor

@@ -51,11 +51,11 @@ CONVERGED = 1e-5
 NO_CELL = 1e-4
 # Cosine above which two items are compared number by number. [cosine; work]
 NEARLY_EQUAL = 0.999
-# A line in log-odds is fitted to counts in so many bins. [bins; work]
+# Bins in which values are counted, before a line in log-odds is fitted to the counts. [bins; work]
 LINE_BINS = 2**12
 # It is fitted until its gradient is this share of what is counted. [ratio; work]
 LINE_GRADIENT = 1e-9
-# Training takes at most so many steps, and L-BFGS remembers so many of them. Half and twice these change nothing: it
+# Steps that training takes at most, all of which L-BFGS remembers. Half and twice these change nothing: it
 # stops earlier, by its gradient. [steps; work]
 MOST_TRAINING_STEPS = 200
 TRAINING_MEMORY = 5

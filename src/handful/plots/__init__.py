@@ -1,6 +1,6 @@
 """Pictures of answers and catalogues with matplotlib, and their tables for notebooks.
 
-People call these as methods: `Answer.plot`, `Answer.plot_map`, `Answer.plot_items` and `Catalogue.plot`.
+People call these as methods: `Answer.plot`, `Answer.plot_map`, `Answer.plot_items` and `FittedModel.plot`.
 Colours of text and axes are those of the style in use, so `dark_background` works.
 """
 

@@ -52,7 +52,7 @@ def reliability(left_out: LeftOutExamples) -> Reliability:
 
 
 def plot_catalogue(catalogue: CatalogueLike, pairs: list[tuple[int, int, int, int]], ax: Any = None) -> Any:
-    """Draw confused classes and the reliability of probabilities; see `Catalogue.plot` and `confused_pairs`."""
+    """Draw confused classes and the reliability of probabilities; see `FittedModel.plot` and `confused_pairs`."""
     if ax is None:
         pyplot = import_extra("matplotlib.pyplot", "plots")
         height = max(3.4, 1.2 + 0.3 * min(len(pairs), MOST_PAIRS))

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from handful.arguments import counted, did_you_mean
 from handful.catalogue.file import CatalogueFile
 from handful.errors import OptionError
-from handful.fitted import Record, save_catalogue
+from handful.fitted import Record, save_model
 from handful.items.bringing import source_of
 from handful.items.fitting import model_of
 from handful.machine.outputs import refuse_overwriting
@@ -95,7 +95,7 @@ def _model(file: CatalogueFile, final: Path, batches: Sequence[str]) -> Exported
         raise OptionError("a model is fitted to all that was named; leave the batches out")
     model = model_of(file)
     # Columns may name files, places and people.
-    save_catalogue(model.with_record(Record(model.record.encoder, model.record.kind)), final)
+    save_model(model.with_record(Record(model.record.encoder, model.record.kind)), final)
     return Exported(final, model.n_classes, "class")
 
 

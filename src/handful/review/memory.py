@@ -23,7 +23,7 @@ from handful.estimators.checks import checked_features
 from handful.estimators.containers import frame_of
 from handful.estimators.context import BatchContexts
 from handful.estimators.given import with_given
-from handful.estimators.items import CatalogueItems
+from handful.estimators.items import ModelItems
 from handful.machine.extras import import_extra
 from handful.reading.contents import Contents, FolderFiles
 from handful.review.batch_review import BatchReview, sheet_size_of
@@ -89,7 +89,7 @@ class PageLabeller:
         about_batch: Any = self.known
         contexts = BatchContexts(about_batch, labels, len(features), None, codes_of, new=found.new)
         contexts = contexts.excluding(said.discarded)
-        batches = Batches(CatalogueItems(catalogue, features, called), contexts)
+        batches = Batches(ModelItems(catalogue, features, called), contexts)
         about = About(
             self.batch,
             int(catalogue.shots.sum()),

@@ -29,7 +29,7 @@ from handful.session.stopping import SURE_TO_STOP
 PathLike = str | os.PathLike[str]
 
 
-class OpenCatalogue:
+class Catalogue:
     """A catalogue that is open, as `handful.open` returns it; a context manager.
 
     Everything that is said is in the file before a method returns.
@@ -199,7 +199,7 @@ class OpenCatalogue:
         return export(self.file, path, batches=batches, links=links)
 
 
-def open(path: PathLike, *, person: str | None = None) -> OpenCatalogue:
+def open(path: PathLike, *, person: str | None = None) -> Catalogue:
     """Open a catalogue; it is made if it is not there.
 
     One of version 0.5 is taken over, and stays beside it under another name, which a warning says.
@@ -213,7 +213,7 @@ def open(path: PathLike, *, person: str | None = None) -> OpenCatalogue:
 
     Returns
     -------
-    OpenCatalogue
+    Catalogue
         The catalogue; close it, or use it in a `with` statement.
 
     Examples
@@ -226,4 +226,4 @@ def open(path: PathLike, *, person: str | None = None) -> OpenCatalogue:
     file = Path(path)
     if is_earlier(file):
         warnings.warn(HandfulWarning(take_over_file(file)), stacklevel=2)
-    return OpenCatalogue(CatalogueFile.open(file), getpass.getuser() if person is None else person)
+    return Catalogue(CatalogueFile.open(file), getpass.getuser() if person is None else person)

@@ -33,10 +33,10 @@ from handful.estimators import Answer
 from handful.estimators.answer import best_two
 from handful.estimators.certainty import certainty_of
 from handful.estimators.containers import FrameOf, labels_of, new_frame
-from handful.estimators.items import CatalogueItems
+from handful.estimators.items import ModelItems
 from handful.estimators.proposals import Proposal
 from handful.estimators.unnamed_groups import UnnamedGroups
-from handful.fitted import Catalogue
+from handful.fitted import FittedModel
 from handful.fitted.labels import distinct
 from handful.model.arrays import spread_rows
 from handful.model.linear import class_sums, head_of_means
@@ -63,8 +63,8 @@ class FromNothing:
     def __init__(self, features: Float[np.ndarray, "item dim"], frame_of: FrameOf = new_frame) -> None:
         self.features = features
         self.frame_of = frame_of
-        everything = Catalogue.of(features, np.zeros(len(features), np.int64))
-        self.items = CatalogueItems(everything, self.features)
+        everything = FittedModel.of(features, np.zeros(len(features), np.int64))
+        self.items = ModelItems(everything, self.features)
         self.directions = directions_of(self.items.points)
         self.grouped = spread_rows(len(self.features), MOST_GROUPED)
         self.tree = Tree(self.directions[self.grouped])

@@ -17,7 +17,7 @@ from handful.estimators.checks import checked_features
 from handful.estimators.containers import frame_of
 from handful.estimators.context import checked
 from handful.estimators.given import new_class_names
-from handful.fitted.files import is_catalogue
+from handful.fitted.files import is_model_path
 from handful.reading.class_names import plain_label
 from handful.session.from_nothing import FromNothing
 from handful.session.said import BatchSaid
@@ -34,7 +34,7 @@ def classifier_of(catalogue: Any) -> BatchClassifier:
         return catalogue
     if isinstance(catalogue, tuple) and len(catalogue) == 2:
         return BatchClassifier().fit(*catalogue)
-    if is_catalogue(catalogue):
+    if is_model_path(catalogue):
         return BatchClassifier.load(catalogue)
     if isinstance(catalogue, (str, os.PathLike)):
         raise OptionError(

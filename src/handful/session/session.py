@@ -142,8 +142,6 @@ class Session:
         else:
             labeller = MemoryLabeller(classifier_of(catalogue), X, groups, known)
             given = labeller.given
-            if calibration is None:
-                calibration = Calibration(tuple(getattr(labeller.catalogue.record, "calibration", ())))
         file = CatalogueFile.open()
         rows = np.ascontiguousarray(labeller.features)
         file.arrive(BATCH, [Arrival(str(at), ItemContent(row.tobytes(), "vector")) for at, row in enumerate(rows)])

@@ -16,7 +16,7 @@ from handful.catalogue.events import EventItem
 from handful.errors import OptionError
 from handful.estimators import Answer
 from handful.estimators.answer import compared_items, groups_of_items, proposal_numbers, unnamed_groups
-from handful.estimators.items import CatalogueItems
+from handful.estimators.items import ModelItems
 from handful.estimators.unnamed_groups import UnnamedGroups
 from handful.model.questions import SameClass
 from handful.session.clusters import same_by_cosine, two_parts
@@ -101,7 +101,7 @@ class State:
         items = compared_items(self.answer)
         wrong = self.wrong_on_sheet
         worth = wrong.copy()
-        if isinstance(items, CatalogueItems) and not items.catalogue.only_names:
+        if isinstance(items, ModelItems) and not items.catalogue.only_names:
             kept = most_doubtful(wrong, sorted(self.said.given))
             if self.unnamed is not None:
                 same = same_by_cosine(self.unnamed.directions[kept], self.unnamed.even)

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 
 from handful.estimators import Answer, BatchClassifier
-from handful.fitted import Catalogue
+from handful.fitted import FittedModel
 from handful.shapes import Float
 from handful_fewshot.frame import Frame
 from handful_fewshot.methods.method import Method, Options
@@ -50,7 +50,7 @@ def _solved(task: TaskBatch) -> Solution:
     in_query = task.present("query")
     points = task.support[0][real].cpu().numpy()
     # As they are: whoever solves a task has transformed its features.
-    catalogue = Catalogue.of(points, task.support_labels[0][real].cpu().numpy(), transform="raw")
+    catalogue = FittedModel.of(points, task.support_labels[0][real].cpu().numpy(), transform="raw")
     task_of = in_query.nonzero()[:, 0].cpu().numpy()
     answer = BatchClassifier.of(catalogue).infer(task.query[in_query].cpu().numpy(), task_of)
     log_q = torch.full((*in_query.shape, task.n_classes), -torch.inf, dtype=task.dtype, device=task.device)

@@ -21,7 +21,7 @@ The rule is that of Figueiredo and Jain, who take N/2 off every count, N being t
 by the minimum message length of a mixture. Here the components do not move, and each has one parameter, its
 share: N = 1. They update one component at a time; here all are updated together.
 
-The head is that of `handful.fitted.Catalogue`: logistic regression on centred rows with C = 30 at unit length, in
+The head is that of `handful.fitted.FittedModel`: logistic regression on centred rows with C = 30 at unit length, in
 which examples that look mislabelled count less, at a temperature found from examples that were left out.
 """
 
@@ -34,7 +34,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from handful.fitted import Catalogue
+from handful.fitted import FittedModel
 from handful.shapes import Bool, Float
 from handful_fewshot.frame import Frame
 from handful_fewshot.methods.method import Method, Options, at_least
@@ -118,7 +118,7 @@ def head_scores(task: TaskBatch) -> Float[Tensor, "task query class"]:
         row = t if len(real) > 1 else 0
         own = real[row]
         codes = labels[t if len(labels) > 1 else 0]
-        catalogue = Catalogue.of(support[t][own], codes[own], "raw")
+        catalogue = FittedModel.of(support[t][own], codes[own], "raw")
         rows = slice(None) if shared else t
         points = catalogue.points(query[rows].reshape(-1, task.dim))
         scores[rows] = catalogue.head.scores(points).reshape(scores[rows].shape)
