@@ -26,7 +26,7 @@ Results are kept in `studies/results/sessions/`; what is there is not measured a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache, partial
 from itertools import pairwise
 from pathlib import Path
@@ -154,22 +154,42 @@ class Person:
     def reply(self, request: Request) -> Iterator[None]:
         """Answer a request, one decision after another."""
         says = [self.truth[item] for item in request.items]
+        if request.oddest and request.is_sheet:
+            yield from self._reply_to_mixed(request, says)
+            return
         commonest = max(dict.fromkeys(says), key=lambda label: (says.count(label), label == request.label))
         if self.hasty:
             says = [commonest if said != commonest and self.rng.random() < OVERLOOKS else said for said in says]
         pairs = list(zip(request.items, says, strict=True))
-        self._say([item for item, said in pairs if said == commonest], commonest, request)
+        others = [item for item, said in pairs if said != commonest]
+        self._say([item for item, said in pairs if said == commonest], commonest, request, others)
         yield
         for item, said in pairs:
             if said != commonest:
                 self._say([item], said, request)
                 yield
 
-    def _say(self, items: list[int], label: int | None, request: Request) -> None:
+    def _reply_to_mixed(self, request: Request, says: list[int | None]) -> Iterator[None]:
+        """Accept the labels of a sheet that are right, and name every other item."""
+        wrong = [
+            (item, said)
+            for item, label, said in zip(request.items, request.labels, says, strict=True)
+            if self.session.not_named[item] or (label != said and not (self.hasty and self.rng.random() < OVERLOOKS))
+        ]
+        others = [item for item, _ in wrong]
+        right = sorted(set(request.items) - set(others))
+        if right:
+            self.session.accept(right, wrong=others)
+            yield
+        for item, said in wrong:
+            self._say([item], said, request)
+            yield
+
+    def _say(self, items: list[int], label: int | None, request: Request, wrong: Sequence[int] = ()) -> None:
         accepts = request.is_sheet and label == request.label
         if self.hasty and not accepts and self.rng.random() < ERRS:
             label = next(choice for choice in request.choices if choice != label)
-        self.session.answer(items, label, new=label is not None)
+        self.session.answer(items, label, new=label is not None, wrong=wrong)
 
     def n_wrong(self) -> int:
         """Count the labels that are wrong."""

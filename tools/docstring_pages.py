@@ -22,7 +22,7 @@ UNDERSTAND = Path(__file__).resolve().parents[1] / "docs" / "understand"
 PAGES = UNDERSTAND / "methods"
 WRITTEN = ("batch_classifier", "paddle")
 RULES = UNDERSTAND / "review_rules.md"
-RULES_OF = ("stopping", "requests", "clusters", "from_nothing")
+RULES_OF = ("stopping", "oddest", "requests", "clusters", "from_nothing")
 
 
 def names() -> list[str]:

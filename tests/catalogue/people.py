@@ -35,17 +35,17 @@ def says_something(catalogue: CatalogueFile, rng: random.Random, person: str = "
     """Say one thing at random."""
     items = list(dict(catalogue.keys()))
     some = [
-        EventItem(item, None, rng.random() < 0.8, rng.choice(NAMES), rng.random())
+        EventItem(item, None, rng.random() < 0.8, rng.choice((*NAMES, None)), rng.random())
         for item in sorted(rng.sample(items, rng.randint(1, min(3, len(items)))))
     ]
     label = rng.choice(NAMES)
     kind = rng.choice(
-        ("named",) * 6 + ("none", "bad", "open", "split", "split", "renamed", "renamed", "removed", "known")
-        + ("taken_back",) * 4 + ("arrive",) * 2
+        ("named",) * 5 + ("accepted",) * 2 + ("none", "bad", "open", "split", "split", "renamed", "renamed", "removed")
+        + ("known",) + ("taken_back",) * 4 + ("arrive",) * 2
     )  # fmt: skip
     if kind == "named":
         catalogue.append("named", {"label": label, "sheet": None}, some, person=person)
-    elif kind in ("none", "bad", "open"):
+    elif kind in ("accepted", "none", "bad", "open"):
         catalogue.append(kind, {}, some, person=person)
     elif kind == "split":
         catalogue.append("split", {"label": label}, some, person=person)

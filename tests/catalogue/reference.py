@@ -6,10 +6,11 @@ after, those that these come after, and so on; nothing else.
 - An event counts unless one that counts takes it back.
 - An answer about an item stands unless another that counts is about the item too, and its author had seen the first.
   Leaving a class is such an answer, which names nothing.
+- An answer that accepts gives each item the label that it was shown with; without one, it says none of the classes.
 - A class that is renamed, in the order of these events, gives its other name to every answer that has its name then,
   and whose author had not seen the renaming; one that is removed takes the answer away.
 - An item is disputed if answers that stand differ by kind or class; otherwise the last one is its answer.
-- Classes come in the order in which the answers that stand named them first.
+- Classes come in the order in which the answers that stand named them first; those of one answer by their names.
 - Items that left a class together are a group until an answer that stands names one of them, or says that it is of no
   class, by somebody who had seen that they left; an item that left once more is of the later group alone.
 - What arrived is at its place until it arrives elsewhere or is gone; what was said last about a batch is known.
@@ -37,9 +38,11 @@ def reference(events: Iterable[Event]) -> dict[str, Any]:
     answers: dict[int, list[tuple[str, str | None, str]]] = {}
     for item, said in standing.items():
         for one in said:
-            label = name_now(one, counted, seen) if one.kind == "named" else None
-            if one.kind != "split" and not (one.kind == "named" and label is None):
-                answers.setdefault(item, []).append((one.kind, label, one.event))
+            given = label_then(one, item)
+            label = None if given is None else name_now(one, given, counted, seen)
+            kind = one.kind if one.kind in ("bad", "open", "split") else "none" if given is None else "named"
+            if kind != "split" and not (kind == "named" and label is None):
+                answers.setdefault(item, []).append((kind, label, one.event))
     disputed = {item for item, said in answers.items() if len({(kind, label) for kind, label, _ in said}) > 1}
     places: dict[str, dict[int, str]] = {}
     known = {}
@@ -83,14 +86,21 @@ def counts(event: Event, events: list[Event]) -> bool:
 
 def answered(event: Event) -> list[int]:
     """Items that an event is an answer about."""
-    if event.kind not in ("named", "none", "bad", "open", "split"):
+    if event.kind not in ("named", "accepted", "none", "bad", "open", "split"):
         return []
     return [one.item for one in event.items if one.answered]
 
 
-def name_now(answer: Event, counted: list[Event], seen: dict[str, set[str]]) -> str | None:
-    """Return the class of an answer as it is called now."""
-    name: str | None = answer.about["label"]
+def label_then(answer: Event, item: int) -> str | None:
+    """Return the class that an answer gave to an item, as it was called then."""
+    if answer.kind == "accepted":
+        return next(one.offered for one in answer.items if one.item == item)
+    return answer.about["label"] if answer.kind == "named" else None
+
+
+def name_now(answer: Event, given: str, counted: list[Event], seen: dict[str, set[str]]) -> str | None:
+    """Return the class that an answer gave as it is called now."""
+    name: str | None = given
     for one in counted:
         if one.kind in ("renamed", "removed") and one.about["label"] == name and one.event not in seen[answer.event]:
             name = one.about["into"] if one.kind == "renamed" else None
@@ -101,8 +111,8 @@ def classes(answers: dict[int, list[tuple[str, str | None, str]]], ordered: list
     """Return classes in the order in which they were named first."""
     found: list[str] = []
     for event in ordered:
-        for said in answers.values():
-            found += [label for _, label, name in said if name == event.event and label is not None]
+        labels = {label for said in answers.values() for _, label, name in said if name == event.event}
+        found += sorted(label for label in labels if label is not None)
     return list(dict.fromkeys(found))
 
 
@@ -110,7 +120,7 @@ def still_split(event: Event, standing: dict[int, list[Event]], seen: dict[str, 
     """Return the items that left a class by an event, and have no name yet."""
     for item in answered(event):
         for one in standing[item]:
-            if one.kind in ("named", "none") and event.event in seen[one.event]:
+            if one.kind in ("named", "accepted", "none") and event.event in seen[one.event]:
                 return ()
     left = [
         item

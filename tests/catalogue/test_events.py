@@ -36,7 +36,7 @@ def test_every_kind_needs_what_it_is_about(kind):
 
 
 def test_kinds_that_nobody_knows_are_named():
-    assert fault_of("forgotten", {}).startswith("there is no event 'forgotten'; it must be one of arrived, bad,")
+    assert fault_of("forgotten", {}).startswith("there is no event 'forgotten'; it must be one of accepted, arrived,")
     assert ANSWERS < KINDS
     assert set(NEEDED) < KINDS
 

@@ -140,7 +140,8 @@ def test_a_folder_per_class_has_every_image(pictures, capsys):
         images = len(file.said.places["catalogue"])
     out = pictures / "by_class"
     assert export(birds, out) == 0
-    written = [path for path in out.rglob("*") if path.is_file()]
+    assert (out / "kinds.csv").is_file()
+    written = [path for path in out.rglob("*") if path.is_file() and path.name != "kinds.csv"]
     assert len(written) == images
     assert "what_now_" in {path.name for path in out.iterdir()}
     sources = {path.read_bytes() for path in (pictures / "catalogue").rglob("*.*")}
@@ -176,3 +177,18 @@ def test_a_batch_of_which_nothing_was_named_has_no_labels(tmp_path):
         bring(file, "monday", np.eye(4, dtype=np.float32))
     assert export(tmp_path / "c.handful", tmp_path / "l.csv") == 0
     assert {row["label"] for row in table_of(tmp_path / "l.csv", ",")} == {""}
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_a_table_of_kinds_says_which_were_seen_and_by_whom(birds, ending):
+    out = birds.parent / f"labels.{ending}"
+    assert export(birds, out, "--batch", "monday") == 0
+    beside = birds.parent / f"labels.kinds.{ending}"
+    lines = beside.read_text(encoding="utf-8-sig").splitlines()
+    rows = table_of(beside, ";") if ending == "csv" else [json.loads(line) for line in lines]
+    first, *others = rows
+    assert (first["kind"], int(first["items"]), int(first["seen"])) == ("crab, red", 2, 1)
+    assert (first["seen_by"], first["said"]) == ("Ada", "seen")
+    assert {row["kind"]: int(row["items"]) for row in others} == {"class 00": 1, "class 01": 4, "class 02": 4}
+    assert {row["said"] for row in others} == {"probable, none seen"}
+    assert sum(int(row["items"]) for row in rows) == 11  # one is of no class

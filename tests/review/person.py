@@ -9,6 +9,8 @@ SHOWN = """() => {
   const names = (place) => [...asked.querySelectorAll(place)].map((element) => element.alt);
   return {
     kind: asked.className,
+    labels: texts('.tile .label'),
+    marked: [...asked.querySelectorAll('.tile')].map((tile) => tile.ariaPressed === 'true'),
     items: [...names('.tile img'), ...texts('.tile > span[dir]'), ...names('.large img'), ...texts('blockquote')],
     keys: texts('.tile kbd'),
     title: texts('h2')[0],
@@ -91,6 +93,12 @@ class Person:
                 return self.decides(str(shown["choices"].index(label) + 1))
             return self.decides("c" if label in self.known or not self.known else "n", label)
         labels = [self.truth[item] for item in shown["items"]]
+        if shown["labels"]:
+            tiles = zip(shown["keys"], shown["labels"], shown["marked"], labels, strict=True)
+            for key, label, is_marked, one in tiles:
+                if (label != one) != is_marked:
+                    self.page.keyboard.press(key)
+            return self.decides("Enter")
         named = "none of your classes" not in shown["title"]
         label = shown["label"] if named else Counter(labels).most_common(1)[0][0]
         for key, one in zip(shown["keys"], labels, strict=True):

@@ -71,12 +71,15 @@ def answer_next(review, truth):
     if request is None:
         return None
     label = request.label or max(set(truth), key=[truth[item] for item in request.items].count)
-    right = [item for item in request.items if truth[item] == label]
-    if right:
-        say(review, right, label)
-    for item in request.items:
-        if item not in right:
-            say(review, item, truth[item])
+    labels = request.labels if request.oddest else [label] * len(request.items)
+    right = [item for item, shown in zip(request.items, labels, strict=True) if truth[item] == shown]
+    wrong = [item for item in request.items if item not in right]
+    if request.oddest:
+        review.decide(review.number, right, "accept", None, wrong)
+    elif right:
+        review.decide(review.number, right, kind_of(review, label), label, wrong)
+    for item in wrong:
+        say(review, item, truth[item])
     return request
 
 

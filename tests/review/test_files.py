@@ -63,14 +63,14 @@ def answered(file, truth, n, **options):
     review = open_batch(file, "today", OpenOptions(**options), person="Ada")
     for _ in range(n):
         answer_next(review, truth)
-    review.decide(review.number, [max(set(range(len(truth))) - set(review.decisions))], "bad")
+    review.decide(review.number, [len(truth) - 1], "bad")
     return review
 
 
 @pytest.mark.parametrize("by", [None, "site"])
 def test_what_is_written_is_what_classify_writes_with_what_people_said(folder, file, truth, tmp_path, by):
     outputs = Outputs(tmp_path / "labels.csv", tmp_path / "page.html", tmp_path / "tasks.json")
-    review = answered(file, truth, 8, group_by=None if by is None else [by])
+    review = answered(file, truth, 4, group_by=None if by is None else [by])
     done = finish(review, outputs, "today")
     assert [path.rpartition("/")[2] for path in done.written] == ["labels.csv", "tasks.json", "page.html"]
     assert done.next_batch == f"handful review {tmp_path / 'kinds.handful'} next_batch"

@@ -1,6 +1,7 @@
 """A batch of a catalogue is opened: examples are the answers about other batches; without any, it is named."""
 
-from collections import Counter
+import math
+import re
 
 import numpy as np
 import pytest
@@ -185,21 +186,27 @@ def test_before_the_first_name_nothing_is_said_about_labels(file):
     assert "are expected to be right" in said
 
 
-def test_where_one_may_stop_the_page_says_that_small_classes_may_have_no_name():
+def test_where_one_may_stop_the_page_says_what_was_done_and_what_is_left():
     rng = np.random.default_rng(0)
     truth = rng.permutation(np.repeat(np.arange(6), [40, 30, 30, 20, 2, 1]))
     told = []
     with CatalogueFile.open() as file:
         bring(file, "many", Clouds(6, 24, rng, apart=2).around(truth))
         review = open_batch(file, "many")
-        while (request := review.session.ask()) is not None:
+        while review.session.ask() is not None:
             progress = review.progress()
             told.append(progress["may_stop"])
-            assert progress["said"].endswith(" A class with one or two items may still have no name.") == told[-1]
-            for k in Counter(truth[list(request.items)].tolist()):
-                say(review, [item for item in request.items if truth[item] == k], f"name {k}")
+            found = re.search(r"The (\d+) items least like what you had seen held nothing new; (.+)", progress["said"])
+            left = len(truth) - progress["seen"]
+            assert (found is not None) == (told[-1] and left > 0)
+            if found is not None:
+                assert int(found[1]) == review.session.n_odd
+                pages = "1 more page" if left <= 24 else f"{math.ceil(left / 24)} more pages"
+                assert found[2] == f"{left} {'is' if left == 1 else 'are'} left, about {pages}."
+                assert {kind.label for kind in review.session.kinds if kind.n_seen} == {f"name {k}" for k in range(6)}
+            answer_next(review, [f"name {k}" for k in truth])
         assert set(told) == {False, True}
-        assert "one or two" not in review.progress()["said"]  # everything has been seen
+        assert "held nothing new" not in review.progress()["said"]  # everything has been seen
 
 
 def test_an_answer_whose_class_the_candidates_lack_is_refused_and_nothing_is_lost(world, tmp_path):

@@ -66,12 +66,13 @@ def cookie_of(app):
     return {"cookie": f"{COOKIE}={app.cookie}"}
 
 
-def say(client, number, items, said="class", label="kind 03"):
+def say(client, number, items, said="class", label="kind 03", wrong=()):
     body = {
         "number": BEGUN + number,
         "items": items if isinstance(items, list) else [items],
         "said": said,
         "label": label,
+        "wrong": list(wrong),
     }
     return client.post("/decide", json=body)
 
@@ -95,14 +96,20 @@ def test_a_session_over_http(client, routes, prepared):
         assert ask["why"]
         assert set(ask["choices"]) <= set(state["classes"])
         n_sheets += len(ask["items"]) > 1
-        right = [item for item in ask["items"] if truth[item] == ask["label"]]
+        right = [item for item, label in zip(ask["items"], ask["labels"], strict=True) if truth[item] == label]
         exceptions = [item for item in ask["items"] if item not in right]
-        for items, label in [(right, ask["label"]), *(([item], truth[item]) for item in exceptions)]:
-            if items:
-                answer = say(client, state["number"] - BEGUN, items, kind_of(state, label), label)
-                assert answer.status_code == 200, answer.json()
-                state = answer.json()
-                assert [name for place, _, name, _ in state["decisions"] if place in items] == [label] * len(items)
+        if right:
+            answer = say(client, state["number"] - BEGUN, right, "accept", None, exceptions)
+            assert answer.status_code == 200, answer.json()
+            state = answer.json()
+            accepted = {place: name for place, _, name, _ in state["decisions"] if place in right}
+            assert accepted == {item: truth[item] for item in right}
+            if exceptions:
+                assert [state["ask"]["items"], state["ask"]["waiting"]] == [exceptions[:1], exceptions[1:]]
+        for item in exceptions:
+            answer = say(client, state["number"] - BEGUN, item, kind_of(state, truth[item]), truth[item])
+            assert answer.status_code == 200, answer.json()
+            state = answer.json()
     progress = state["progress"]
     assert progress["done"]
     assert progress["seen"] == progress["n_items"] == len(truth)

@@ -21,7 +21,7 @@ def test_a_sheet_that_was_accepted_with_an_exception_is_one_look():
     assert (look.risks, look.wrong) == ((0.1, 0.1, 0.1), (False, False, True))
     assert not look.rejected
     found = evidence_of([event("named", shown(1), shown(2), shown(3, answered=False), label="fox")])
-    assert (found.exceptions, found.n_exceptions) == ({3}, 1)
+    assert (found.exceptions, found.n_exceptions) == ({3: "fox"}, 1)
     assert found.found_right == {"fox": look.n_right}
     assert found.slips == {}
 
@@ -29,20 +29,26 @@ def test_a_sheet_that_was_accepted_with_an_exception_is_one_look():
 def test_an_exception_that_was_answered_is_none_any_more_but_was_one():
     first = event("named", shown(1), shown(2), shown(3, answered=False), label="fox")
     found = evidence_of([first, event("named", shown(3, support=None, wrong=1.0), label="owl")])
-    assert (found.exceptions, found.n_exceptions) == (frozenset(), 1)
+    assert (found.exceptions, found.n_exceptions) == ({}, 1)
     assert len(found.looks) == 1  # that its label was wrong was known
 
 
 def test_items_of_several_labels_are_a_look_for_each():
-    found = looks_of(event("named", shown(1), shown(2, "owl", 0.3), shown(3, None, 0.5), label="fox"), "fox")
+    found = looks_of(event("named", shown(1), shown(2, "owl", 0.3), shown(3, None, 0.5), label="fox"))
     assert {offered: look.wrong for offered, look in found.items()} == {"fox": (False,), "owl": (True,), None: (True,)}
     assert found[None].rejected
+
+
+def test_labels_that_were_accepted_are_right_whatever_they_are():
+    found = evidence_of([event("accepted", shown(1), shown(2, "owl", 0.3), shown(3, "elk", answered=False))])
+    assert [look.wrong for look in found.looks] == [(False,), (False,), (True,)]
+    assert (found.exceptions, found.slips) == ({3: "elk"}, {})
 
 
 @pytest.mark.parametrize("kind", ["open", "bad", "renamed", "split"])
 def test_what_says_nothing_about_labels_is_no_evidence(kind):
     found = evidence_of([event(kind, shown(1), label="fox")])
-    assert (found.looks, found.slips, found.exceptions) == ((), {}, frozenset())
+    assert (found.looks, found.slips, found.exceptions) == ((), {}, {})
 
 
 def test_an_item_that_had_no_label_that_could_be_right_is_no_evidence():

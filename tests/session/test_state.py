@@ -29,7 +29,7 @@ def test_items_that_are_left_out_of_a_sheet_that_is_accepted_are_in_its_event(se
     while not (request := session.ask()).is_sheet or request.asks_name or len(request.items) < 3:
         session.answer(list(request.items), session.result.labels[request.items[0]] or "a new kind", new=True)
     *accepted, left_out = request.items
-    session.answer(accepted, request.label)
+    session.answer(accepted, request.label, wrong=left_out)
     answered = {one.item: one.answered for one in session.events[-1].items}
     assert answered == dict.fromkeys(session.items[list(accepted)], True) | {session.items[left_out]: False}
     assert session._state.known_wrong[left_out]

@@ -9,15 +9,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Self, TypeAlias, get_args
 
-# Answers about items: their class, none of the classes, unfit to be labelled, seen and left open. Then: a class gets
-# another name, or that of another class; it is given up; some of its items leave it; items come and go; what is known
-# about a batch; an earlier event does not count; two copies of the catalogue became one.
-AnswerKind: TypeAlias = Literal["named", "none", "bad", "open"]
+# Answers about items: their class, each has the label that was shown, none of the classes, unfit to be labelled, seen
+# and left open. Then: a class gets another name, or that of another class; it is given up; some of its items leave it;
+# items come and go; what is known about a batch; an earlier event does not count; two copies of the catalogue became
+# one.
+AnswerKind: TypeAlias = Literal["named", "accepted", "none", "bad", "open"]
 EventKind: TypeAlias = Literal[
-    "named", "none", "bad", "open", "renamed", "removed", "split", "arrived", "gone", "known", "taken_back", "joined"
+    AnswerKind, "renamed", "removed", "split", "arrived", "gone", "known", "taken_back", "joined"
 ]
 ANSWERS: frozenset[str] = frozenset(get_args(AnswerKind))
 KINDS: frozenset[str] = frozenset(get_args(EventKind))
+# Answers that say what items are.
+LABELLING: frozenset[str] = frozenset({"named", "accepted", "none"})
 # What an event of a kind is about at least, and of which type; other kinds need nothing.
 NEEDED: Mapping[str, Mapping[str, type]] = {
     "named": {"label": str},
@@ -43,9 +46,9 @@ class EventItem(NamedTuple):
     place : str or None
         Where it arrived: a path below the folder of the batch, or a row.
     answered : bool
-        Whether the event is about it; otherwise it was only on the same sheet.
+        Whether the event is about it; otherwise it was on the same sheet, and its label is wrong.
     offered : str or None
-        The label that was shown; None for none of the classes.
+        The label that was shown, and that an event `accepted` gives it; None for none of the classes.
     risk, wrong : float or None
         The chance that this label is wrong, as shown and by what answers had taught; None if the item had no label.
     support : float or None
@@ -89,7 +92,8 @@ class Event:
         What it is, see `EventKind`.
     about : mapping
         `label` of an answer, or of a class that is renamed, removed or split; `into`, the other name; `batch`;
-        `options`, what is known; `event` that is taken back.
+        `options`, what is known; `event` that is taken back; `oddest`, true if the items were shown because they were
+        least like what had been seen.
     items : tuple of EventItem
         The items.
     """
@@ -124,6 +128,13 @@ class Event:
     def answered(self) -> list[int]:
         """Numbers of the items that the event is about."""
         return [one.item for one in self.items if one.answered]
+
+    def label_of(self, one: EventItem) -> str | None:
+        """Return the class that an answer gives to an item, as it was called then; None if it gives none."""
+        if self.kind == "accepted":
+            return one.offered
+        label: str | None = self.about.get("label") if self.kind == "named" else None
+        return label
 
 
 def fault_of(kind: str, about: Mapping[str, Any]) -> str | None:

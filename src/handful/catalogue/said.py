@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from handful.catalogue.events import ANSWERS, Event
+from handful.catalogue.events import ANSWERS, LABELLING, Event
 from handful.catalogue.history import History
 
 
@@ -21,6 +21,13 @@ class ItemAnswer(NamedTuple):
     kind: str  # one of `ANSWERS`
     label: str | None
     event: str
+
+
+class GivenLabel(NamedTuple):
+    """An event about an item, and the class that it gave, as it was called then."""
+
+    by: Event
+    label: str | None
 
 
 class Said:
@@ -59,7 +66,7 @@ class Said:
         self.places: dict[str, dict[int, str]] = {}
         self.known: dict[str, Mapping[str, Any]] = {}
         self.sources: dict[str, Mapping[str, Any]] = {}
-        self._raw: dict[int, tuple[Event, ...]] = {}
+        self._raw: dict[int, tuple[GivenLabel, ...]] = {}
         self._renamed: list[Event] = []
         self._split: list[Event] = []
         for event in history.counted():
@@ -76,10 +83,11 @@ class Said:
 
     def _take(self, event: Event) -> None:
         if event.kind in ANSWERS or event.kind == "split":
-            for item in event.answered:
-                before = self._raw.get(item, ())
-                kept = (one for one in before if not self._history.had_seen(event.event, one.event))
-                self._raw[item] = (*kept, event)
+            for one in event.items:
+                if one.answered:
+                    before = self._raw.get(one.item, ())
+                    kept = (given for given in before if not self._history.had_seen(event.event, given.by.event))
+                    self._raw[one.item] = (*kept, GivenLabel(event, event.label_of(one)))
             if event.kind == "split":
                 self._split.append(event)
         elif event.kind in ("renamed", "removed"):
@@ -98,28 +106,23 @@ class Said:
     @cached_property
     def all_answers(self) -> dict[int, tuple[ItemAnswer, ...]]:
         """The answers about each item that no later one replaces."""
-        names: dict[str, str | None] = {}
         found = {}
-        for item, events in self._raw.items():
+        for item, given in self._raw.items():
             answers = []
-            for event in events:
-                if event.kind == "split":
+            for event, said in given:
+                label = None if said is None else self.name_now(event, said)
+                was_given_up = said is not None and label is None
+                if event.kind == "split" or was_given_up:
                     continue
-                label = None
-                if event.kind == "named":
-                    if event.event not in names:
-                        names[event.event] = self.name_now(event)
-                    label = names[event.event]
-                    if label is None:
-                        continue  # the class was given up
-                answers.append(ItemAnswer(event.kind, label, event.event))
+                kind = event.kind if event.kind in ("bad", "open") else "none" if label is None else "named"
+                answers.append(ItemAnswer(kind, label, event.event))
             if answers:
                 found[item] = tuple(answers)
         return dict(sorted(found.items()))
 
-    def name_now(self, event: Event) -> str | None:
-        """Return the class that an answer names, as it is called now; None if it was given up."""
-        name: str | None = event.about["label"]
+    def name_now(self, event: Event, label: str) -> str | None:
+        """Return how a class is called now that an answer gave to items; None if it was given up."""
+        name: str | None = label
         for change in self._renamed:
             if name == change.about["label"] and not self._history.had_seen(event.event, change.event):
                 name = change.about["into"] if change.kind == "renamed" else None
@@ -141,22 +144,22 @@ class Said:
 
     @cached_property
     def classes(self) -> tuple[str, ...]:
-        """Classes that an item has, in the order in which they were named first."""
+        """Classes that an item has, in the order in which they were named first; of one answer, by name."""
         first: dict[str, int] = {}
         order = {event.event: number for number, event in enumerate(self._history.events)}
         for answers in self.all_answers.values():
             for one in answers:
                 if one.label is not None:
                     first[one.label] = min(order[one.event], first.get(one.label, len(order)))
-        return tuple(sorted(first, key=lambda name: first[name]))
+        return tuple(sorted(first, key=lambda name: (first[name], name)))
 
     @cached_property
     def split(self) -> tuple[tuple[int, ...], ...]:
         """Items that left a class and have no name yet, as the groups in which they left."""
         groups = []
         for event in self._split:
-            events = [one for item in event.answered for one in self._raw[item]]
-            if any(one.kind in ("named", "none") and self._history.had_seen(one.event, event.event) for one in events):
+            events = [given.by for item in event.answered for given in self._raw[item]]
+            if any(one.kind in LABELLING and self._history.had_seen(one.event, event.event) for one in events):
                 continue  # one answer about a group says what the group is
             mine = [item for item in event.answered if not self._left_later(item, event)]
             if mine:
@@ -165,7 +168,8 @@ class Said:
 
     def _left_later(self, item: int, event: Event) -> bool:
         """Whether an item left a class again, after an event by which it left one."""
-        return any(one.kind == "split" and self._history.had_seen(one.event, event.event) for one in self._raw[item])
+        events = [given.by for given in self._raw[item]]
+        return any(one.kind == "split" and self._history.had_seen(one.event, event.event) for one in events)
 
 
 def examples_of(said: Said, items: Iterable[int]) -> dict[int, str]:

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import softmax
 
 from handful.fitted import FittedModel
 from handful.model.answer import JointAnswer
@@ -67,6 +68,11 @@ class ModelItems:
         """Vectors of zeros, where only directions are compared."""
         return np.asarray(~self.features.any(1) & (self.catalogue.transform == "l2"))
 
+    @property
+    def vectors(self) -> Float[np.ndarray, "item dim"]:
+        """What tells which items are alike: their points."""
+        return self.points
+
     def __len__(self) -> int:
         """Return the number of items."""
         return len(self.features)
@@ -124,6 +130,11 @@ class ScoredItems:
     def zero(self) -> Bool[np.ndarray, "item"]:
         """Scores need no direction."""
         return np.zeros(len(self), dtype=bool)
+
+    @property
+    def vectors(self) -> Float[np.ndarray, "item class"]:
+        """What tells which items are alike: the shares of the classes in their scores."""
+        return np.asarray(softmax(self.nats, 1))
 
     def __len__(self) -> int:
         """Return the number of items."""

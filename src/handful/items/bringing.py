@@ -15,7 +15,7 @@ from handful.errors import OptionError
 from handful.extraction.options import Reading
 from handful.items.embedding import embed, not_read, planned
 from handful.items.given_vectors import FEATURES, measured_in
-from handful.items.listing import Kind, Listing, listed
+from handful.items.listing import ItemType, Listing, listed
 from handful.items.stamps import Stamps
 from handful.machine.outputs import linked_file
 from handful.machine.untrusted import printable
@@ -23,7 +23,7 @@ from handful.progress import Listener
 from handful.reading.table import Skipped
 
 # What items of each kind are called, one and several.
-WORDS: dict[Kind, tuple[str, str]] = {
+WORDS: dict[ItemType, tuple[str, str]] = {
     "image": ("photograph", "photographs"),
     "text": ("text", "texts"),
     "vector": ("row", "rows"),
@@ -69,7 +69,7 @@ class Brought:
     """
 
     batch: str
-    kind: Kind
+    kind: ItemType
     n_items: int
     new: tuple[int, ...] = ()
     gone: tuple[int, ...] = ()

@@ -28,7 +28,7 @@ from handful.reading.read import in_hand, read_input, refuse_useless
 from handful.reading.table import Skipped, Table
 from handful.shapes import Float
 
-Kind: TypeAlias = Literal["image", "text", "vector"]
+ItemType: TypeAlias = Literal["image", "text", "vector"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +66,7 @@ class Listing:
     """
 
     where: str
-    kind: Kind
+    kind: ItemType
     arrivals: tuple[Arrival, ...]
     rows: tuple[int, ...]
     contents: Contents | None = None

@@ -28,9 +28,9 @@ from handful.shapes import Int
 TEXTS_ON_SHEET = 18
 # Characters of the name of a class.
 MOST_LETTERS = 200
-# What the page calls an answer: a class; a class that no example has; none of the classes; an item that is unfit to be
-# labelled; seen and left open.
-ReviewKind: TypeAlias = Literal["class", "new", "none", "bad", "skip"]
+# What the page calls an answer: what is shown is right; a class; a class that no example has; none of the classes; an
+# item that is unfit to be labelled; seen and left open.
+ReviewKind: TypeAlias = Literal["accept", "class", "new", "none", "bad", "skip"]
 KINDS = frozenset(get_args(ReviewKind))
 
 
@@ -91,16 +91,23 @@ class BatchReview:
 
     # -- what a person does --------------------------------------------------------------------------------------------
 
-    def decide(self, number: int, items: Sequence[int], kind: str, label: str | None = None) -> None:
-        """Keep one decision about one item or several, and label the batch again; refuse it if the page was behind."""
+    def decide(
+        self, number: int, items: Sequence[int], kind: str, label: str | None = None, wrong: Sequence[int] = ()
+    ) -> None:
+        """Keep one decision about one item or several, and label the batch again; refuse it if the page was behind.
+
+        `wrong` are other items of the sheet, whose label is wrong.
+        """
         with self.lock:
             self.refuse_behind(number)
             if kind not in KINDS:
                 raise OptionError(f"there is no answer {kind!r}")
-            if kind in ("class", "new"):
-                self.session.answer(list(items), self._name(label), new=kind == "new")
+            if kind == "accept":
+                self.session.accept(list(items), wrong=list(wrong))
+            elif kind in ("class", "new"):
+                self.session.answer(list(items), self._name(label), new=kind == "new", wrong=list(wrong))
             elif kind == "none":
-                self.session.answer(list(items), None)
+                self.session.answer(list(items), None, wrong=list(wrong))
             elif kind == "bad":
                 self.session.discard(list(items))
             else:
@@ -187,10 +194,11 @@ class BatchReview:
             said += f" ({low:,} to {high:,})." if low < high else "."
         if n_not_named:
             said += f" {counted(n_not_named, 'item')} {'is' if n_not_named == 1 else 'are'} not named yet."
-        if session.may_stop and not session.is_done:
-            # The rule is about labels: a class of so few items may hide among those that nobody has looked at.
-            missed = "have no name" if session.from_nothing else "be missed, in your catalogue or not"
-            said += f" A class with one or two items may still {missed}."
+        n_left = n_items - n_seen
+        if session.may_stop and n_left:
+            n_sheets = -(-n_left // session.options.sheet_size)
+            said += f" The {counted(session.n_odd, 'item')} least like what you had seen held nothing new;"
+            said += f" {n_left:,} {'is' if n_left == 1 else 'are'} left, about {counted(n_sheets, 'more page')}."
         return {
             "said": said,
             "right": [round(share, 4) for share in right],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from handful.catalogue.file import CatalogueFile
@@ -13,25 +13,26 @@ from handful.errors import OptionError, StorageError
 from handful.items.looking_up import pictures_of
 from handful.machine.outputs import UNFINISHED, explain_refusal
 from handful.reading.contents import FolderFiles, Unreadable
+from handful.review.item_rows import SaidRow, label_of
+from handful.review.item_tables import write_kinds
 
 # What a name of a file cannot have on some system, and names that one system keeps for itself.
 REFUSED = re.compile(r'[<>:"/\\|?*\x00-\x1f\x7f]')
 RESERVED = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?", re.IGNORECASE)
 # Bytes of a name; systems allow 255, and a number may be added. [bytes; limit]
 LONGEST = 200
-# The name of the folder of items that have no class.
+# The name of the folder of items that have no class, and of the table of kinds.
 NO_CLASS = "no class"
+KINDS = "kinds.csv"
 
 
-def write_class_folders(
-    file: CatalogueFile, labels: Mapping[int, str | None], out: Path, *, links: bool = False
-) -> list[str]:
-    """Write the images of items into a folder for each label; return what could not be read.
+def write_class_folders(file: CatalogueFile, rows: Sequence[SaidRow], out: Path, *, links: bool = False) -> list[str]:
+    """Write the images of items into a folder for each label, and the table of kinds; return what could not be read.
 
     Parameters
     ----------
-    file, labels
-        The catalogue, and the label of each item.
+    file, rows
+        The catalogue, and its items with what was said about them.
     out
         The folder; it must not be there, or be empty.
     links
@@ -39,6 +40,7 @@ def write_class_folders(
     """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise OptionError(f"{out} is there already; name a new folder")
+    labels = {row.item: label_of(row) for row in rows}
     items = [row.item for row in file.rows(list(labels)) if row.kind == "image"]
     pictures = pictures_of(file, items) if items else None
     if pictures is None:
@@ -72,6 +74,7 @@ def write_class_folders(
                     place.write_bytes(content)
             if len(lost) == len(items):
                 raise StorageError(f"none of the {len(items):,} images can be read, the first is {lost[0]}")
+            write_kinds(rows, unfinished / KINDS)
             if whole.exists():
                 whole.rmdir()
             os.replace(unfinished, whole)
@@ -89,7 +92,7 @@ def distinct_names(labels: Iterable[str]) -> dict[str, str]:
     {'Fox': 'Fox', 'a/b': 'a_b', 'a:b': 'a_b (2)', 'con': 'con_', 'fox': 'fox (2)'}
     """
     ordered = sorted(labels)
-    return dict(zip(ordered, _each(ordered), strict=True))
+    return dict(zip(ordered, _each(ordered, {KINDS}), strict=True))
 
 
 def safe_name(name: str) -> str:
@@ -110,10 +113,10 @@ def safe_name(name: str) -> str:
     return short.decode("utf-8", "ignore").rstrip(". ") + (dot + ending if stem else "")
 
 
-def _each(names: Iterable[str]) -> list[str]:
-    """Return safe names, of which each occurs once, however its letters are written."""
+def _each(names: Iterable[str], reserved: Iterable[str] = ()) -> list[str]:
+    """Return safe names, of which each occurs once, however its letters are written, and none that is reserved."""
     safe = [safe_name(name) for name in names]
-    taken = set[str]()
+    taken = set(reserved)
     found = []
     for name in safe:
         stem, dot, ending = name.rpartition(".")

@@ -1,6 +1,7 @@
 """export: what people said and what the model says about items of a catalogue, as files that other programs read.
 
-A table has one row per item; a folder has a folder per class; a model is what was fitted, without names of files or
+A table has one row per item, and another one beside it one row per kind; a folder has a folder per class, and the table
+of kinds; a model is what was fitted, without names of files or
 people. Each appears complete or not at all, and never over something that was read.
 """
 
@@ -20,8 +21,8 @@ from handful.items.fitting import model_of
 from handful.machine.outputs import refuse_overwriting
 from handful.reading.delimited import delimiter_of
 from handful.review.class_folders import write_class_folders
-from handful.review.item_rows import item_rows, label_of
-from handful.review.item_tables import ENDINGS, write_items
+from handful.review.item_rows import item_rows
+from handful.review.item_tables import ENDINGS, kinds_beside, write_items, write_kinds
 
 # Endings of models.
 MODELS = (".model", ".safetensors")
@@ -63,7 +64,7 @@ def export(
     final = Path(out)
     named = _batches(file, batches)
     reads = {"catalogue": file.path, **{f"batch {name}": source_of(file, name) for name in file.said.sources}}
-    refuse_overwriting(reads, {"export": final})
+    refuse_overwriting(reads, {"export": final, "kinds": kinds_beside(final)})
     ending = final.suffix.lower()
     if links and ending in (*ENDINGS, *MODELS):
         raise OptionError("links are for a folder per class; leave them out, or name a folder")
@@ -76,9 +77,11 @@ def export(
         )
     rows = [row for name in named for row in item_rows(file, name)]
     if ending in ENDINGS:
-        write_items(rows, final, delimiter=_delimiter(file, named))
+        delimiter = _delimiter(file, named)
+        write_items(rows, final, delimiter=delimiter)
+        write_kinds(rows, kinds_beside(final), delimiter=delimiter)
         return Exported(final, len(rows), "item")
-    lost = write_class_folders(file, {row.item: label_of(row) for row in rows}, final, links=links)
+    lost = write_class_folders(file, rows, final, links=links)
     return Exported(final, len(rows) - len(lost), "image", tuple(lost))
 
 

@@ -14,8 +14,10 @@ from handful.machine.outputs import written_whole
 from handful.machine.untrusted import writable
 from handful.reading.table import Columns
 from handful.review.item_rows import SaidRow, label_of
+from handful.session.kinds import kinds_of
 
 ENDINGS = (".csv", ".xlsx", ".parquet", ".jsonl")
+FOR_PEOPLE = (".csv", ".xlsx")
 # Digits of a chance behind the point, for people.
 DIGITS = 4
 MIDNIGHT = datetime.time()
@@ -23,8 +25,7 @@ MIDNIGHT = datetime.time()
 
 def write_items(rows: Sequence[SaidRow], path: Path, *, delimiter: str = ",") -> None:
     """Write one row per item; the other columns of items stand last, renamed where a name is taken."""
-    ending = path.suffix.lower()
-    people = ending in (".csv", ".xlsx")
+    people = path.suffix.lower() in FOR_PEOPLE
     ours: dict[str, list[Any]] = {
         "batch": [row.batch for row in rows],
         "item": [row.place for row in rows],
@@ -37,12 +38,39 @@ def write_items(rows: Sequence[SaidRow], path: Path, *, delimiter: str = ",") ->
     }
     names = dict.fromkeys(name for row in rows for name in row.columns)
     beside = Columns({name: times([row.columns.get(name) for row in rows]) for name in names}).beside(ours).values()
-    table = {**ours, **beside}
-    if ending == ".jsonl":
+    _write(path, {**ours, **beside}, delimiter)
+
+
+def kinds_beside(path: Path) -> Path:
+    """Return where the table of kinds is that belongs to a table of items.
+
+    Examples
+    --------
+    >>> print(kinds_beside(Path("monday.csv")))
+    monday.kinds.csv
+    """
+    return path.with_name(f"{path.stem}.kinds{path.suffix}")
+
+
+def write_kinds(rows: Sequence[SaidRow], path: Path, *, delimiter: str = ",") -> None:
+    """Write one row per kind: how many items it has, how many of them a person saw, and who."""
+    kinds = kinds_of((label_of(row), row.named is not None, row.said_by) for row in rows)
+    table: dict[str, list[Any]] = {
+        "kind": [kind.label for kind in kinds],
+        "items": [kind.n_items for kind in kinds],
+        "seen": [kind.n_seen for kind in kinds],
+        "seen_by": [" and ".join(kind.seen_by) or None for kind in kinds],
+        "said": ["seen" if kind.n_seen else "probable, none seen" for kind in kinds],
+    }
+    _write(path, table, delimiter)
+
+
+def _write(path: Path, table: dict[str, list[Any]], delimiter: str) -> None:
+    if path.suffix.lower() == ".jsonl":
         _write_lines(table, path)
         return
     check_ending(path)
-    types = dict.fromkeys(table) if people else _types(table)
+    types = dict.fromkeys(table) if path.suffix.lower() in FOR_PEOPLE else _types(table)
     write_table(path, types, [table], delimiter=delimiter)
 
 

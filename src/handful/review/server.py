@@ -192,13 +192,16 @@ class Page:
         items = [] if request is None else [self._place[item] for item in request.items if item in self._place]
         if request is None or not items:
             return None
-        label = None if request.label is None else str(request.label)
+        labels = dict(zip(request.items, request.labels, strict=True))
         return {
             "items": items,
-            "label": label,
+            "label": None if request.label is None else str(request.label),
+            "labels": [None if labels[self._items[at]] is None else str(labels[self._items[at]]) for at in items],
             "choices": list(map(str, request.choices)),
             "why": request.why,
             "asks_name": request.asks_name,
+            "oddest": request.oddest,
+            "waiting": [self._place[item] for item in request.waiting if item in self._place],
         }
 
     def why(self, at: int) -> dict[str, Any]:
@@ -315,7 +318,9 @@ class Routes:
     async def decide(self, request: Request) -> Response:
         """Keep a decision, and return the labels that follow."""
         body = await _body(request)
-        items = [int(self.review.on_page[at]) for at in _places(body, len(self.review.on_page))]
+        on_page = self.review.on_page
+        items = on_page[_places(body, "items", len(on_page))].tolist()
+        wrong = on_page[_places(body, "wrong", len(on_page))].tolist()
         number = _whole(body, "number")
         label = body.get("label")
         if type(label) not in TEXT:
@@ -323,7 +328,7 @@ class Routes:
 
         def work() -> dict[str, Any]:
             before = self.review.answer
-            self.review.decide(number, items, str(body.get("said")), label)
+            self.review.decide(number, items, str(body.get("said")), label, wrong)
             return self.page.state(self.review.changed_since(before, items))
 
         return await self._alone(work)
@@ -443,10 +448,10 @@ def _text(body: dict[str, Any], name: str) -> str:
     return value
 
 
-def _places(body: dict[str, Any], most: int) -> list[int]:
-    places = body.get("items")
-    if not isinstance(places, list) or not places:
-        raise HTTPException(422, "items must be a list of places on the page")
+def _places(body: dict[str, Any], name: str, most: int) -> list[int]:
+    places = body.get(name, [])
+    if not isinstance(places, list):
+        raise HTTPException(422, f"{name} must be a list of places on the page")
     if any(isinstance(at, bool) or not isinstance(at, int) or not 0 <= at < most for at in places):
-        raise HTTPException(422, f"items must be places on the page, from 0 to {most - 1}")
+        raise HTTPException(422, f"{name} must be places on the page, from 0 to {most - 1}")
     return places

@@ -1,6 +1,7 @@
 """session: a review without a server; it asks, takes answers, labels again, and says when a person may stop."""
 
 from handful.session.from_nothing import FromNothing
+from handful.session.kinds import Kind
 from handful.session.requests import Request
 from handful.session.said import BatchSaid
 from handful.session.session import Session
@@ -12,6 +13,7 @@ __all__ = [
     "Calibration",
     "Estimate",
     "FromNothing",
+    "Kind",
     "Request",
     "Session",
     "similar_names",

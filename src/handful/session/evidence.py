@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from handful.catalogue.events import Event, EventItem
+from handful.catalogue.events import LABELLING, Event, EventItem
 from handful.session.stopping import Look, chance_of_slip
 
 
@@ -21,10 +21,10 @@ class Evidence:
     ----------
     looks : tuple of Look
         Labels that a person looked at.
-    exceptions : frozenset of int
-        Items that were left out of a sheet that was accepted, and not answered since; they count as wrong.
+    exceptions : dict of int to str or None
+        Items whose label was said to be wrong, and which were not answered since, with that label.
     n_exceptions : int
-        All that were left out.
+        All whose label was said to be wrong.
     found_right : dict of str or None to float
         For each label, as how many answers its items count that were found right.
     slips : dict of int to float
@@ -32,7 +32,7 @@ class Evidence:
     """
 
     looks: tuple[Look, ...] = ()
-    exceptions: frozenset[int] = frozenset()
+    exceptions: Mapping[int, str | None] = field(default_factory=dict)
     n_exceptions: int = 0
     found_right: Mapping[str | None, float] = field(default_factory=dict)
     slips: Mapping[int, float] = field(default_factory=dict)
@@ -41,32 +41,31 @@ class Evidence:
 def evidence_of(events: Iterable[Event]) -> Evidence:
     """Return what answers about a batch are evidence of; `events` are those that count, in order."""
     looks: list[Look] = []
-    exceptions: set[int] = set()
+    exceptions: dict[int, str | None] = {}
     n_exceptions = 0
     found_right: dict[str | None, float] = {}
     slips: dict[int, float] = {}
     for event in events:
         answered = event.answered
-        # Items of a sheet that was accepted and that the answer is not about are wrong, whatever they are called later.
-        left_out = [one.item for one in event.items if not one.answered]
-        label = event.about.get("label")
-        for offered, look in looks_of(event, label).items():
+        # Items that an answer is not about were shown with others, and their label is wrong, whatever they are.
+        wrong = {one.item: one.offered for one in event.items if not one.answered}
+        for offered, look in looks_of(event).items():
             looks.append(look)
             found_right[offered] = found_right.get(offered, 0.0) + look.n_right
         for item in answered:
             slips.pop(item, None)
-        exceptions = (exceptions | set(left_out)) - set(answered)
-        n_exceptions += len(left_out)
-        if len(answered) == 1 and event.kind in ("named", "none"):
+        exceptions = {item: offered for item, offered in (exceptions | wrong).items() if item not in answered}
+        n_exceptions += len(wrong)
+        if len(answered) == 1 and event.kind in LABELLING:
             one = next(one for one in event.items if one.answered)
-            if one.wrong is not None and one.offered != label:
+            if one.wrong is not None and one.offered != event.label_of(one):
                 slips[one.item] = chance_of_slip(one.wrong)
-    return Evidence(tuple(looks), frozenset(exceptions), n_exceptions, found_right, slips)
+    return Evidence(tuple(looks), exceptions, n_exceptions, found_right, slips)
 
 
-def looks_of(event: Event, label: str | None) -> dict[str | None, Look]:
+def looks_of(event: Event) -> dict[str | None, Look]:
     """Compare an answer with the labels that were shown, by label."""
-    if event.kind not in ("named", "none"):
+    if event.kind not in LABELLING:
         return {}
     by_label: dict[str | None, list[EventItem]] = {}
     for one in sorted(event.items, key=lambda one: not one.answered):
@@ -75,7 +74,7 @@ def looks_of(event: Event, label: str | None) -> dict[str | None, Look]:
     return {
         offered: Look(
             tuple(one.risk or 0.0 for one in items),
-            tuple(not one.answered or offered != label for one in items),
+            tuple(not one.answered or offered != event.label_of(one) for one in items),
             items[0].support or 0.0,
             rejected=offered is None,
         )

@@ -10,12 +10,15 @@ with p the chance that a label is wrong by its own risk (a label that is wrong a
 right one: its sheet gets another label) and r the chance that two items have the same class
 (`handful.model.questions`). So a question comes next while the best one is worth more than the decision that it takes,
 and otherwise the sheet with the most items per decision, `|S| / (1 + Σ_S p)`.
+
+Once at most 5 % of the labels are expected to be wrong, sheets show the rest, whatever their labels, oddest first
+(`handful.session.oddest`). An item whose label was said to be wrong on a sheet is asked about next.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,26 +55,37 @@ class Request:
     ----------
     items : tuple of int
         Positions: one item is a question, several are a sheet.
-    label : label or None
-        What all of them are labelled now; None for none of the classes, or if they are not named yet.
+    labels : tuple of label
+        What each of them is labelled now; None for none of the classes, or if it is not named yet.
     choices : tuple of label
         The likeliest classes, the best first.
     why : str
         Why these come next, in one sentence.
     asks_name : bool
         Whether they belong to a group that nobody has named yet.
+    oddest : bool
+        Whether they are those that are least like anything seen; then their labels may differ.
+    waiting : tuple of int
+        Other items whose label was said to be wrong, and which are asked about next.
     """
 
     items: tuple[int, ...]
-    label: Any
+    labels: tuple[Any, ...]
     choices: tuple[Any, ...]
     why: str
     asks_name: bool = False
+    oddest: bool = False
+    waiting: tuple[int, ...] = ()
 
     @property
     def is_sheet(self) -> bool:
         """Whether it shows several items."""
         return len(self.items) > 1
+
+    @property
+    def label(self) -> Any:
+        """What all of them are labelled; None for none of the classes, if they are not named yet, or if they differ."""
+        return self.labels[0] if len(set(self.labels)) == 1 else None
 
     def __str__(self) -> str:
         if self.asks_name and self.is_sheet:
@@ -81,6 +95,9 @@ class Request:
         if not self.is_sheet:
             classes = ", ".join(map(str, self.choices[:MOST_NAMED])) or "no class"
             return f"What is item {self.items[0]}? {classes}, another class, or none of these?"
+        if self.oddest:
+            listed = ", ".join(f"{item} {label!s}" for item, label in zip(self.items, self.labels, strict=True))
+            return f"Are these {len(self.items)} items labelled right? {listed}"
         what = "none of the classes" if self.label is None else repr(self.label)
         return f"Are all of these {len(self.items)} items {what}? {', '.join(map(str, self.items))}"
 
@@ -206,6 +223,41 @@ def next_request(
     return _sheet(answer, best)
 
 
+def exception_request(answer: Answer, wrong: Mapping[int, str | None]) -> Request:
+    """Return the question about the first of these items, whose labels were said to be wrong; the others wait."""
+    item, *waiting = wrong
+    asked = _question(answer, item, 1.0)
+    choices = tuple(choice for choice in asked.choices if str(choice) != wrong[item])
+    label = asked.labels[0]
+    if str(label) == wrong[item]:
+        label = choices[0] if choices else None
+    asks_name = asked.asks_name or (unnamed_groups(answer) is not None and not choices)
+    why = "You said that its label is wrong."
+    return Request((item,), (label,), choices, why, asks_name, waiting=tuple(waiting))
+
+
+def mixed_request(
+    answer: Answer, items: Int[np.ndarray, "some"], labels: Sequence[Any], worth: Float[np.ndarray, "item"]
+) -> Request | None:
+    """Return the items that are least like anything seen, those with one label together; None if there are none."""
+    if not len(items):
+        return None
+    if len(items) == 1:
+        return replace(_question(answer, int(items[0]), float(worth[items[0]])), oddest=True)
+    shown = [labels[item] for item in items.tolist()]
+    # Labels come in the order of their oddest item, and those of none of the classes first.
+    first = {label: place for place, label in reversed(list(enumerate(shown)))} | {None: -1}
+    order = sorted(range(len(items)), key=lambda place: (first[shown[place]], place))
+    why = "These are least like what you have seen; accept their labels at once, and mark those that are wrong."
+    return Request(
+        tuple(items[order].tolist()),
+        tuple(shown[place] for place in order),
+        _choices(answer, items.tolist()),
+        why,
+        oddest=True,
+    )
+
+
 def most_doubtful(wrong: Float[np.ndarray, "item"], answered: Sequence[int]) -> Int[np.ndarray, "some"]:
     """Return the items that are compared with one another: those most likely wrong, and the last answered ones."""
     doubtful = np.argsort(-wrong, kind="stable")[:MOST_COMPARED]
@@ -264,7 +316,7 @@ def _question(answer: Answer, item: int, worth: float) -> Request:
     )
     if asks_name:
         why = f"About {others} items like it have no name yet." if others > 1 else "It looks like nothing with a name."
-    return Request((item,), label, _choices(answer, [item]), why, asks_name)
+    return Request((item,), (label,), _choices(answer, [item]), why, asks_name)
 
 
 def _sheet(answer: Answer, sheet: Sheet) -> Request:
@@ -272,11 +324,11 @@ def _sheet(answer: Answer, sheet: Sheet) -> Request:
     choices = _choices(answer, items)
     if sheet.asks_name:
         why = "These look alike, and have no name yet; give all of them one, and mark those that do not belong."
-        return Request(items, None, choices, why, asks_name=True)
+        return Request(items, (None,) * len(items), choices, why, asks_name=True)
     if sheet.label is None:
         why = "These look like none of the classes; accept them at once, and mark those that are not."
-        return Request(items, None, choices, why)
+        return Request(items, (None,) * len(items), choices, why)
     # The label comes first, though the mean of all items may prefer another class.
     choices = (sheet.label, *(choice for choice in choices if choice != sheet.label))[:MOST_CHOICES]
     why = f"These are labelled {sheet.label!s}; accept them at once, and mark those that are not."
-    return Request(items, sheet.label, choices, why)
+    return Request(items, (sheet.label,) * len(items), choices, why)

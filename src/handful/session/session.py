@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self, Unpack
@@ -15,13 +14,17 @@ from handful.catalogue.file import Arrival, CatalogueFile, ItemContent
 from handful.catalogue.said import Said
 from handful.errors import LabelError, OptionError
 from handful.estimators import Answer, Known
+from handful.estimators.answer import compared_items
 from handful.estimators.context import checked
 from handful.estimators.given import new_class_names, no_such_class
 from handful.machine.extras import import_extra
 from handful.reading.class_names import new_name, plain_label
+from handful.session.clusters import directions_of
 from handful.session.evidence import evidence_of
 from handful.session.from_nothing import FromNothing
+from handful.session.kinds import Kind, kinds_of
 from handful.session.labels import LabelNames
+from handful.session.oddest import Oddness, odd_looks
 from handful.session.requests import SHEET_SIZE, Request
 from handful.session.said import BatchSaid
 from handful.session.state import Labeller, SessionOptions, State
@@ -88,9 +91,9 @@ class Session:
 
     >>> while (request := session.ask()) is not None:
     ...     items = np.array(request.items)
-    ...     right = truth[items] == request.label
+    ...     right = truth[items] == request.labels
     ...     if right.any():
-    ...         _ = session.answer(items[right], request.label)
+    ...         _ = session.accept(items[right], wrong=items[~right])
     ...     for item in items[~right]:
     ...         _ = session.answer(item, truth[item])
     >>> session.is_done, session.n_decisions < 12, bool((session.result.labels == truth).all())
@@ -222,6 +225,7 @@ class Session:
         self.first = self._labelled(BatchSaid())
         self.classes = np.zeros(0, object) if self.from_nothing else self.first.classes
         self._labels = LabelNames(self.classes)
+        self._oddness = Oddness(directions_of(compared_items(self.first).vectors))
         self._show(self._state_of(file.said))
 
     def _say_before(self, given: Mapping[int, Any]) -> None:
@@ -264,7 +268,10 @@ class Session:
     def _state_of(self, said: Said) -> State:
         """Return the state that follows from what was said; raise what labelling refuses."""
         of_batch = BatchSaid.of(said, self._positions, self._labels.label)
-        return State(self.options, self._items, of_batch, self._labelled(of_batch), evidence_of(self.events))
+        events = self.events
+        evidence = evidence_of(events)
+        odd = odd_looks(events, said, self._positions.keys())
+        return State(self.options, self._items, of_batch, self._labelled(of_batch), evidence, odd, self._oddness)
 
     def _say(self, kind: EventKind, about: Mapping[str, Any], items: Sequence[EventItem] = ()) -> Self:
         """Append an event, and label the batch again; if that is refused, nothing has changed."""
@@ -296,7 +303,7 @@ class Session:
         """
         return self._state.request
 
-    def answer(self, items: Any, label: Any, *, new: bool = False) -> Self:
+    def answer(self, items: Any, label: Any, *, new: bool = False, wrong: Any = ()) -> Self:
         """Say what items are, and label the batch again.
 
         Parameters
@@ -307,6 +314,8 @@ class Session:
             Their class; None if they belong to none of the classes.
         new : bool
             Whether the catalogue does not have the class yet; without it, such a name is refused, with the nearest one.
+        wrong : int or list of int
+            Other items of the sheet, which do not have the label that is asked about; they are asked about next.
 
         Returns
         -------
@@ -315,9 +324,40 @@ class Session:
         """
         positions = self._positions_of(items)
         if label is None:
-            return self._say("none", {}, self._state.shown(positions, None, names=True))
-        named = self._checked(label, new)
-        return self._say("named", {"label": self._labels.name(named)}, self._state.shown(positions, named, names=True))
+            return self._answer("none", {}, positions, wrong)
+        return self._answer("named", {"label": self._labels.name(self._checked(label, new))}, positions, wrong)
+
+    def accept(self, items: Any, *, wrong: Any = ()) -> Self:
+        """Say that items have the labels that they are shown with, which may differ; this is one decision.
+
+        Parameters
+        ----------
+        items : int or list of int
+            Positions; none if all labels of a sheet are wrong.
+        wrong : int or list of int
+            Other items of the sheet, whose labels are wrong; they are asked about next.
+
+        Returns
+        -------
+        Session
+            The session itself.
+        """
+        positions = () if _is_empty(items) and not _is_empty(wrong) else self._positions_of(items)
+        without = [item for item in positions if self._state.not_named[item]]
+        if without:
+            raise OptionError(f"item {without[0]} has no label yet that could be right; give it one with answer")
+        return self._answer("accepted", {}, positions, wrong)
+
+    def _answer(self, kind: EventKind, about: Mapping[str, Any], positions: Sequence[int], wrong: Any) -> Self:
+        """Say what items are; the event says whether they were shown because they are odd."""
+        others = () if _is_empty(wrong) else self._positions_of(wrong)
+        both = sorted(set(positions) & set(others))
+        if both:
+            raise OptionError(f"item {both[0]} cannot be right and wrong; leave it out of one of the two")
+        asked = self._state.request
+        if asked is not None and asked.oddest and {*positions, *others} <= set(asked.items):
+            about = {**about, "oddest": True}
+        return self._say(kind, about, self._state.shown(positions, others))
 
     def skip(self, items: Any) -> Self:
         """Leave items open: they were seen, and count as neither right nor wrong; an earlier answer is taken back.
@@ -451,37 +491,36 @@ class Session:
     @property
     def expected_right(self) -> Estimate:
         """Share of all labels that are right, with a 90 % interval; slips of a person count, too."""
-        state = self._state
-        some = state.unseen.of(state.open & ~state.known_wrong)
-        return state.posterior.right(some, state.n_labels, state.mistakes)
+        return self._state.expected_right
 
     @property
     def may_stop(self) -> bool:
-        """Whether at most 5 % of all labels are wrong, with a chance of at least `sure`.
+        """Whether labels are good, and the oddest items held no kind that nobody had seen.
 
-        That is about labels: a class with one or two items may still be missed, or without a catalogue have no name.
+        Labels are good if at most 5 % of all are wrong, with a chance of at least `sure`. Odd items are those that are
+        least like anything seen; `n_odd` of them were of kinds that had been seen.
         """
-        return self._state.may_stop(self._state.open)
+        return self._state.may_stop
+
+    @property
+    def labels_are_good(self) -> bool:
+        """Whether at most 5 % of all labels are wrong, with a chance of at least `sure`; kinds may still be missed."""
+        return self._state.labels_are_good
+
+    @property
+    def exceptions(self) -> list[int]:
+        """Items whose label was said to be wrong, and which were not answered since; they are asked about next."""
+        return list(self._state.exceptions)
+
+    @property
+    def n_odd(self) -> int:
+        """How many of the items least like anything seen were looked at since a kind was seen for the first time."""
+        return self._state.odd_looks.n_odd
 
     @property
     def answers_left(self) -> int:
         """About how many more decisions until `may_stop`."""
-        state = self._state
-        if state.may_stop(state.open):
-            return 0
-        # Fewer labels are open after every sheet, so the first one after which a person may stop is found by halving.
-        too_few = 0
-        enough = len(state.sheets)
-        while too_few + 1 < enough:
-            middle = (too_few + enough) // 2
-            is_open = state.open.copy()
-            for sheet in state.sheets[:middle]:
-                is_open[sheet.items] = False
-            if state.may_stop(is_open):
-                enough = middle
-            else:
-                too_few = middle
-        return math.ceil(sum(sheet.expected_decisions for sheet in state.sheets[:enough]))
+        return self._state.answers_left
 
     @property
     def n_decisions(self) -> int:
@@ -505,6 +544,19 @@ class Session:
         """Names that may be offered: those said so far, classes of the catalogue, and `candidates` without one."""
         said = self._state.said.named
         return [*said, *(name for name in (*self.classes.tolist(), *self.offered) if name not in said)]
+
+    @property
+    def kinds(self) -> list[Kind]:
+        """The classes of the batch: how many items each has, and how many of them a person saw, and who."""
+        state = self._state
+        people = {event.event: event.person for event in self.file.history.events}
+        answers = self.file.said.answers
+        by = {position: people[answers[item].event] for item, position in self._positions.items() if item in answers}
+        return kinds_of(
+            (state.labels[position], position in state.said.given, by.get(position))
+            for position in range(len(state.risk))
+            if position not in state.said.discarded
+        )
 
     @property
     def examples(self) -> tuple[Int[np.ndarray, "some"], list[Any]]:
@@ -593,6 +645,11 @@ class Session:
                 f"the classes are labels such as {first!r}, and {named!r} is of another kind; give a label of that kind"
             )
         return named
+
+
+def _is_empty(items: Any) -> bool:
+    """Whether this is a list, or the like, without any item."""
+    return hasattr(items, "__len__") and len(items) == 0
 
 
 def _offered(names: Any) -> tuple[Any, ...]:

@@ -5,6 +5,7 @@ All of it follows from the events of the catalogue, so the same events always le
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,9 +22,28 @@ from handful.estimators.unnamed_groups import UnnamedGroups
 from handful.model.questions import SameClass
 from handful.session.clusters import same_by_cosine, two_parts
 from handful.session.evidence import Evidence
-from handful.session.requests import Request, Sheet, most_doubtful, next_request, question_worth, sheets_of
+from handful.session.oddest import OddLooks, Oddness, n_odd_needed
+from handful.session.requests import (
+    Request,
+    Sheet,
+    exception_request,
+    mixed_request,
+    most_doubtful,
+    next_request,
+    question_worth,
+    sheets_of,
+)
 from handful.session.said import BatchSaid
-from handful.session.stopping import MOST_OF_A_SHEET, Calibration, Mistakes, Posterior, Unseen, n_overlooked
+from handful.session.stopping import (
+    MOST_OF_A_SHEET,
+    MOST_WRONG,
+    Calibration,
+    Estimate,
+    Mistakes,
+    Posterior,
+    Unseen,
+    n_overlooked,
+)
 from handful.shapes import Bool, Float, Int
 
 
@@ -52,8 +72,11 @@ class State:
         What is the same in all states.
     items : [position]
         The number of each item in the catalogue.
-    said, answer, evidence
-        What was said, the labels that follow, and what the answers were evidence of.
+    said, answer, evidence, odd_looks
+        What was said, the labels that follow, what the answers were evidence of, and what was looked at because it is
+        odd.
+    oddness : Oddness
+        How unlike items are to those that were seen.
     """
 
     options: SessionOptions
@@ -61,11 +84,14 @@ class State:
     said: BatchSaid
     answer: Answer
     evidence: Evidence
+    odd_looks: OddLooks
+    oddness: Oddness
 
     @cached_property
-    def exceptions(self) -> list[int]:
-        """Positions of items that were left out of a sheet that was accepted, and not answered since."""
-        return np.flatnonzero(np.isin(self.items, sorted(self.evidence.exceptions))).tolist()
+    def exceptions(self) -> dict[int, str | None]:
+        """Positions of items whose label was said to be wrong, and which were not answered since, with that label."""
+        wrong = self.evidence.exceptions
+        return {at: wrong[item] for at, item in enumerate(self.items.tolist()) if item in wrong}
 
     @property
     def unnamed(self) -> UnnamedGroups | None:
@@ -77,7 +103,7 @@ class State:
         """The chance that each label is wrong, by what is shown."""
         answer = self.answer
         risk = np.where(answer.rejected, 1 - np.nan_to_num(answer.unknown, nan=1.0), 1 - answer.certainty)
-        risk[self.exceptions] = 1.0
+        risk[list(self.exceptions)] = 1.0
         risk[self.not_named] = 1.0
         return np.asarray(risk)
 
@@ -142,7 +168,7 @@ class State:
     def known_wrong(self) -> Bool[np.ndarray, "item"]:
         """Items without a name, and exceptions of a sheet that were not answered yet."""
         known = self.not_named.copy()
-        known[self.exceptions] = True
+        known[list(self.exceptions)] = True
         return known
 
     @property
@@ -192,6 +218,10 @@ class State:
     @cached_property
     def request(self) -> Request | None:
         """What to look at next."""
+        if self.exceptions:
+            return exception_request(self.answer, self.exceptions)
+        if self.shows_rest:
+            return mixed_request(self.answer, self.rest(self.options.sheet_size), self.labels, self.worth)
         if self.unnamed is not None and self.sheets:
             return next_request(self.answer, self.worth, self.sheets, self.sheets[0].corrected(self.wrong))
         return next_request(self.answer, self.worth, self.sheets)
@@ -203,43 +233,107 @@ class State:
         unseen[sorted(self.said.seen)] = False
         return sheets_of(self.answer, unseen, self.wrong, self.options.sheet_size)
 
-    def may_stop(self, is_open: Bool[np.ndarray, "item"]) -> bool:
+    @property
+    def expected_right(self) -> Estimate:
+        """Share of all labels that are right, with a 90 % interval; slips of a person count, too."""
+        some = self.unseen.of(self.open & ~self.known_wrong)
+        return self.posterior.right(some, self.n_labels, self.mistakes)
+
+    @cached_property
+    def shows_rest(self) -> bool:
+        """Whether so few labels are expected to be wrong that the rest is shown, oddest first."""
+        return self.expected_right.value >= 1 - MOST_WRONG
+
+    @cached_property
+    def labels_are_good(self) -> bool:
+        """Whether few enough labels are wrong."""
+        return self.would_be_good(self.open)
+
+    @property
+    def n_unseen(self) -> int:
+        """Items that nobody has seen."""
+        return len(self.risk) - len(self.said.seen)
+
+    @property
+    def n_odd_left(self) -> int:
+        """How many more odd items without a new kind are enough."""
+        n_odd = self.odd_looks.n_odd
+        return min(self.n_unseen, max(n_odd_needed(self.n_unseen + n_odd) - n_odd, 0))
+
+    @property
+    def may_stop(self) -> bool:
+        """Whether labels are good, and enough odd items held no new kind."""
+        return self.labels_are_good and self.n_odd_left == 0 and not self.exceptions
+
+    def rest(self, most: int) -> Int[np.ndarray, "some"]:
+        """Return up to `most` items that nobody has seen, the oddest first, and fill up with those to look at again."""
+        unseen = self.oddness.first(most, self.said.seen)
+        glanced = np.flatnonzero(np.isin(self.items, sorted(self.odd_looks.glanced))).tolist()
+        n_again = most - len(unseen) if len(unseen) else max(0, most - self.odd_looks.n_again)
+        return np.concatenate([unseen, self.oddness.least_fitting(n_again, glanced, self.said.given)])
+
+    @property
+    def answers_left(self) -> int:
+        """About how many more decisions until a person may stop."""
+        if self.may_stop:
+            return 0
+        n_odd = self.n_odd_left
+        is_open = self.open.copy()
+        cost = 0.0
+        if not self.shows_rest:
+            some = self._until_good(self.sheets)
+            for sheet in some:
+                is_open[sheet.items] = False
+            cost = sum(sheet.expected_decisions for sheet in some)
+            n_odd = n_odd_needed(self.n_unseen - sum(len(sheet.items) for sheet in some))
+        size = self.options.sheet_size
+        # Odd items are mostly those whose labels are in doubt.
+        doubtful = np.flatnonzero(is_open)[np.argsort(-self.wrong[is_open], kind="stable")]
+        rest = [doubtful[start : start + size] for start in range(0, len(doubtful), size)]
+        enough = len(self._until_good([Sheet(items, None, 1.0) for items in rest])) if self.shows_rest else 0
+        shown = rest[: max(enough, math.ceil(n_odd / size))]
+        cost += sum(1 + float(self.wrong[items].sum()) for items in shown)
+        return max(1, math.ceil(cost))
+
+    def _until_good(self, sheets: Sequence[Sheet]) -> Sequence[Sheet]:
+        """Return the first of these sheets, as many as make labels good; fewer labels are open after every one."""
+        too_few = 0
+        enough = len(sheets)
+        while too_few + 1 < enough:
+            middle = (too_few + enough) // 2
+            is_open = self.open.copy()
+            for sheet in sheets[:middle]:
+                is_open[sheet.items] = False
+            if self.would_be_good(is_open):
+                enough = middle
+            else:
+                too_few = middle
+        return sheets[:enough]
+
+    def would_be_good(self, is_open: Bool[np.ndarray, "item"]) -> bool:
         """Whether few enough labels are wrong, if no person gives those of these items."""
         n_wrong = int((is_open & self.known_wrong).sum())
         some = self.unseen.of(is_open & ~self.known_wrong)
         return self.posterior.may_stop(some, self.n_labels, self.options.sure, self.mistakes._replace(n_wrong=n_wrong))
 
-    def labelled(self, item: int) -> Any:
-        """Return the label of an item; None for none of the classes."""
-        if self.answer.rejected[item]:
-            return None
-        return self.answer.classes.tolist()[self.answer.codes[item, 0]]
+    @cached_property
+    def labels(self) -> list[Any]:
+        """The label of each item; None for none of the classes, or if it has no name yet."""
+        classes = self.answer.classes.tolist()
+        pairs = zip(self.answer.codes[:, 0].tolist(), self.answer.rejected.tolist(), strict=True)
+        return [None if rejected else classes[code] for code, rejected in pairs]
 
-    def shown(self, items: Sequence[int], label: Any = None, *, names: bool = False) -> list[EventItem]:
-        """Return items, by their positions, with what is shown about each.
-
-        An answer that `names` what most of a sheet is says that the others are wrong, whatever they are called later;
-        they come after it.
-        """
-        left_out: list[int] = []
-        # One item is never most of a sheet, so what was asked need not be known.
-        asked = self.request if names and len(items) > 1 else None
-        if (
-            asked is not None
-            and asked.is_sheet
-            and set(items) < set(asked.items)
-            and self._accepts(items, label, asked)
-        ):
-            left_out = sorted(set(asked.items) - set(items))
+    def shown(self, items: Sequence[int], wrong: Sequence[int] = ()) -> list[EventItem]:
+        """Return items, by their positions, with what is shown about each; what is shown about those of `wrong` is."""
         found = []
-        for position in (*items, *left_out):
-            offered = self.labelled(position)
+        for position in (*items, *wrong):
+            offered = self.labels[position]
             # An item that has an answer, is known to be wrong or has no name had no label that could be right.
             is_evidence = self.open[position] and not self.known_wrong[position]
             found.append(
                 EventItem(
                     int(self.items[position]),
-                    answered=position not in left_out,
+                    answered=position not in wrong,
                     offered=None if offered is None else str(offered),
                     risk=float(self.risk[position]),
                     wrong=float(self.wrong[position]),
@@ -250,7 +344,7 @@ class State:
 
     def smaller_part(self, label: Any) -> tuple[int, ...]:
         """Put the items of a class into two groups by how they look; return that with fewer answers, or fewer items."""
-        items = np.array([item for item in range(len(self.risk)) if self.labelled(item) == label], np.int64)
+        items = np.array([item for item, its in enumerate(self.labels) if its == label], np.int64)
         if len(items) < 2:
             raise OptionError(f"the class {label!r} has {len(items)} items; only a class of two or more can be two")
         assert self.unnamed is not None
@@ -258,7 +352,3 @@ class State:
         answered = np.isin(items, sorted(self.said.given))
         sizes = [(int(answered[part].sum()), int(part.sum())) for part in (~second, second)]
         return tuple(items[second if sizes[1] <= sizes[0] else ~second].tolist())
-
-    def _accepts(self, items: Sequence[int], label: Any, asked: Request) -> bool:
-        """Whether an answer is about the sheet as a whole, and not about an exception."""
-        return 2 * len(items) > len(asked.items) and (asked.asks_name or bool(label == asked.label))

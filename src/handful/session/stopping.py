@@ -1,4 +1,4 @@
-"""When a person may stop: how many labels are wrong, by every answer so far.
+"""Whether labels are good: how many of them are wrong, by every answer so far.
 
 Each label has a risk r, the chance that it is wrong by what is shown: `1 - certainty`, or `1 - unknown` if the item is
 rejected. Risks can be too small. And mistakes come in groups: if a class is taken for its neighbour, many items of a
@@ -22,12 +22,12 @@ People err as well. An answer against a label that was wrong with chance p is a 
 likely against a sure label, unlikely against a doubtful one; for every nine exceptions that are found on sheets, one
 is overlooked. The number of such mistakes is Poisson. Items left out of a sheet that was accepted count as wrong until
 they are answered. The posterior of c and e on a grid gives the
-number of wrong labels, and a person may stop when
+number of wrong labels, and labels are good when
 
     P(at most 5 % of all labels are wrong) >= 0.9.
 
-The rule is about labels, not about classes: a class with one or two items may still be missed then, in the catalogue
-or not, and without a catalogue it may have no name yet.
+That is about labels and not about kinds, which `oddest` sees to: a person may stop when labels are good, and odd items
+were looked at.
 
 Single items contribute `Σ c r` wrong labels. Of the n items of a label that nobody has looked at, with chance m at most
 j are wrong with chance `1 - (1 - (j+1)/(n+1))^{k+1}`. Where many answers went against sure labels, a session may never
@@ -49,7 +49,8 @@ from scipy.special import betaln, ndtr, pdtr
 
 from handful.shapes import Bool, Float, Int
 
-# Stop when at most this share of all labels is wrong, with this chance. [chance; convention]
+# Labels are good when at most this share of them is wrong, with this chance. The rest is shown, oddest first, when so
+# many are expected to be wrong. [chance; convention]
 MOST_WRONG = 0.05
 SURE_TO_STOP = 0.9
 # c: how many times too small risks are; values that are summed over. [ratio; work]

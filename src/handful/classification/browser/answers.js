@@ -5,7 +5,7 @@ import { choose, current, draw } from "./drawing.js";
 import { ASKED, filter, isAsking, picked, refilter } from "./filter.js";
 import { askClass, askSure } from "./dialogs.js";
 import { move, shown } from "./list.js";
-import { exceptions, keepExceptions, subject } from "./question.js";
+import { askedNow, subject } from "./question.js";
 import { decide, mergeClasses, similarTo, splitClass, undo } from "./server.js";
 import { isSheet, split } from "./sheet.js";
 import {
@@ -68,14 +68,11 @@ export async function answer(said, label) {
   const about = subject();
   if (about === null) return;
   const asks = isAsking();
-  const before = exceptions();
   const sheet = isSheet(about) ? split(about) : { accepted: about.items, exceptions: [] };
   const place = shown.indexOf(current);
-  if (sheet.accepted.length) {
-    if (!(await decide(sheet.accepted, said, label))) return;
-    if (isSheet(about)) keepExceptions({ items: sheet.exceptions, label, choices: about.choices });
-    else keepExceptions({ ...before, items: before.items.filter((item) => !about.items.includes(item)) });
-  } else keepExceptions({ items: sheet.exceptions, label: about.label, choices: about.choices });
+  // If all are exceptions, nothing is said about any but that its label is wrong.
+  const how = sheet.accepted.length ? said : "accept";
+  if (!(await decide(sheet.accepted, how, label, sheet.exceptions))) return;
   draw();
   if (asks) return;
   const here = shown.indexOf(about.items[0]);
@@ -90,6 +87,7 @@ export function confirm() {
     return;
   }
   if (about.asks_name) correct();
+  else if (about.oddest) void answer("accept", null);
   else if (about.label === null) void answer("none", null);
   else void answer(saidFor(about.label), about.label);
 }
@@ -196,10 +194,16 @@ export async function noneOfPicks() {
   if (await decide(openPicks(), "none", null)) draw();
 }
 
+/** Exceptions of sheets that have no answer yet. */
+export function waiting() {
+  const ask = askedNow();
+  return ask !== null && ask.waiting.length ? [...ask.items, ...ask.waiting] : [];
+}
+
 /** One class for what belongs together: exceptions that wait, items on the map, or a group without a name. */
 export function answerGroup() {
-  const waits = exceptions().items;
   if (isAsking()) {
+    const waits = waiting();
     if (waits.length > 1) oneClass(waits, "Which class are these " + waits.length + " exceptions?", false);
     return;
   }

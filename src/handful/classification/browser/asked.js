@@ -3,13 +3,13 @@
 import { byId, counted, keyed, make, percent } from "./elements.js";
 import { draw, onDraw } from "./drawing.js";
 import { isAsking } from "./filter.js";
-import { answerGroup, confirm, correct, leaveOpen, nameNew, sayBad, sayNone, takeChoice } from "./answers.js";
+import { answerGroup, confirm, correct, leaveOpen, nameNew, sayBad, sayNone, takeChoice, waiting } from "./answers.js";
 import { contentOf, examplesAt, placesOf, whyOf } from "./item.js";
 import { named } from "./names.js";
 import { isNaming, nameField, startNaming } from "./naming.js";
 import { image } from "./pictures.js";
 import { askFinish } from "./progress.js";
-import { askedNow, exceptions } from "./question.js";
+import { askedNow } from "./question.js";
 import { isSheet, otherOf, sheetTitle, split, tiles } from "./sheet.js";
 import { answerOf, certaintyOf, data, decisions, noneWords, secondCertaintyOf, secondOf, wordsOf } from "./state.js";
 
@@ -105,7 +105,7 @@ const reason = (ask) => make("p", { class: ask.why ? "reason" : "" }, ask.why);
 function drawQuestion(ask) {
   const [item] = ask.items;
   const answers = answersTo(ask);
-  const waits = exceptions().items.length;
+  const waits = waiting().length;
   if (waits > 1) answers[1].append(keyed("One class for all " + waits + " exceptions…", "g", answerGroup));
   const title = make("h2", { id: "asked-title" }, "What is this?");
   const field = hasField(ask) ? nameField(ask) : "";
@@ -164,21 +164,34 @@ function drawSheet(ask) {
   const { accepted, exceptions: marks } = split(ask);
   const n = accepted.length;
   const all = marks.length ? "The other " + n : "All " + n;
-  const text = make("span", {}, n ? all + ": " : "All are exceptions: go through them", n ? named(ask.label) : "");
+  const what = ask.oddest ? " labels are right" : ": ";
+  const label = ask.oddest ? "" : named(ask.label);
+  const text = make("span", {}, n ? all + what : "All are exceptions: go through them", n ? label : "");
   const buttons = [keyed(text, "Enter", confirm, { class: "main", id: "accept-sheet" })];
   const other = otherOf(ask);
   if (ask.choices.length === 2 && other !== null) {
     const place = ask.choices.indexOf(other);
     buttons.push(keyed(make("span", {}, all + ": ", named(other)), String(place + 1), () => takeChoice(place)));
   }
+  if (ask.oddest) return sheetWith(ask, marks.length, [...buttons, keyed("Leave open", "p", leaveOpen)]);
   if (ask.label === null) buttons.push(keyed("Name them…", "n", nameNew));
   else buttons.push(keyed(noneWords(), "x", sayNone));
   if (!data.from_nothing) buttons.push(keyed("Other class…", "c", correct));
   else if (ask.label !== null) buttons.push(keyed("Other name…", "c", correct));
   if (ask.label !== null && !data.from_nothing) buttons.push(keyed("New class…", "n", nameNew));
   buttons.push(keyed("Leave open", "p", leaveOpen));
-  const mistakes = marks.length
-    ? counted(marks.length, "exception") + " marked; you say next what " + (marks.length === 1 ? "it is." : "they are.")
+  return sheetWith(ask, marks.length, buttons);
+}
+
+/**
+ * A sheet with its buttons.
+ * @param {Ask} ask
+ * @param {number} marks
+ * @param {HTMLElement[]} buttons
+ */
+function sheetWith(ask, marks, buttons) {
+  const mistakes = marks
+    ? counted(marks, "exception") + " marked; you say next what " + (marks === 1 ? "it is." : "they are.")
     : byClick("Click what does not belong", ", or press its letter; then press Enter");
   return [
     make("div", { class: "above" }, make("div", {}, sheetTitle(ask), reason(ask)), ...examplesOf(ask)),

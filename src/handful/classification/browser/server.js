@@ -4,10 +4,9 @@
 import { counted, make, note } from "./elements.js";
 import { draw } from "./drawing.js";
 import { refilter } from "./filter.js";
-import { forgetExceptions } from "./question.js";
 import { adopt, data } from "./state.js";
 
-/** @typedef {"class" | "new" | "none" | "bad" | "skip"} Said */
+/** @typedef {"accept" | "class" | "new" | "none" | "bad" | "skip"} Said */
 
 let isBusy = false;
 
@@ -15,7 +14,6 @@ let isBusy = false;
 export async function load() {
   const answer = await fetch("state");
   if (!answer.ok) return false;
-  forgetExceptions();
   take(await answer.json());
   return true;
 }
@@ -91,10 +89,11 @@ function noteChanges() {
  * @param {number[]} items
  * @param {Said} said
  * @param {string | null} label
+ * @param {number[]} [wrong] other items of the sheet, whose label is wrong
  * @returns {Promise<boolean>} whether it was taken
  */
-export async function decide(items, said, label) {
-  return change("decide", { items, said, label });
+export async function decide(items, said, label, wrong = []) {
+  return change("decide", { items, said, label, wrong });
 }
 
 /**

@@ -4,7 +4,7 @@ import { counted, make } from "./elements.js";
 import { enlargeItem, image, zoomButton } from "./pictures.js";
 import { named } from "./names.js";
 import { askedNow } from "./question.js";
-import { data, wordsOf } from "./state.js";
+import { UNNAMED, answerOf, data, wordsOf } from "./state.js";
 
 /** @typedef {import("./state.js").Ask} Ask */
 
@@ -34,6 +34,8 @@ export function split(ask) {
     sheetOf = nameOf(ask);
     marked.clear();
     cursorOnSheet = 0;
+    // What has no label yet cannot be right.
+    for (const item of ask.items) if (ask.oddest && answerOf(item) === UNNAMED) marked.add(item);
   }
   return {
     exceptions: ask.items.filter((item) => marked.has(item)),
@@ -65,6 +67,7 @@ function toggle(item, redraw) {
  */
 export function sheetTitle(ask) {
   const n = ask.items.length;
+  if (ask.oddest) return make("h2", {}, "Are the labels of these " + n + " right?");
   if (ask.asks_name) return make("h2", { id: "asked-title" }, "What are these " + n + "?");
   if (ask.label === null) {
     const said = data.from_nothing ? "Do these " + n + " all belong to no class?" : "";
@@ -113,7 +116,8 @@ export function tiles(ask, redraw) {
       title: isMarked ? "Take the mark back" : "Mark as an exception",
       onclick: () => toggle(item, redraw),
     };
-    const tile = make("button", about, key === undefined ? "" : make("kbd", {}, key), inside, state);
+    const label = ask.oddest ? make("b", { class: "label" }, named(answerOf(item))) : "";
+    const tile = make("button", about, key === undefined ? "" : make("kbd", {}, key), inside, label, state);
     const piece = make("li", {}, tile, zoomButton(item));
     if (place === cursorOnSheet) piece.classList.add("at");
     return piece;

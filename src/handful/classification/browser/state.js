@@ -12,9 +12,17 @@
 
 /**
  * What is asked: one item is a question, several are a sheet. The label is what all of them have now, null for none of
- * the classes; choices are the likeliest classes, the best first. If it asks for a name, nobody has
- * named such items yet.
- * @typedef {{ items: number[], label: string | null, choices: string[], why: string, asks_name: boolean }} Ask
+ * the classes, or if the labels differ; choices are the likeliest classes, the best first. If it asks for a name,
+ * nobody has named such items yet. The oddest are those least like anything seen. Those that wait are asked about next.
+ * @typedef {object} Ask
+ * @property {number[]} items
+ * @property {string | null} label
+ * @property {(string | null)[]} labels
+ * @property {string[]} choices
+ * @property {string} why
+ * @property {boolean} asks_name
+ * @property {boolean} oddest
+ * @property {number[]} waiting
  */
 
 /**
