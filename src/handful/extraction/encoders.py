@@ -36,9 +36,10 @@ def load_encoder(name: str, *, device: str = "cpu") -> Encoder:
     name : str
         `efficientnet-lite0`, `efficientnet-lite1`, `efficientnet-lite2` or `minilm`, whose weights come inside packages
         and need no download; a name that was registered, see `register_encoder`; or one of
-        `timm:NAME`, `open_clip:NAME/PRETRAINED`, `transformers:NAME` (mean over tokens), `sentence-transformers:NAME`,
-        where NAME is a name on the library's hub or, if the library accepts it, a folder; or `checkpoint:PATH`, where
-        PATH is the folder of a run of `handful train` or a public few-shot checkpoint (ResNet-18 or WRN28-10).
+        `timm:NAME`, `open_clip:NAME/PRETRAINED`, `open_clip:hf-hub:USER/NAME`, `transformers:NAME` (mean over tokens),
+        `sentence-transformers:NAME`, where NAME is a name on the library's hub or, if the library accepts it, a folder;
+        or `checkpoint:PATH`, where PATH is the folder of a run of `handful train` or a public few-shot checkpoint
+        (ResNet-18 or WRN28-10).
     device : str
         Device to run it on, as in torch.
 
@@ -233,15 +234,36 @@ def _timm(name: str, device: torch.device) -> Encoder:
 
 
 def _open_clip(name: str, device: torch.device) -> Encoder:
-    architecture, slash, pretrained = name.rpartition("/")
-    if not slash:
-        raise OptionError(f"open_clip encoders are named open_clip:NAME/PRETRAINED, got {name!r} without a slash")
+    architecture, pretrained = _architecture_and_weights(name)
     open_clip = import_extra("open_clip", "open-clip")
     network, _, transform = open_clip.create_model_and_transforms(architecture, pretrained=pretrained)
     tower = Tower(network, "encode_image").to(device)
     encoder = Encoder.of_images(tower, transform, name=f"open_clip:{name}", packages=("open_clip_torch",))
     texts = SentenceEmbedding(Tower(network, "encode_text").to(device).eval(), open_clip.get_tokenizer(architecture))
     return replace(encoder, text_side=texts)
+
+
+def _architecture_and_weights(name: str) -> tuple[str, str | None]:
+    """Split a name of open_clip, unless it is an address with its weights, such as `hf-hub:USER/NAME`.
+
+    Names of architectures have no slash, but weights may be a path.
+
+    Examples
+    --------
+    >>> _architecture_and_weights("ViT-B-32/laion2b_s34b_b79k")
+    ('ViT-B-32', 'laion2b_s34b_b79k')
+    >>> _architecture_and_weights("hf-hub:imageomics/bioclip-2")
+    ('hf-hub:imageomics/bioclip-2', None)
+    """
+    architecture, slash, weights = name.partition("/")
+    if ":" in architecture:
+        return name, None
+    if not slash:
+        raise OptionError(
+            f"an encoder of open_clip is named open_clip:NAME/PRETRAINED or open_clip:hf-hub:USER/NAME, got {name!r} "
+            "without a slash"
+        )
+    return architecture, weights
 
 
 def _transformers(name: str, device: torch.device) -> Encoder:
