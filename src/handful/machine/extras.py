@@ -5,35 +5,38 @@ from __future__ import annotations
 import importlib
 import json
 from importlib import metadata
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from shlex import quote
 from typing import Any
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
+from urllib.parse import unquote, urlsplit
 
 from handful.errors import MissingExtraError
 
 # The repository, if handful runs from one.
 ROOT = Path(__file__).resolve().parents[3]
+IN_REPOSITORY = "  # in the folder of the repository"
 
 
 def install_command(extra: str) -> str:
     """Return the command that adds an extra to this handful, from where it was installed.
 
     That is its repository, a wheel or an address, as pip notes it (`direct_url.json`); only without such a note is it
-    the registry.
+    the registry. No path of this machine is printed: a comment says in which folder the command is run.
     """
     if (ROOT / "pyproject.toml").is_file():
-        return f"pip install --editable {quote(f'{ROOT}[{extra}]')}"
+        return f"pip install --editable {quote(f'.[{extra}]')}{IN_REPOSITORY}"
     try:
         noted = json.loads(metadata.distribution("handful").read_text("direct_url.json") or "{}")
     except metadata.PackageNotFoundError:
         noted = {}
     address = noted.get("url", "")
-    wanted = f"handful[{extra}]"
+    if address.startswith("file:") and "archive_info" in noted:
+        wheel = PurePosixPath(unquote(urlsplit(address).path)).name
+        return f"pip install {quote(f'./{wheel}[{extra}]')}  # in the folder of that file"
     if address.startswith("file:"):
-        wanted = f"{url2pathname(urlsplit(address).path)}[{extra}]"
-    elif address:
+        return f"pip install {quote(f'.[{extra}]')}{IN_REPOSITORY}"
+    wanted = f"handful[{extra}]"
+    if address:
         system = noted.get("vcs_info", {}).get("vcs")
         wanted += f" @ {system}+{address}" if system else f" @ {address}"
     return f"pip install {quote(wanted)}"
