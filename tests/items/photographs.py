@@ -20,18 +20,18 @@ CALLS: list[int] = []
 
 @dataclass(frozen=True)
 class Counting:
-    embed: Any
+    forward: Any
     slow: float = 0.0
 
     def __call__(self, images):
         CALLS.append(len(images))
         time.sleep(self.slow)
-        return self.embed(images)
+        return self.forward(images)
 
 
 def counting_encoder(seed: int = 0, slow: float = 0.0):
     encoder = small_encoder(seed)
-    return replace(encoder, name=ENCODER, embed=Counting(encoder.embed, slow))
+    return replace(encoder, name=ENCODER, forward=Counting(encoder.forward, slow))
 
 
 def register(seed: int = 0, slow: float = 0.0) -> None:
