@@ -20,6 +20,18 @@ def test_a_missing_package_names_the_extra_to_install(monkeypatch):
         pass
 
 
+@pytest.mark.parametrize(("system", "small"), [("linux", True), ("darwin", False), ("win32", False)])
+def test_the_small_pytorch_is_named_where_the_usual_one_is_large(system, small, monkeypatch):
+    monkeypatch.setattr(extras.sys, "platform", system)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(MissingExtraError, match=r"'torch'.* run: pip install --editable '\.\[torch\]'") as refused:
+        import_extra("torch", "torch")
+    assert ("pip install torch --index-url https://download.pytorch.org/whl/cpu; then" in str(refused.value)) == small
+    with pytest.raises(MissingExtraError) as refused:
+        import_extra("no_such_package", "torch")
+    assert "graphics" not in str(refused.value)
+
+
 def test_a_repository_is_installed_again_from_where_it_is():
     assert install_command("torch") == "pip install --editable '.[torch]'  # in the folder of the repository"
     assert (extras.ROOT / "src" / "handful").is_dir()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import sys
 from importlib import metadata
 from pathlib import Path, PurePosixPath
 from shlex import quote
@@ -15,6 +16,7 @@ from handful.errors import MissingExtraError
 # The repository, if handful runs from one.
 ROOT = Path(__file__).resolve().parents[3]
 IN_REPOSITORY = "  # in the folder of the repository"
+SMALL_TORCH = "pip install torch --index-url https://download.pytorch.org/whl/cpu"
 
 
 def install_command(extra: str) -> str:
@@ -42,13 +44,23 @@ def install_command(extra: str) -> str:
     return f"pip install {quote(wanted)}"
 
 
+def how_to_install(package: str | None, extra: str) -> str:
+    """Return the end of a sentence about a package that is missing: what to run.
+
+    For Linux, PyPI has PyTorch with gigabytes of libraries for graphics cards, so that has to be said before.
+    """
+    small = package == "torch" and sys.platform == "linux"
+    first = f"first run, without a graphics card: {SMALL_TORCH}; then run: " if small else "run: "
+    return f"{first}{install_command(extra)}"
+
+
 def import_extra(module: str, extra: str) -> Any:
     """Import a module that an extra of handful installs."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         raise MissingExtraError(
-            f"this needs the package {error.name!r}, which is not installed; run: {install_command(extra)}"
+            f"this needs the package {error.name!r}, which is not installed; {how_to_install(error.name, extra)}"
         ) from error
 
 
