@@ -1,5 +1,7 @@
 """Small images and a small encoder, made the same in every process."""
 
+from __future__ import annotations
+
 import io
 import time
 import zipfile
@@ -9,11 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from PIL import Image
 
 from handful.extraction.encoder import Encoder
 from tests.conftest import SHARED
+from tests.optional import optional
+
+torch = optional("torch")
 
 
 def shared_data(path: str) -> Path:

@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from handful.extraction.encoder import Encoder
 from handful.extraction.encoders import register_encoder
 from tests.items_at_hand import image_bytes, small_encoder
+from tests.optional import optional
+
+torch = optional("torch")
 
 ENCODER = "counting"
 VOWELS = "vowels of a test"
