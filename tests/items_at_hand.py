@@ -1,5 +1,7 @@
 """Small images and a small encoder, made the same in every process."""
 
+from __future__ import annotations
+
 import io
 import time
 import zipfile
@@ -9,11 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from PIL import Image
 
 from handful.extraction.encoder import Encoder
 from tests.conftest import SHARED
+from tests.optional import optional
+
+torch = optional("torch")
 
 
 def shared_data(path: str) -> Path:
@@ -70,9 +74,9 @@ def small_encoder(seed: int = 0, side: int = 12) -> Encoder:
 
 @dataclass(frozen=True)
 class Slowly:
-    """An embedding that takes its time and signs a book with the node it ran on, before and after."""
+    """A network that takes its time and signs a book with the node it ran on, before and after."""
 
-    embed: Any
+    forward: Any
     book: Path
     seconds: float
 
@@ -83,11 +87,11 @@ class Slowly:
         with signature.open("a") as stream:
             stream.write("started\n")
         time.sleep(self.seconds)
-        return self.embed(items)
+        return self.forward(items)
 
 
 def slowly(encoder: Encoder, book: Path, seconds: float) -> Encoder:
-    return replace(encoder, embed=Slowly(encoder.embed, book, seconds))
+    return replace(encoder, forward=Slowly(encoder.forward, book, seconds))
 
 
 def cosines(a: np.ndarray, b: np.ndarray) -> np.ndarray:

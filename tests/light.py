@@ -1,8 +1,9 @@
-"""The product without PyTorch: run by `.ci/light` in an environment that has the core and pyarrow alone.
+"""The product without PyTorch: run by `.ci/light` in an environment that has the core, `images` and pyarrow alone.
 
 Not collected with the other tests, which need packages of the paper's package.
 """
 
+import csv
 import importlib.util
 import json
 import re
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image, ImageDraw
 
 import handful
 import handful_fewshot
@@ -18,6 +20,7 @@ from handful import large
 from handful.cli.main import main
 from handful.errors import MissingExtraError
 from handful.estimators import FewClassSplit
+from handful.extraction.encoders import load_encoder
 from handful.many import label_groups
 
 K, D = 40, 32
@@ -102,11 +105,42 @@ def test_runs_from_disk_to_disk(files: Path) -> None:
     assert pq.read_table(found.items)["label"].to_pylist() == classifier.predict(batch, groups=sites).tolist()
 
 
+def draw(file: Path, colour: str, edge: int) -> Path:
+    """A photograph of a disc."""
+    picture = Image.new("RGB", (260, 220), "white")
+    ImageDraw.Draw(picture).ellipse((edge, edge, edge + 110, edge + 110), fill=colour)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    picture.save(file)
+    return file
+
+
+def test_photographs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for colour in ("black", "blue", "green", "red"):
+        for number in range(3):
+            draw(tmp_path / "photos" / colour / f"{number}.png", colour, 20 + 15 * number)
+    for colour in ("blue", "red"):
+        for number in range(6):
+            draw(tmp_path / "new" / f"{colour}_{number}.png", colour, 10 + 14 * number)
+    assert main(["classify", "photos", "new", "--out", "labels.csv"]) == 0
+    with Path("labels.csv").open(encoding="utf-8") as lines:
+        found = {row["item"]: row["label"] for row in csv.DictReader(lines)}
+    assert found == {name: name.partition("_")[0] for name in found}
+    assert len(found) == 12
+    encoder = load_encoder("efficientnet-lite0")
+    (vector,) = encoder.embed([Image.new("RGB", (300, 200), (200, 100, 50))])
+    assert vector.shape == (1280,)
+    np.testing.assert_allclose(
+        vector[[1, 2, 468, 113]], [0.0030155, 0.2347319, 3.2281275, 3.7963905], atol=1e-4
+    )  # PyTorch
+    assert "torch" not in sys.modules
+
+
 def test_what_needs_torch_says_so(files: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
     monkeypatch.chdir(files)
     Path("t.csv").write_text("text,label\na b,x\nc d,y\n", encoding="utf-8")
     assert main(["classify", "t.csv", "t.csv", "--out", "p.csv"]) == 1
-    assert re.search(r"pip install .*\[text\]'", capsys.readouterr().err)
+    assert re.search(r"pip install .*\[torch\]'", capsys.readouterr().err)
     assert main(["bench", "paper", "--list"]) in (0, 1, 2)
     assert main(["doctor"]) == 0
     with pytest.raises(MissingExtraError, match=r"\[fewshot\]"):

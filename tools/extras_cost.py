@@ -31,8 +31,8 @@ CORE = "handful"
 FOR = {
     CORE: "vectors, tables and scores, in Python and on the command line",
     "fewshot": "the paper's methods, benchmark and tasks",
-    "images": "photographs: EfficientNet-Lite0, 1 and 2 with their weights",
-    "text": "sentences: MiniLM with its weights",
+    "images": "photographs: EfficientNet-Lite0 comes with handful",
+    "torch": "sentences: MiniLM; photographs: EfficientNet-Lite1 and 2; other sentence models, downloaded",
     "parquet": "Parquet files",
     "xlsx": "`.xlsx` files",
     "heic": "photographs in HEIC",
@@ -42,7 +42,6 @@ FOR = {
     "ray": "a cluster",
     "s3": "folders at `s3://`",
     "train": "training an encoder",
-    "sentence-transformers": "other sentence models, downloaded",
     "timm": "other image models, downloaded",
     "open-clip": "CLIP models, downloaded",
 }
@@ -155,7 +154,7 @@ def main() -> None:
                     "torch": given.torch,
                     "torch_megabytes": environments.torch["megabytes"],
                     "cores": os.cpu_count(),
-                    "costs": {**kept["costs"], **costs},
+                    "costs": {name: cost for name, cost in {**kept["costs"], **costs}.items() if name in FOR},
                 }
                 FIGURES.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
                 write_table(kept)  # after each, so that a run that is stopped leaves what it measured

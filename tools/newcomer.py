@@ -3,10 +3,10 @@
     python tools/newcomer.py [--out TIMES.json]
 
 This repository is cloned, as it was last committed. *First steps*, *Install*, the tutorials and the README are then
-followed as written, each in an environment that has only torch: the lines of a page for a terminal, in their order, and
-its Python (as doctests) where it begins. So every page must name the extras that it needs. Where lines need a reader's
-own photographs or vectors, simple ones are drawn. A review has succeeded once it prints its address, and is then
-interrupted. Exits with 1 if anything fails.
+followed as written, each in an empty environment, or in one that has torch if the page installs it: the lines of a
+page for a terminal, in their order, and its Python (as doctests) where it begins. So every page must name the extras
+that it needs. Where lines need a reader's own photographs or vectors, simple ones are drawn. A review has succeeded
+once it prints its address, and is then interrupted. Exits with 1 if anything fails.
 
 Commands that install handful are run in the clone, all others in a folder of their own, and torch stays the one that
 is there: nothing else is changed. Once handful is published, its name stands for the clone.
@@ -29,6 +29,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+from extras_cost import needs_torch
 
 ROOT = Path(__file__).resolve().parents[1]
 # In the order in which they are read.
@@ -55,6 +57,21 @@ def steps_of(page: str) -> list[str]:
     text = FENCED.sub(lambda block: " " * len(block[0]), page)
     found += [(inline.start(), inline[1]) for inline in INLINE.finditer(text)]
     return list(dict.fromkeys(" ".join(line.split()) for _, line in sorted(found, key=lambda step: step[0])))
+
+
+def installs_torch(steps: Sequence[str]) -> bool:
+    """Return whether steps install torch, by its name or by an extra that needs it.
+
+    Examples
+    --------
+    >>> installs_torch(["pip install '.[images,review]'", "handful review photos/"])
+    False
+    >>> installs_torch(["pip install 'handful[plots,torch]'"])
+    True
+    """
+    installed = [step for step in steps if step.startswith("pip install")]
+    extras = [extra for step in installed for named in re.findall(r"\[([\w,-]+)\]", step) for extra in named.split(",")]
+    return any(" torch" in step for step in installed) or any(map(needs_torch, extras))
 
 
 def _processor_seconds() -> float:
@@ -154,20 +171,21 @@ class Newcomer:
         self.do("python -m venv", [sys.executable, "-m", "venv", "beneath"])
         self.do(f"pip install {torch}", [str(self.bin / "python"), "-m", "pip", "install", "--quiet", torch])
 
-    def begin(self, name: str) -> None:
-        """Make an environment that sees torch beneath it, and nothing else, and go there."""
+    def begin(self, name: str, *, torch: bool) -> None:
+        """Make an environment that is empty, or sees torch beneath it and nothing else, and go there."""
         venv = self.place / f"venv-{name}"
         subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
-        beneath, above = (next(place.glob("lib/python*/site-packages")) for place in (self.place / "beneath", venv))
-        (above / "beneath.pth").write_text(f"import site; site.addsitedir({str(beneath)!r})\n", encoding="utf-8")
+        if torch:
+            beneath, above = (next(place.glob("lib/python*/site-packages")) for place in (self.place / "beneath", venv))
+            (above / "beneath.pth").write_text(f"import site; site.addsitedir({str(beneath)!r})\n", encoding="utf-8")
         self.bin = venv / "bin"
 
     def read(self, page: str) -> None:
         """Do what a page says, in the folder in which its Python left its files."""
-        self.begin(Path(page).stem)
         folder = within = self.place / Path(page).stem
         folder.mkdir()
         copy = Path(shutil.copy(ROOT / page, folder))
+        self.begin(folder.name, torch=installs_torch(steps_of(copy.read_text(encoding="utf-8"))))
         if page == "README.md":
             draw_photographs(folder / "photos")
             shutil.copytree(folder / "photos" / "red", folder / "new_photos")

@@ -26,8 +26,8 @@ git archive HEAD | tar -x -C "$root/handful"
 chroot "$root" bash -euc '
   cd /handful
   [ -x /venv/bin/python ] || python3 -m venv /venv
-  /venv/bin/python -m pip install --quiet ".[plots,review]" pandas pytest pyarrow hypothesis httpx2
-  /venv/bin/python -m pip list 2>/dev/null | grep -iE "^(numpy|scipy|scikit-learn|pyarrow|matplotlib|starlette|uvicorn) "
+  /venv/bin/python -m pip install --quiet ".[images,plots,review]" pandas pytest pyarrow hypothesis httpx2
+  /venv/bin/python -m pip list 2>/dev/null | grep -iE "^(numpy|scipy|scikit-learn|onnxruntime|pyarrow|matplotlib|starlette|uvicorn) "
   export PYTHONUTF8=0 LC_ALL=C OMP_NUM_THREADS=1
   run="/venv/bin/python -m pytest --quiet -p no:cacheprovider -c /dev/null --rootdir $PWD"
   $run --noconftest tests/light.py

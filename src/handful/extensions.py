@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from handful.errors import HandfulWarning, MissingExtraError, OptionError
-from handful.machine.extras import install_command
+from handful.machine.extras import how_to_install, install_command
 from handful.machine.registry import package_of, points_of
 
 COMMANDS = "handful.commands"
@@ -56,7 +56,7 @@ def method_classifier(method: str) -> Any:
         except ModuleNotFoundError as error:
             raise MissingExtraError(
                 f"the method {method!r} cannot be looked up in {point.value}: the package {error.name!r} is not "
-                f"installed; run: {install_command(EXTRA)}"
+                f"installed; {how_to_install(error.name, EXTRA)}"
             ) from error
         several = value if isinstance(value, Mapping) else {point.name: value}
         if method in several:

@@ -33,13 +33,16 @@ def test_every_data_file_is_named_with_its_licence():
 
 
 def test_the_package_contains_the_licence_of_its_data():
-    texts = {str(path.relative_to(ROOT)) for path in (ROOT / "src").rglob("*.md") if path.name != "README.md"}
-    assert set(PROJECT["project"]["license-files"]) == {"LICENSE", *texts}
-    said = "".join((ROOT / name).read_text(encoding="utf-8") for name in texts)
-    assert all(
-        file.name in said
-        for file in (ROOT / "src" / "handful" / "datasets").iterdir()
-        if file.suffix in (".npz", ".txt")
+    texts = {path for path in (ROOT / "src").rglob("*.md") if path.name != "README.md"}
+    licences = set((ROOT / "src").rglob("LICENSE.*"))
+    listed = {"LICENSE", *(path.relative_to(ROOT).as_posix() for path in texts | licences)}
+    assert set(PROJECT["project"]["license-files"]) == listed
+    said = "".join(path.read_text(encoding="utf-8") for path in texts)
+    data = [file for file in (ROOT / "src" / "handful").rglob("*") if file.suffix in (".npz", ".txt", ".onnx")]
+    assert len(data) == 3
+    assert [file.name for file in [*data, *licences] if file.name not in said] == []
+    assert {path.name.removeprefix("LICENSE.") for path in licences} <= set(
+        PROJECT["project"]["license"].split(" AND ")
     )
     # The repository's other data stay outside: each entry is one path from the root.
     assert all(name.startswith("/") for name in PROJECT["tool"]["hatch"]["build"]["targets"]["sdist"]["include"])

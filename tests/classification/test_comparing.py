@@ -228,12 +228,12 @@ def test_only_what_is_drawn_is_embedded(tmp_path, monkeypatch):
 
     def small(device):
         encoder = small_encoder()
-        return replace(encoder, embed=lambda images: embedded.append(len(images)) or encoder.embed(images))
+        return replace(encoder, forward=lambda images: embedded.append(len(images)) or encoder.forward(images))
 
     register_encoder("small for this", small)
     found = compare_encoders(tmp_path, encoder="small for this")
     assert (found.n_classes, found.n_examples) == (3, 9)
-    assert embedded[:2] == [8, 1]  # what follows is timed
+    assert sorted(embedded[:2]) == [1, 8]  # what follows is timed
 
 
 def test_a_bank_has_no_columns_to_compare(tmp_path):

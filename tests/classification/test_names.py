@@ -120,7 +120,7 @@ def test_texts_need_an_encoder_that_reads_them(tmp_path):
     texts = written(tmp_path, "names.txt", "cat\ndog\n")
     with pytest.raises(OptionError, match="which encoder made the vectors"):
         classify(None, tmp_path / "batch.npy", names=texts)
-    images = Encoder("eyes", "image", 4, "", "", {}, "", lambda images: np.zeros((len(images), 4)))
+    images = Encoder("eyes", "image", 4, "", "", {}, "", np.asarray, lambda images: np.zeros((len(images), 4)))
     with pytest.raises(OptionError, match="eyes reads images and has no text side"):
         NamedClasses(("cat",), (("a cat",),)).embedded(images)
 

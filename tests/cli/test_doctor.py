@@ -7,6 +7,7 @@ import pytest
 pytest.importorskip("typer")
 from handful.cli import doctor
 from handful.cli.main import main
+from handful.errors import MissingExtraError
 
 ROOT = Path(__file__).resolve().parents[2]
 SOUND = {"torch": "2.13.0+cpu", "torchvision": "0.28.0+cpu", "numpy": "2.4.0"}
@@ -84,6 +85,37 @@ def test_a_cuda_torch_without_a_device():
     assert "whl/cpu" in found[1]
 
 
+def test_a_library_that_is_installed_and_cannot_be_loaded(capsys, monkeypatch):
+    def load():
+        raise MissingExtraError(
+            "ONNX Runtime is installed but cannot be loaded: no DLL; on Windows, install it; or else"
+        )
+
+    monkeypatch.setattr("handful.extraction.efficientnet_lite.load_onnxruntime", load)
+    assert main(["doctor"]) == 1
+    said = "Problem: ONNX Runtime is installed but cannot be loaded: no DLL\n  Fix: on Windows, install it; or else\n"
+    assert said in capsys.readouterr().out
+
+
+def test_two_packages_with_the_same_files():
+    (found,) = findings({"onnxruntime": "1.31.1", "onnxruntime-gpu": "1.31.1"})
+    assert found[0] == "onnxruntime and onnxruntime-gpu overwrite each other's files"
+    assert found[1].startswith("pip uninstall onnxruntime onnxruntime-gpu, then install")
+
+
+def test_what_is_lacking_comes_with_one_command_and_no_path(capsys, monkeypatch):
+    monkeypatch.setattr(
+        doctor, "extras", lambda _: {"images": [], "torch": ["torch", "transformers"], "timm": ["timm"]}
+    )
+    main(["doctor"])
+    out = capsys.readouterr().out
+    assert "[images]        installed\n" in out
+    assert "[torch]         lacks torch, transformers\n" in out
+    (command,) = [line for line in out.splitlines() if "pip install" in line and "[" in line]
+    assert command.startswith("To add one, such as [torch]: pip install --editable '.[torch]'")
+    assert str(ROOT) not in out
+
+
 def test_extras_are_those_of_the_package_and_say_what_is_missing(monkeypatch):
     # As a wheel built from this tree says it; what is installed may be older.
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
@@ -91,7 +123,8 @@ def test_extras_are_those_of_the_package_and_say_what_is_missing(monkeypatch):
     monkeypatch.setattr(doctor.metadata, "requires", lambda _: lines)
     found = doctor.extras({"typer": "1", "rich": "1", "matplotlib": "1"})
     assert found["plots"] == []
-    assert {"fewshot", "parquet", "text", "images", "timm", "ray"} <= set(found)
+    assert {"fewshot", "parquet", "torch", "images", "timm", "ray"} <= set(found)
+    assert found["images"] == ["onnxruntime", "pillow"]
     assert found["parquet"] == ["pyarrow"]
     assert found["open-clip"] == ["torch", "open-clip-torch", "pillow"]
 

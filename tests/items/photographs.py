@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from handful.extraction.encoder import Encoder
 from handful.extraction.encoders import register_encoder
 from tests.items_at_hand import image_bytes, small_encoder
+from tests.optional import optional
+
+torch = optional("torch")
 
 ENCODER = "counting"
 VOWELS = "vowels of a test"
@@ -20,18 +21,18 @@ CALLS: list[int] = []
 
 @dataclass(frozen=True)
 class Counting:
-    embed: Any
+    forward: Any
     slow: float = 0.0
 
     def __call__(self, images):
         CALLS.append(len(images))
         time.sleep(self.slow)
-        return self.embed(images)
+        return self.forward(images)
 
 
 def counting_encoder(seed: int = 0, slow: float = 0.0):
     encoder = small_encoder(seed)
-    return replace(encoder, name=ENCODER, embed=Counting(encoder.embed, slow))
+    return replace(encoder, name=ENCODER, forward=Counting(encoder.forward, slow))
 
 
 def register(seed: int = 0, slow: float = 0.0) -> None:

@@ -20,35 +20,51 @@ def test_a_missing_package_names_the_extra_to_install(monkeypatch):
         pass
 
 
+@pytest.mark.parametrize(("system", "small"), [("linux", True), ("darwin", False), ("win32", False)])
+def test_the_small_pytorch_is_named_where_the_usual_one_is_large(system, small, monkeypatch):
+    monkeypatch.setattr(extras.sys, "platform", system)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(MissingExtraError, match=r"'torch'.* run: pip install --editable '\.\[torch\]'") as refused:
+        import_extra("torch", "torch")
+    assert ("pip install torch --index-url https://download.pytorch.org/whl/cpu; then" in str(refused.value)) == small
+    with pytest.raises(MissingExtraError) as refused:
+        import_extra("no_such_package", "torch")
+    assert "graphics" not in str(refused.value)
+
+
 def test_a_repository_is_installed_again_from_where_it_is():
-    assert install_command("text") == f"pip install --editable '{extras.ROOT}[text]'"
+    assert install_command("torch") == "pip install --editable '.[torch]'  # in the folder of the repository"
     assert (extras.ROOT / "src" / "handful").is_dir()
 
 
 @pytest.mark.parametrize(
     ("noted", "command"),
     [
-        ({"url": "file:///home/ann%20lee/handful", "dir_info": {}}, "pip install '/home/ann lee/handful[text]'"),
         (
-            {"url": "file:///tmp/handful-0.3.0-py3-none-any.whl", "archive_info": {}},
-            "pip install '/tmp/handful-0.3.0-py3-none-any.whl[text]'",
+            {"url": "file:///home/ann%20lee/handful", "dir_info": {}},
+            "pip install '.[torch]'  # in the folder of the repository",
+        ),
+        (
+            {"url": "file:///C:/ann%20lee/handful-0.3.0-py3-none-any.whl", "archive_info": {}},
+            "pip install './handful-0.3.0-py3-none-any.whl[torch]'  # in the folder of that file",
         ),
         (
             {"url": "https://example.org/h", "vcs_info": {"vcs": "git", "commit_id": "1"}},
-            "pip install 'handful[text] @ git+https://example.org/h'",
+            "pip install 'handful[torch] @ git+https://example.org/h'",
         ),
         (
             {"url": "https://example.org/h.whl", "archive_info": {}},
-            "pip install 'handful[text] @ https://example.org/h.whl'",
+            "pip install 'handful[torch] @ https://example.org/h.whl'",
         ),
-        (None, "pip install 'handful[text]'"),
+        (None, "pip install 'handful[torch]'"),
     ],
 )
 def test_an_extra_comes_from_where_handful_came_from(noted, command, monkeypatch, tmp_path):
     monkeypatch.setattr(extras, "ROOT", tmp_path)
     found = SimpleNamespace(read_text=lambda name: noted and json.dumps(noted))
     monkeypatch.setattr(metadata, "distribution", lambda name: found)
-    assert install_command("text") == command
+    assert install_command("torch") == command
+    assert "ann" not in command
 
 
 def test_a_copy_that_was_never_installed_still_says_something(monkeypatch, tmp_path):
@@ -57,7 +73,7 @@ def test_a_copy_that_was_never_installed_still_says_something(monkeypatch, tmp_p
 
     monkeypatch.setattr(extras, "ROOT", tmp_path)
     monkeypatch.setattr(metadata, "distribution", missing)
-    assert install_command("text") == "pip install 'handful[text]'"
+    assert install_command("torch") == "pip install 'handful[torch]'"
 
 
 def test_no_other_file_writes_the_command_itself():

@@ -13,7 +13,6 @@ import numpy.typing as npt
 
 from handful.banks.bank import FeatureBank
 from handful.errors import BankError, TaskError
-from handful.executors import in_process
 from handful.extraction.extract import extract, skipped_items
 from handful.extraction.items import Items, list_items
 from handful.machine.threads import available_cores
@@ -220,8 +219,7 @@ class Batch:
 
 def extracted(items: Items, network: Any, folder: Path, on_progress: Callable[[Progress], None] | None) -> FeatureBank:
     """Embed images or sentences on all cores of this machine."""
-    workers = in_process(available_cores())
-    return extract(items, network, folder, dtype="float32", executor=workers, on_progress=on_progress)
+    return extract(items, network, folder, dtype="float32", threads=available_cores(), on_progress=on_progress)
 
 
 def _texts(table: Table) -> tuple[str, ...] | None:

@@ -27,7 +27,7 @@ from handful.reading.read import read_input
 from handful.shapes import Float, Int
 
 if TYPE_CHECKING:
-    from handful.extraction.encoder import Encoder  # with torch, which only those who embed need
+    from handful.extraction.encoder import Encoder
 
 
 @dataclass(frozen=True, eq=False)

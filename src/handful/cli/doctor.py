@@ -10,11 +10,14 @@ from importlib import import_module, metadata
 from typing import Any
 
 from handful.cli.terminal import data
+from handful.errors import MissingExtraError
 from handful.machine.extras import install_command
 from handful.machine.threads import available_cores
 from handful.version import __version__
 
-CORE = ("numpy", "scipy", "scikit-learn", "torch")
+CORE = ("numpy", "scipy", "scikit-learn", "onnxruntime", "torch")
+# Distributions with the same files, of which the one that was installed last works.
+SAME_FILES = (("opencv-python", "opencv-python-headless"), ("onnxruntime", "onnxruntime-gpu"))
 # Builds of these packages must match the build of torch; each is compiled against one version of it, which it names.
 BESIDE_TORCH = ("torchvision", "torchaudio")
 REQUIREMENT = re.compile(r"^([A-Za-z0-9._-]+)")
@@ -40,8 +43,10 @@ def doctor() -> None:
     found_extras = extras(versions)
     width = max(16, *(len(extra) + 4 for extra in found_extras))
     for extra, missing in found_extras.items():
-        said = "installed" if not missing else f"lacks {', '.join(missing)}; {install_command(extra)}"
+        said = f"lacks {', '.join(missing)}" if missing else "installed"
         data(f"{f'[{extra}]':<{width}}{said}")
+    if lacking := [extra for extra, missing in found_extras.items() if missing]:
+        data(f"To add one, such as [{lacking[0]}]: {install_command(lacking[0])}")
     wanted = {name: torch_wanted_by(metadata.requires(name) or []) for name in BESIDE_TORCH if name in versions}
     found = findings(
         versions,
@@ -49,6 +54,8 @@ def doctor() -> None:
         cuda_of_torch=None if torch is None else torch.version.cuda,
         cuda_runs=torch is not None and torch.cuda.is_available(),
     )
+    if "onnxruntime" in versions:
+        found += _not_loaded()
     data("")
     if not found:
         data("No problems found.")
@@ -56,6 +63,18 @@ def doctor() -> None:
     for what, cure in found:
         data(f"Problem: {what}\n  Fix: {cure}")
     sys.exit(1)
+
+
+def _not_loaded() -> list[tuple[str, str]]:
+    """Return why ONNX Runtime cannot be loaded although it is installed, with the cure."""
+    from handful.extraction.efficientnet_lite import load_onnxruntime  # with NumPy, which help should not wait for
+
+    try:
+        load_onnxruntime()
+    except MissingExtraError as error:
+        what, _, cure = str(error).partition("; ")
+        return [(what, cure)]
+    return []
 
 
 def installed_versions() -> dict[str, str]:
@@ -141,9 +160,10 @@ def findings(
                 "pip install --force-reinstall torch --index-url https://download.pytorch.org/whl/cpu",
             )
         )
-    doubled = [name for name in ("opencv-python", "opencv-python-headless") if name in versions]
-    if len(doubled) > 1:
-        found.append((f"{' and '.join(doubled)} overwrite each other's files", f"pip uninstall {doubled[0]}"))
+    for one, other in SAME_FILES:
+        if one in versions and other in versions:
+            cure = f"pip uninstall {one} {other}, then install the one that you need again"
+            found.append((f"{one} and {other} overwrite each other's files", cure))
     return found
 
 

@@ -58,9 +58,9 @@ def extract_command(
     """
     from handful.banks.bank import Provenance
     from handful.cli.printed import complain_of_skipped, print_bank
+    from handful.extraction.encoders import load_encoder
     from handful.extraction.extract import checkpoint_of, extract, shards_folder, skipped_items
     from handful.extraction.items import list_items
-    from handful.machine.extras import import_extra
     from handful.machine.outputs import refuse_overwriting
     from handful.machine.threads import available_cores
 
@@ -82,7 +82,7 @@ def extract_command(
     with bars(f"extracting {items}") as on_progress:
         bank = extract(
             listed,
-            import_extra("handful.extraction.encoders", "images,text").load_encoder(encoder, device=device),
+            load_encoder(encoder, device=device),
             out,
             batch_size=batch_size,
             shard_size=shard_size,

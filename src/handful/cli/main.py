@@ -83,9 +83,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
-        from handful.machine.extras import install_command
+        from handful.machine.extras import how_to_install
 
-        return _complain(f"this command needs PyTorch, which is not installed; run: {install_command('fewshot')}")
+        return _complain(f"this command needs PyTorch, which is not installed; {how_to_install('torch', 'fewshot')}")
     return 0
 
 

@@ -10,16 +10,18 @@ import importlib.metadata
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from torch import Tensor, nn
 
 from handful.errors import ExtractionError
 from handful.extraction.items import ItemKind
 from handful.machine.extras import import_extra
 from handful.machine.threads import one_thread
+from handful.shapes import Float
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 PROBE_SENTENCES = ("a handful of words", "Numbers, 1 2 3, and an accent: é!")
 
@@ -45,8 +47,10 @@ class Encoder:
     fingerprint : str
         SHA-256 over all of the above and the vectors of a few fixed items. The vectors make it reliable: a transform
         that was edited without changing how it prints still changes them.
-    embed : callable
-        `[item] -> Float[ndarray, "item dim"]`, float32; each item alone, to rounding.
+    prepare : callable
+        From one item to what the network takes: the pixels of a resized image; a sentence stays as it is.
+    forward : callable
+        `[prepared item] -> Float[ndarray, "item dim"]`, float32; each item alone, to rounding.
     text_side : callable or None
         Of a network that reads images, the half that reads texts: a list of texts to vectors comparable with those of
         images.
@@ -57,6 +61,7 @@ class Encoder:
     --------
     `of_images` and `of_sentences` make one from any module with a transform:
 
+    >>> import torch
     >>> def letters(sentences):
     ...     return torch.tensor([[float(sentence.count(letter)) for letter in "aeiou"] for sentence in sentences])
     >>> encoder = Encoder.of_sentences(torch.nn.Identity(), letters, name="vowels", preprocessing="vowels counted")
@@ -73,9 +78,14 @@ class Encoder:
     preprocessing: str
     versions: Mapping[str, str]
     fingerprint: str
-    embed: Callable[[Sequence[Any]], np.ndarray]
+    prepare: Callable[[Any], Any]
+    forward: Callable[[Sequence[Any]], np.ndarray]
     text_side: Callable[[Sequence[str]], np.ndarray] | None = None
     numbers_hash: str = ""
+
+    def embed(self, items: Sequence[Any]) -> Float[np.ndarray, "item dim"]:
+        """Return the vectors of images of Pillow, or of sentences."""
+        return self.forward([self.prepare(item) for item in items])
 
     @property
     def embed_texts(self) -> Callable[[Sequence[str]], np.ndarray] | None:
@@ -90,7 +100,7 @@ class Encoder:
     def of_images(
         cls,
         module: nn.Module,
-        transform: Callable[[Any], Tensor],
+        transform: Callable[[Any], Tensor | np.ndarray],
         *,
         name: str,
         preprocessing: str | None = None,
@@ -108,9 +118,13 @@ class Encoder:
         >>> Encoder.of_images(torch.nn.Flatten(), pixels, name="pixels", preprocessing="resized to 8 × 8").dim
         192
         """
-        embed = ImageEmbedding(module.eval(), transform)
+        modules = import_extra("handful.extraction.modules", "torch")
+        forward = modules.ImageModule(module.eval())
         described = without_addresses(repr(transform)) if preprocessing is None else preprocessing
-        return identified(name, "image", embed, module, described, ("torch", "pillow", *packages))
+        hashes = modules.hashes_of(module)
+        return identified(
+            name, "image", InColour(transform), forward, hashes, described, ("torch", "pillow", *packages)
+        )
 
     @classmethod
     def of_sentences(
@@ -123,65 +137,53 @@ class Encoder:
         packages: Sequence[str] = (),
     ) -> Encoder:
         """Wrap a network whose input, for a list of sentences, is what `transform` returns: a tensor or a mapping."""
-        embed = SentenceEmbedding(module.eval(), transform)
+        modules = import_extra("handful.extraction.modules", "torch")
+        forward = modules.SentenceModule(module.eval(), transform)
         described = without_addresses(repr(transform)) if preprocessing is None else preprocessing
-        return identified(name, "text", embed, module, described, ("torch", *packages))
+        hashes = modules.hashes_of(module)
+        return identified(name, "text", as_it_is, forward, hashes, described, ("torch", *packages))
 
 
 @dataclass(frozen=True)
-class ImageEmbedding:
-    """Transform each image, stack, run the network."""
+class InColour:
+    """The transform of an image with three channels; any other image is converted before."""
 
-    module: nn.Module
-    transform: Callable[[Any], Tensor]
+    transform: Callable[[Any], Any]
 
-    def __call__(self, images: Sequence[Any]) -> np.ndarray:
-        """[item] -> [item, dim]."""
-        in_colour = (image.convert("RGB") if image.mode != "RGB" else image for image in images)
-        batch = torch.stack([self.transform(image) for image in in_colour])
-        with torch.inference_mode():
-            return _array(self.module(batch.to(_device(self.module))))
+    def __call__(self, image: Any) -> Any:
+        """One image to what the network takes."""
+        return self.transform(image if image.mode == "RGB" else image.convert("RGB"))
 
 
-@dataclass(frozen=True)
-class SentenceEmbedding:
-    """Transform all sentences at once (they are padded to one length), run the network."""
-
-    module: nn.Module
-    transform: Callable[[list[str]], Any]
-
-    def __call__(self, sentences: Sequence[str]) -> np.ndarray:
-        """[item] -> [item, dim]."""
-        batch = self.transform(list(sentences))
-        device = _device(self.module)
-        with torch.inference_mode():
-            if isinstance(batch, Tensor):
-                return _array(self.module(batch.to(device)))
-            return _array(self.module(**{name: value.to(device) for name, value in batch.items()}))
+def as_it_is(item: Any) -> Any:
+    """Return an item that needs no preparation."""
+    return item
 
 
 def identified(
     name: str,
     reads: ItemKind,
-    embed: Callable[[Sequence[Any]], np.ndarray],
-    module: nn.Module,
+    prepare: Callable[[Any], Any],
+    forward: Callable[[Sequence[Any]], np.ndarray],
+    hashes: tuple[str, str],
     preprocessing: str,
     packages: Sequence[str],
 ) -> Encoder:
-    """Hash the weights, embed the probes, and put both into the fingerprint."""
+    """Embed the probes, and put them and the hashes of the weights and of their numbers into the fingerprint."""
     with one_thread():
-        vectors = embed(_probe_images() if reads == "image" else PROBE_SENTENCES)
+        probes = _probe_images() if reads == "image" else PROBE_SENTENCES
+        vectors = forward([prepare(probe) for probe in probes])
     if vectors.ndim != 2 or len(vectors) != len(PROBE_SENTENCES):
         raise ExtractionError(
             f"encoder {name} must give one vector per item, axes (item, dim), got shape {vectors.shape} for "
             f"{len(PROBE_SENTENCES)} items; flatten or average the other axes"
         )
-    weights_hash = _weights_hash(module)
+    weights_hash, numbers_hash = hashes
     versions = {package: _version(package) for package in packages}
     digest = hashlib.sha256(repr((name, reads, weights_hash, preprocessing, sorted(versions.items()))).encode())
     digest.update(vectors.tobytes())
-    about = (name, reads, vectors.shape[1], weights_hash, preprocessing, versions, digest.hexdigest(), embed)
-    return Encoder(*about, numbers_hash=_numbers_hash(module))
+    about = (name, reads, vectors.shape[1], weights_hash, preprocessing, versions, digest.hexdigest())
+    return Encoder(*about, prepare, forward, numbers_hash=numbers_hash)
 
 
 def _version(package: str) -> str:
@@ -189,24 +191,6 @@ def _version(package: str) -> str:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:  # importable, but not installed by an installer
         return "unknown"
-
-
-def _weights_hash(module: nn.Module) -> str:
-    digest = hashlib.sha256(without_addresses(repr(module)).encode())
-    for name, value in sorted(module.state_dict().items()):
-        if isinstance(value, Tensor):  # a module may also keep plain values as extra state
-            digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
-            digest.update(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
-    return digest.hexdigest()
-
-
-def _numbers_hash(module: nn.Module) -> str:
-    digests = []
-    for value in module.state_dict().values():
-        if isinstance(value, Tensor) and value.is_floating_point():
-            numbers = value.detach().to("cpu", torch.float32).contiguous().numpy()
-            digests.append(hashlib.sha256(numbers.astype("<f4", copy=False).data).digest())
-    return hashlib.sha256(b"".join(sorted(digests))).hexdigest()
 
 
 def _probe_images() -> list[Any]:
@@ -220,11 +204,3 @@ def _probe_images() -> list[Any]:
 def without_addresses(text: str) -> str:
     """Drop ` at 0x…`, which differs from process to process."""
     return re.sub(r" at 0x[0-9a-fA-F]+", "", text)
-
-
-def _device(module: nn.Module) -> torch.device:
-    return next((parameter.device for parameter in module.parameters()), torch.device("cpu"))
-
-
-def _array(vectors: Tensor) -> np.ndarray:
-    return vectors.float().cpu().numpy()

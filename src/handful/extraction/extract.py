@@ -15,9 +15,8 @@ import shutil
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
-from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,20 +25,19 @@ from handful.banks.bank import FeatureBank, Provenance
 from handful.errors import BankError, ExtractionError, OptionError
 from handful.executors import Executor, in_process
 from handful.executors.executor import Shared
-from handful.extraction.decode import decode_image
-from handful.extraction.items import Items
+from handful.extraction.items import CALLED, Items
+from handful.extraction.pipeline import embedded
 from handful.machine.folders import LocalFolder
 from handful.machine.lock import only_writer
-from handful.machine.threads import one_thread
 from handful.machine.untrusted import parse_json
 from handful.progress import Progress, Reporter, bars
-from handful.reading.contents import Contents, Unreadable
+from handful.reading.contents import Contents
 from handful.reading.table import Skipped
 from handful.runs.parts import Parts
 from handful.shapes import Float
 
 if TYPE_CHECKING:
-    from handful.extraction.encoder import Encoder  # with torch, which only those who embed need
+    from handful.extraction.encoder import Encoder
 
 # Part of every key: a change in how shards are computed or stored makes older ones invisible.
 SHARD_FORMAT = 3
@@ -74,40 +72,13 @@ class ShardFeatures:
     skipped: tuple[tuple[int, str], ...]
 
 
-def shard_features(shard: Shard, encoder: Encoder, batch_size: int, dtype: str) -> ShardFeatures:
+def shard_features(shard: Shard, encoder: Encoder, batch_size: int, dtype: str, threads: int = 1) -> ShardFeatures:
     """Read, decode and embed a shard, batch by batch; a batch is that many items, without those that cannot be read."""
-    rows = [np.empty((0, encoder.dim), dtype)]
-    skipped: list[tuple[int, str]] = []
     # One pass over the shard: each pass opens the archive and reads its whole table of contents again.
-    contents = iter(shard.source)
-    with one_thread():
-        for start in range(0, len(shard.source), batch_size):
-            readable = []
-            for position, content in enumerate(islice(contents, batch_size), start):
-                item = decode_image(content) if isinstance(content, bytes) else content
-                if isinstance(item, Unreadable):
-                    skipped.append((position, item.reason))
-                else:
-                    readable.append(item)
-            if readable:
-                rows.append(_vectors(encoder, readable, dtype))
-    return ShardFeatures(shard.number, np.concatenate(rows), tuple(skipped))
-
-
-def _vectors(encoder: Encoder, batch: Sequence[Any], dtype: str) -> Float[np.ndarray, "item dim"]:
-    with np.errstate(over="ignore"):  # an overflow is reported below, in a sentence
-        vectors = encoder.embed(batch).astype(dtype)
-    if vectors.shape != (len(batch), encoder.dim):
-        raise ExtractionError(
-            f"encoder {encoder.name} must give {encoder.dim} numbers for each of {len(batch)} items, "
-            f"got shape {vectors.shape}"
-        )
-    if not np.isfinite(vectors).all():
-        raise ExtractionError(
-            f"encoder {encoder.name} gives features that are not finite in {dtype}; "
-            "try float32, and if that is not enough, check its weights"
-        )
-    return vectors
+    found = list(embedded(shard.source, encoder, batch_size=batch_size, dtype=dtype, threads=threads))
+    vectors = [np.empty((0, encoder.dim), dtype), *(batch.vectors for batch in found)]
+    skipped = tuple(one for batch in found for one in batch.skipped)
+    return ShardFeatures(shard.number, np.concatenate(vectors), skipped)
 
 
 def extract(
@@ -119,6 +90,7 @@ def extract(
     shard_size: int = 256,
     dtype: str = "float16",
     executor: Executor | None = None,
+    threads: int = 1,
     provenance: Provenance | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> FeatureBank:
@@ -141,6 +113,8 @@ def extract(
     executor : Executor, optional
         Who computes the shards: `in_process(workers)` of `handful.executors`, the default with one worker, or its
         `on_ray(address)`; then every node must see the items under the same path.
+    threads : int
+        Threads that work on one shard; they change no byte.
     provenance : Provenance, optional
         Data set and licence, for the bank; the rest is filled in.
     on_progress : callable, optional
@@ -155,9 +129,9 @@ def extract(
     --------
     Sentences, and an encoder that counts five letters in each; `load_encoder` has real ones.
 
+    >>> import tempfile
     >>> import torch
     >>> from handful.extraction.encoder import Encoder
-    >>> import tempfile
     >>> from handful.extraction.items import list_items
     >>> def letters(sentences):
     ...     return torch.tensor([[float(sentence.count(letter)) for letter in "aeiou"] for sentence in sentences])
@@ -179,7 +153,9 @@ def extract(
             parts = Parts(LocalFolder(work / key), "{:08d}", key)
             with bars("embed", on_progress) as listener:
                 reporter = Reporter(listener)
-                skipped = _compute(shards, parts, (encoder, batch_size, dtype), executor or in_process(), reporter)
+                skipped = _compute(
+                    shards, parts, (encoder, batch_size, dtype, threads), executor or in_process(), reporter
+                )
             unread = {starts[k] + position: reason for k in sorted(skipped) for position, reason in skipped[k]}
             if len(unread) == len(items):
                 raise ExtractionError(f"none of the {len(items)} items could be read; the first: {unread[0]}")
@@ -211,7 +187,7 @@ def extract(
 def _compute(
     shards: Sequence[Shard],
     parts: Parts,
-    settings: tuple[Encoder, int, str],
+    settings: tuple[Encoder, int, str, int],
     executor: Executor,
     reporter: Reporter,
 ) -> dict[int, Sequence[tuple[int, str]]]:
@@ -220,7 +196,7 @@ def _compute(
     skipped = {number: json.loads(arrays[1].tobytes()) for number, arrays in found if arrays is not None}
     missing = [shard for shard in shards if shard.number not in skipped]
     total, left = (sum(len(shard.source) for shard in some) for some in (shards, missing))
-    report = reporter.stage("embed", total, total - left, "items")
+    report = reporter.stage("embed", total, total - left, CALLED[settings[0].reads][1])
     report(0)
     # A tokeniser, or a module that keeps something of its last call, cannot serve two threads at once.
     shared = Shared(settings[0], own=True)

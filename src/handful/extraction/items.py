@@ -29,6 +29,8 @@ from handful.reading.labels import label_column, missing_labels
 UNLABELLED = "unlabelled"
 
 ItemKind: TypeAlias = Literal["image", "text"]
+# What items of each kind are called, one and several.
+CALLED: dict[ItemKind, tuple[str, str]] = {"image": ("photograph", "photographs"), "text": ("text", "texts")}
 
 
 @dataclass(frozen=True, eq=False)

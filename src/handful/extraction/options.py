@@ -7,14 +7,12 @@ from typing import Any, TypedDict
 from handful.arguments import did_you_mean, option
 from handful.errors import OptionError
 from handful.extraction.items import ItemKind
-from handful.machine.extras import import_extra
 from handful.reading.header import Asked
 
 # What missing numbers can be filled with.
 MEAN = "mean"
 # Default encoders, if neither the caller nor a bank names one: both come inside packages and download nothing.
 USUAL_ENCODERS: dict[ItemKind, str] = {"image": "efficientnet-lite0", "text": "minilm"}
-EXTRAS: dict[ItemKind, str] = {"image": "images", "text": "text"}
 
 
 class Reading(TypedDict, total=False):
@@ -71,5 +69,8 @@ def asked_of(reading: Reading) -> Asked:
 
 def load_network(kind: ItemKind, name: str | None, device: str) -> Any:
     """Load the encoder of this name, or the usual one for this kind of items."""
-    encoders = import_extra("handful.extraction.encoders", EXTRAS[kind])  # with torch, which vectors do not need
-    return encoders.load_encoder(name or USUAL_ENCODERS[kind], device=device)
+    from handful.extraction.encoders import (
+        load_encoder,
+    )  # looks for encoders of other packages, which vectors do not need
+
+    return load_encoder(name or USUAL_ENCODERS[kind], device=device)

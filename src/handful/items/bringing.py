@@ -12,6 +12,7 @@ from handful.catalogue.arrivals import Changes
 from handful.catalogue.events import ANSWERS
 from handful.catalogue.file import CatalogueFile
 from handful.errors import OptionError
+from handful.extraction.items import CALLED
 from handful.extraction.options import Reading
 from handful.items.embedding import embed, not_read, planned
 from handful.items.given_vectors import FEATURES, measured_in
@@ -23,11 +24,7 @@ from handful.progress import Listener
 from handful.reading.table import Skipped
 
 # What items of each kind are called, one and several.
-WORDS: dict[ItemType, tuple[str, str]] = {
-    "image": ("photograph", "photographs"),
-    "text": ("text", "texts"),
-    "vector": ("row", "rows"),
-}
+WORDS: dict[ItemType, tuple[str, str]] = {"image": CALLED["image"], "text": CALLED["text"], "vector": ("row", "rows")}
 # What an arrival says about where its batch came from.
 FOLDER = "folder"
 FILE = "file"

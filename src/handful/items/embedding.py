@@ -1,4 +1,4 @@
-"""Vectors of contents that have none: one chunk after another, each on the disk before the next.
+"""Vectors of contents that have none: batch after batch, written to the disk a few batches at a time.
 
 A content is embedded once, wherever and however often it was met, and an embedding that was interrupted goes on. The
 encoder is loaded only if there is something to embed: the catalogue knows by which encoder its vectors were made.
@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from handful.catalogue.file import CatalogueFile
 from handful.catalogue.vectors import GIVEN, EncoderId
 from handful.errors import OptionError
-from handful.executors import in_process
-from handful.executors.executor import Shared
-from handful.extraction.extract import Shard, shard_features
+from handful.extraction.items import CALLED
 from handful.extraction.options import USUAL_ENCODERS, Reading, load_network
+from handful.extraction.pipeline import Embedded, embedded
 from handful.items.listing import Listing
 from handful.machine.threads import available_cores
 from handful.machine.untrusted import parse_json
@@ -30,12 +30,12 @@ from handful.reading.contents import Content, Contents, Unreadable, pick
 from handful.reading.table import Skipped
 
 if TYPE_CHECKING:
-    from handful.extraction.encoder import Encoder  # with torch, which only those who embed need
+    from handful.extraction.encoder import Encoder
 
-# Contents whose vectors are written together. [contents; work]
-CHUNK = 64
 # Items that the encoder sees at once, as `handful.extraction.extract` has it. [items; work]
 BATCH_SIZE = 8
+# Batches whose vectors are written together. [batches; work]
+BATCHES_WRITTEN = 8
 # Name of the cache of contents that cannot be decoded.
 UNREADABLE = "unreadable"
 CHANGED = "it was changed while it was read; bring it again"
@@ -158,7 +158,6 @@ def embed(
     embedding: Embedding,
     *,
     on_progress: Listener | None = None,
-    chunk: int = CHUNK,
 ) -> list[Skipped]:
     """Make the vectors that are missing, and keep them; return what could not be read."""
     missing = embedding.missing
@@ -174,28 +173,31 @@ def embed(
     assert listing.contents is not None
     assert embedding.network is not None
     source = KnownContents(pick(listing.contents, missing), tuple(keys))
-    starts = range(0, len(missing), chunk)
-    shared = Shared(embedding.network, own=True)
-    tasks = [
-        (Shard(number, cast(Contents, source[start : start + chunk])), shared, BATCH_SIZE, "float32")
-        for number, start in enumerate(starts)
-    ]
+    network = embedding.network
     lost = dict[int, str]()
     with bars("embed", on_progress) as listener:
-        report = Reporter(listener).stage("embed", len(missing), 0, "items")
+        report = Reporter(listener).stage("embed", len(missing), 0, CALLED[network.reads][1])
         report(0)
-        with closing(in_process(available_cores())(shard_features, tasks)) as results:
-            for result in results:
-                start = starts[result.number]
-                size = min(chunk, len(missing) - start)
-                skipped = {start + position: reason for position, reason in result.skipped}
-                kept = [contents[at] for at in range(start, start + size) if at not in skipped]
+        with closing(embedded(source, network, batch_size=BATCH_SIZE, threads=available_cores())) as batches:
+            reported = _reported(batches, report)
+            first = 0
+            while some := list(islice(reported, BATCHES_WRITTEN)):
+                n_contents = sum(batch.n_contents for batch in some)
+                skipped = {position: reason for batch in some for position, reason in batch.skipped}
+                kept = [contents[at] for at in range(first, first + n_contents) if at not in skipped]
                 if kept:
-                    catalogue.put_vectors(embedding.encoder, kept, result.features)
+                    catalogue.put_vectors(embedding.encoder, kept, np.concatenate([batch.vectors for batch in some]))
                 _remember(catalogue, {keys[at]: reason for at, reason in skipped.items()})
                 lost |= skipped
-                report(size)
+                first += n_contents
     return [_skipped(listing, missing[at], reason) for at, reason in sorted(lost.items())]
+
+
+def _reported(batches: Iterable[Embedded], report: Callable[[int], None]) -> Iterator[Embedded]:
+    """Report each batch that is embedded."""
+    for batch in batches:
+        report(batch.n_contents)
+        yield batch
 
 
 def not_read(listing: Listing, embedding: Embedding) -> list[Skipped]:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import torch
-
 from handful.extraction.encoder import Encoder
 from handful_fewshot.networks.checkpoint import Checkpoint, read_public
 
 
-def of_checkpoint(path: str, device: torch.device) -> Encoder:
+def of_checkpoint(path: str, device: str) -> Encoder:
     """Load the folder of a run of `handful train`, or a `.pth.tar` file of ResNet-18 or WRN28-10."""
     found = Checkpoint.load(path) if Path(path).is_dir() else read_public(path)
     return Encoder.of_images(
