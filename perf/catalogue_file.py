@@ -104,7 +104,7 @@ def labels_of(path: Path) -> list[str]:
 def compared(examples: Path, batch: Path, folder: Path, encoder: str) -> dict[str, Any]:
     """Label a batch with examples and with the catalogue built of them."""
     file, outs = folder / "c.handful", [folder / "by_examples.csv", folder / "by_file.csv"]
-    start = "import handful.classification.label"
+    start = "import handful.classification.steps"
     if encoder:
         start += f", handful.extraction.encoders as b; b.load_encoder({encoder!r})"
     row: dict[str, Any] = {"start": cpu_seconds("-c", start)}

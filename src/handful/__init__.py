@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 from handful.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from handful.banks import FeatureBank, Provenance
-    from handful.classification import classify, compare_encoders, rescore
+    from handful.banks import FeatureBank
+    from handful.classification import classify, compare_encoders, label, rescore
     from handful.estimators import BatchClassifier, TopScores, infer_scores
     from handful.reading import read, read_bank
     from handful.review.open_catalogue import open
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 __all__ = [
     "BatchClassifier",
     "FeatureBank",
-    "Provenance",
     "Session",
     "TopScores",
     "classify",
     "compare_encoders",
     "infer_scores",
+    "label",
     "open",
     "read",
     "read_bank",
@@ -31,8 +31,8 @@ __all__ = [
 # Where each name is. A module is imported when a name of it is first used: `handful --help` and `import handful` need
 # neither torch nor scikit-learn.
 _HOMES = {
-    "banks": ("FeatureBank", "Provenance"),
-    "classification": ("classify", "compare_encoders", "rescore"),
+    "banks": ("FeatureBank",),
+    "classification": ("classify", "compare_encoders", "label", "rescore"),
     "estimators": ("BatchClassifier", "TopScores", "infer_scores"),
     "reading": ("read", "read_bank"),
     "session": ("Session",),

@@ -24,7 +24,7 @@ from handful.classification.labelled import (
 from handful.datasets import load_clinc150
 from handful.errors import BankError, LabelError, OptionError, TaskError
 from handful.estimators import BatchClassifier
-from tests.classification.test_label import paint
+from tests.classification.test_steps import paint
 from tests.items_at_hand import small_encoder, zipped
 
 GONE = 2
@@ -271,8 +271,9 @@ def test_a_small_catalogue_knows_nothing_of_unknown_items(tmp_path):
 def test_answers_of_groups_know_what_each_item_would_be_alone(tmp_path):
     examples = np.eye(4).repeat(3, axis=0) + 0.1 * np.random.default_rng(0).normal(size=(12, 4))
     labels = np.array(["ant", "bee", "cat", "dog"]).repeat(3)
-    batch = {"vector": examples[:9].tolist(), "site": ["a"] * 4 + ["b"] * 5}
-    found = classify((examples, labels), batch, group_by="site")
+    np.savez(tmp_path / "c.npz", features=examples, labels=labels)
+    np.savez(tmp_path / "b.npz", features=examples[:9], site=["a"] * 4 + ["b"] * 5)
+    found = classify(tmp_path / "c.npz", tmp_path / "b.npz", group_by="site")
     single = BatchClassifier().fit(examples, labels).infer(examples[:9])
     assert found.alone.tolist() == single.alone.tolist()
     assert found["b"].alone.tolist() == single.alone[4:].tolist()

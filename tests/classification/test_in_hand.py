@@ -1,6 +1,5 @@
-"""What people have in hand, as catalogue and as batch: it works, or a sentence says what to do instead."""
+"""What people have in hand: it can be read, or a sentence says what to do instead."""
 
-import warnings
 from functools import partial
 
 import numpy as np
@@ -16,10 +15,10 @@ import datasets
 import handful
 from handful import FeatureBank
 from handful.classification import write_page, write_predictions, write_tasks
-from handful.classification.labelled import class_names, how_labelled, predictions
-from handful.errors import BankError, HandfulError, OptionError, SkippedRowsWarning
+from handful.errors import BankError, HandfulError, OptionError
 from handful.estimators import BatchClassifier
 from handful.extraction.encoder import Encoder
+from handful.fitted import FittedModel
 from tests.items_at_hand import small_encoder
 
 pytestmark = pytest.mark.filterwarnings("ignore::handful.errors.HandfulWarning")
@@ -138,8 +137,8 @@ def test_things_in_hand(tmp_path, thing):
     catalogue, batch, fits = THINGS[thing](tmp_path)
     table = handful.read(batch)
     assert table.n_rows == 10
-    found = handful.classify(catalogue, batch)
-    assert predictions(found)["label"] == TRUTH
+    if not isinstance(catalogue, FittedModel):
+        assert handful.read(catalogue).n_rows == 24
     if fits and "measurements" not in thing:
         assert BatchClassifier().fit(X, Y).predict(batch).tolist() == TRUTH
     elif not fits:
@@ -165,120 +164,45 @@ def test_things_in_hand(tmp_path, thing):
 )
 def test_other_things_are_refused_with_a_sentence(thing, sentence):
     with pytest.raises(BankError, match=sentence):
-        handful.classify((X, Y), thing)
-
-
-@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table, datasets.Dataset.from_dict])
-def test_frames_come_back_as_they_were_given(make):
-    batch = make(frame(B) | {"site": ["wood"] * 10, "id": [f"n{i}" for i in range(10)]})
-    found = handful.classify((X, Y), batch).to_frame()
-    assert type(found) is type(batch)
-    assert [str(label) for label in found["label"]] == TRUTH
-    assert {str(site) for site in found["site"]} == {"wood"}
-
-
-def test_an_index_of_pandas_comes_back_also_in_groups():
-    batch = pd.DataFrame(frame(B) | {"site": ["x", "y"] * 5}, index=[f"n{i}" for i in range(10)])
-    found = handful.classify((X, Y), batch, group_by="site")
-    assert found.to_frame().index.tolist() == batch.index.tolist()
-    assert found["y"].to_frame().index.tolist() == batch.index[1::2].tolist()
-    assert list(found) == ["x", "y"]
-    alone = handful.classify((X, Y), batch)
-    assert (len(alone), alone[0].label) == (10, "bee")
-    assert "10 items, labelled jointly" in alone._repr_html_()
-
-
-def test_missing_labels_are_no_classes():
-    labels = pd.Series([*Y[:-1], pd.NA], dtype="string")
-    found = handful.classify((X, labels), B)
-    assert (found.about.n_examples, class_names(found)) == (23, tuple(NAMES))
-
-
-def test_measurements_are_scaled_by_the_examples_and_said():
-    found = handful.classify(measured(X, Y), measured(B))
-    assert "features of the columns height, width" in how_labelled(found)
-    other = {name: column for name, column in measured(B).items() if name != "age"}
-    with pytest.raises(BankError, match="no numbers in the column 'age', which the catalogue has"):
-        handful.classify(measured(X, Y), other)
-    swapped = dict(reversed(measured(B).items()))
-    assert predictions(handful.classify(measured(X, Y), swapped))["label"] == TRUTH
-
-
-def test_a_named_column_of_numbers_is_no_measurement():
-    codes = [NAMES.index(name) for name in Y]
-    catalogue = {**measured(X), "species": codes}
-    found = handful.classify(catalogue, {**measured(B), "plot": [1, 2] * 5}, labels="species", group_by="plot")
-    assert set(predictions(found)["label"]) <= {"0", "1", "2"}
-    with pytest.raises(BankError, match="which are scaled by examples"):
-        handful.classify(BatchClassifier().fit(X, Y).model_, measured(B))
+        handful.read(thing)
 
 
 def test_an_answer_about_rows_in_memory_is_not_written_as_a_file(tmp_path):
     found = BatchClassifier().fit(X, Y).infer(B)
     for write in (write_predictions, write_tasks, partial(write_page, title="today")):
-        with pytest.raises(OptionError, match=r"rows in memory.*handful\.classify.*to_frame"):
+        with pytest.raises(OptionError, match=r"rows in memory.*to_frame"):
             write(found, tmp_path / "labels.csv")
     assert not list(tmp_path.iterdir())
 
 
-BLANK_LABELS = [None, float("nan"), pd.NA, pd.NaT, np.datetime64("NaT"), "", " \xa0"]
-HOLDERS = [pd.DataFrame, dict, lambda columns: pd.DataFrame(columns).to_dict("records")]
-FRAMES = [*HOLDERS, pl.DataFrame, pa.table, datasets.Dataset.from_dict]
-
-
-@pytest.mark.parametrize("make", HOLDERS)
-@pytest.mark.parametrize("blank", BLANK_LABELS)
-def test_one_frame_given_twice_labels_the_rows_without_a_label(make, blank):
-    rows = make(frame(np.concatenate([X, B]), [*Y, *[blank] * len(B)]))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", SkippedRowsWarning)
-        found = handful.classify(rows, rows)
-    assert predictions(found)["label"] == TRUTH
-    assert predictions(found)["row"] == list(range(24, 34))
-    assert found.about.n_examples == 24
-
-
-@pytest.mark.parametrize("make", FRAMES)
-def test_any_frame_can_have_examples_and_the_batch(make):
-    rows = make(frame(np.concatenate([B[:5], X, B[5:]]), [*[None] * 5, *Y, *[None] * 5]))
-    assert predictions(handful.classify(rows, rows))["label"] == TRUTH
-    codes = make(frame(np.concatenate([X, B]), [*map(NAMES.index, Y), *[None] * len(B)]))
-    assert predictions(handful.classify(codes, codes))["label"] == [str(NAMES.index(name)) for name in TRUTH]
-    labelled = make(frame(X, Y))
-    assert len(handful.classify(labelled, labelled).labels) == len(X)
+FRAMES = [
+    pd.DataFrame,
+    dict,
+    lambda columns: pd.DataFrame(columns).to_dict("records"),
+    pl.DataFrame,
+    pa.table,
+    datasets.Dataset.from_dict,
+]
 
 
 @pytest.mark.parametrize("make", FRAMES)
 @pytest.mark.parametrize("blank", [None, "", " \u200b"])
-@pytest.mark.usefixtures("_encoders")
-def test_rows_of_a_frame_without_a_text_are_counted_by_a_warning(make, blank):
-    texts = [*TEXTS[:3], blank, *TEXTS[3:], blank]
-    rows = make({"text": texts, "label": ["ant", "ant", "ant", "ant", *Y[3:], "cat"]})
-    with pytest.warns(SkippedRowsWarning, match="2 of 26 items are left out: 2 blank: row 3: its 'text' is blank"):
-        found = handful.classify((TEXTS, Y), rows)
-    assert len(found.labels) == 24
-    alone = make({"text": [*BATCH_TEXTS, blank]})
-    with pytest.warns(SkippedRowsWarning, match="1 of 11 items is left out: 1 blank: row 10"):
-        assert predictions(handful.classify((TEXTS, Y), alone))["label"] == TRUTH
+def test_rows_without_a_text_are_listed(make, blank):
+    table = handful.read(make({"text": [*BATCH_TEXTS[:3], blank, *BATCH_TEXTS[3:], blank]}))
+    assert (table.n_rows, [str(one) for one in table.skipped]) == (
+        10,
+        ["row 3: its 'text' is blank", "row 11: its 'text' is blank"],
+    )
 
 
-@pytest.mark.usefixtures("_encoders")
 @pytest.mark.parametrize("blank", [float("nan"), pd.NA, pd.NaT])
 def test_a_missing_text_in_records_is_blank(blank):
-    rows = [{"text": text} for text in [*BATCH_TEXTS, blank]]
-    with pytest.warns(SkippedRowsWarning, match="1 of 11 items is left out: 1 blank: row 10"):
-        assert predictions(handful.classify((TEXTS, Y), rows))["label"] == TRUTH
+    table = handful.read([{"text": text} for text in [*BATCH_TEXTS, blank]])
+    assert (table.n_rows, [one.row for one in table.skipped]) == (10, [10])
 
 
-def test_rows_of_a_frame_without_a_vector_are_counted_by_a_warning():
-    with pytest.warns(SkippedRowsWarning, match="1 of 11 items is left out: 1 unreadable: row 10"):
-        handful.classify((X, Y), {"vector": [*B.tolist(), None]})
-
-
-@pytest.mark.usefixtures("_encoders")
-def test_one_frame_of_texts_labels_the_rows_without_a_label_and_counts_the_blank_ones():
-    texts = [*TEXTS, *BATCH_TEXTS, ""]
-    rows = pd.DataFrame({"text": texts, "label": [*Y, *[None] * len(TRUTH), "cat"]})
-    with pytest.warns(SkippedRowsWarning, match="1 blank: row 34"):
-        found = handful.classify(rows, rows)
-    assert predictions(found)["label"] == TRUTH
+def test_files_alone_are_classified(tmp_path):
+    pd.DataFrame(frame(X, Y)).to_parquet(tmp_path / "c.parquet")
+    for both in (((X, Y), tmp_path / "c.parquet"), (tmp_path / "c.parquet", pd.DataFrame(frame(B)))):
+        with pytest.raises(OptionError, match=r"classify takes paths, got .*handful\.label"):
+            handful.classify(*both)

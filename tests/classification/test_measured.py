@@ -1,11 +1,14 @@
 """Missing numbers of vectors: refused with row and column, or filled with the mean of the examples' column."""
 
 import json
+import tempfile
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
+import handful
 from handful import classify
 from handful.classification.labelled import predictions
 from handful.classification.measured import scaled
@@ -13,6 +16,7 @@ from handful.cli.main import main
 from handful.errors import BankError, OptionError
 from handful.extraction.options import MEAN
 from handful.reading.header import Asked
+from handful.reading.in_hand import table_in_hand
 from handful.reading.read import read_input
 from handful.reading.table import Table
 
@@ -52,21 +56,28 @@ def json_lines(frame, path):
 WRITTEN = {"x.csv": csv, "y.csv": semicolons, "x.parquet": parquet, "x.xlsx": xlsx, "x.jsonl": json_lines}
 
 
+def classified(catalogue, batch, **options):
+    """Label frames, written as files."""
+    with tempfile.TemporaryDirectory() as folder:
+        frames = {"c": catalogue, "b": batch}
+        paths = [
+            parquet(one, Path(folder) / f"{side}.parquet") if isinstance(one, pd.DataFrame) else one
+            for side, one in frames.items()
+        ]
+        return classify(*paths, **options)
+
+
 def labels_and_chances(found):
     return predictions(found)["label"], found.probabilities
 
 
-@pytest.mark.parametrize("kind", [*WRITTEN, "frame", "records"])
+@pytest.mark.parametrize("kind", WRITTEN)
 def test_filled_with_the_mean_of_the_examples(tmp_path, kind):
     def given(frame, side):
-        if kind == "frame":
-            return frame
-        if kind == "records":
-            return frame.astype(object).where(frame.notna(), None).to_dict("records")
         return WRITTEN[kind](frame, tmp_path / f"{side}_{kind}")
 
     labels, chances = labels_and_chances(classify(given(EXAMPLES, "c"), given(BATCH, "b"), missing="mean"))
-    by_hand = classify(EXAMPLES.fillna(FILLED), BATCH.fillna(FILLED))
+    by_hand = classified(EXAMPLES.fillna(FILLED), BATCH.fillna(FILLED))
     assert labels == predictions(by_hand)["label"] == ["a", "a", "b", "b"]
     np.testing.assert_allclose(chances, by_hand.probabilities, atol=1e-5)
 
@@ -82,14 +93,17 @@ def test_vectors_that_are_no_measurements_are_filled_too():
     X = np.eye(4).repeat(3, 0)
     gap, by_hand = X.copy(), X.copy()
     gap[0, 1], by_hand[0, 1] = np.nan, X[1:, 1].mean()
-    y, batch = list("aaabbbcccddd"), X[[0, 3, 3]]
-    found = classify((gap, y), batch, missing="mean")
-    np.testing.assert_allclose(found.probabilities, classify((by_hand, y), batch).probabilities, atol=1e-6)
+    y = list("aaabbbcccddd")
+    names = [f"emb_{k}" for k in range(4)]
+    batch = pd.DataFrame(X[[0, 3, 3]], columns=names)
+    with_gap, filled = (pd.DataFrame(one, columns=names).assign(label=y) for one in (gap, by_hand))
+    found = classified(with_gap, batch, missing="mean")
+    np.testing.assert_allclose(found.probabilities, classified(filled, batch).probabilities, atol=1e-6)
     with pytest.raises(BankError, match="row 0, column 1 of the array is nan"):
-        classify((gap, y), batch)
+        handful.read((gap, y))
     gap[2, 2] = np.inf
     with pytest.raises(BankError, match="row 2, column 2 of the array is inf"):
-        classify((gap, y), batch, missing="mean")
+        table_in_hand((gap, y), Asked(gaps=True))
 
 
 def test_a_row_without_any_number_is_left_out(tmp_path):
@@ -113,9 +127,13 @@ def test_there_must_be_a_mean():
     with pytest.raises(BankError, match="c has no number at all for the column 'cm'"):
         scaled(examples, examples, [], MEAN)
     with pytest.raises(OptionError, match="tables of vectors; leave missing out"):
-        classify((["one", "two"], ["a", "b"]), ["three"], missing="mean")
+        classified(
+            pd.DataFrame({"text": ["one", "two"], "label": ["a", "b"]}),
+            pd.DataFrame({"text": ["three"]}),
+            missing="mean",
+        )
     with pytest.raises(OptionError, match="missing must be 'mean', got 'median'"):
-        classify(EXAMPLES, BATCH, missing="median")
+        classified(EXAMPLES, BATCH, missing="median")
 
 
 def test_the_command_line_has_the_same_option(tmp_path, capsys):
@@ -180,15 +198,13 @@ def years(rng, n):
         ({"taken": years}, None),
     ],
 )
-@pytest.mark.parametrize("kind", [*WRITTEN, "frame"])
+@pytest.mark.parametrize("kind", WRITTEN)
 def test_running_numbers_and_years_change_no_label_and_stay_in_the_output(tmp_path, kind, columns, of_batch):
     catalogue, batch, truth = both_worlds(columns, of_batch)
     plain = [frame.drop(columns=[*columns, *(of_batch or ())], errors="ignore") for frame in (catalogue, batch)]
-    expected = classify(*plain)
-    if kind != "frame":
-        catalogue = WRITTEN[kind](catalogue, tmp_path / f"c_{kind}")
-        given = WRITTEN[kind](batch, tmp_path / f"b_{kind}")
-    found = classify(catalogue, batch if kind == "frame" else given)
+    expected = classified(*plain)
+    catalogue = WRITTEN[kind](catalogue, tmp_path / f"c_{kind}")
+    found = classify(catalogue, WRITTEN[kind](batch, tmp_path / f"b_{kind}"))
     assert predictions(found)["label"] == predictions(expected)["label"]
     np.testing.assert_allclose(found.probabilities, expected.probabilities, atol=1e-5)
     assert found.about.batch.features == ("height", "width")
@@ -199,21 +215,21 @@ def test_running_numbers_and_years_change_no_label_and_stay_in_the_output(tmp_pa
 def test_numbers_that_only_together_are_a_count():
     catalogue, batch, _ = both_worlds({})
     numbers = np.random.default_rng(3).permutation(64)
-    found = classify(catalogue.assign(sample=numbers[:24]), batch.assign(sample=numbers[24:]))
+    found = classified(catalogue.assign(sample=numbers[:24]), batch.assign(sample=numbers[24:]))
     assert found.about.batch.features == ("height", "width")
 
 
 def test_a_few_items_measured_near_2000_are_no_years():
     catalogue, batch, _ = both_worlds({"weight": lambda rng, n: rng.integers(800, 3_000, n)})
     few = batch.head(3).assign(weight=[1950, 1990, 2050])
-    found = classify(catalogue, few)
+    found = classified(catalogue, few)
     assert found.about.batch.features == ("weight", "height", "width")
     assert predictions(found)["weight"] == [1950, 1990, 2050]
 
 
 def test_named_columns_are_features_whatever_they_contain():
     catalogue, batch, _ = both_worlds({"Nr": count, "Jahr": years})
-    found = classify(catalogue, batch, features="Nr,Jahr,height")
+    found = classified(catalogue, batch, features="Nr,Jahr,height")
     assert found.about.batch.features == ("Nr", "Jahr", "height")
     assert set(batch.columns) <= set(predictions(found))
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from handful.classification.label import classify
 from handful.classification.labelled import class_names, predictions
 from handful.classification.names import NamedClasses, read_names, spoken
+from handful.classification.steps import classify
 from handful.errors import BankError, HandfulError, LabelError, OptionError
 from handful.extraction.encoder import Encoder
 

@@ -10,7 +10,7 @@ from handful.catalogue.events import EventItem
 from handful.catalogue.file import CatalogueFile
 from handful.cli.main import main
 from handful.items.fitting import model_at
-from tests.classification.test_label import pictures as pictures  # a fixture
+from tests.classification.test_steps import pictures as pictures  # a fixture
 from tests.clouds_at_hand import clouds
 
 

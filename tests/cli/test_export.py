@@ -15,7 +15,7 @@ from handful.classification import classify
 from handful.cli.main import main
 from handful.fitted import load_model
 from handful.items import bring, import_labelled
-from tests.classification.test_label import pictures as pictures  # a fixture
+from tests.classification.test_steps import pictures as pictures  # a fixture
 from tests.clouds_at_hand import clouds
 
 

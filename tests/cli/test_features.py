@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 pytest.importorskip("typer")
-from handful import FeatureBank, Provenance, read_bank
+from handful import FeatureBank, read_bank
+from handful.banks import Provenance
 from handful.cli.main import main
 from tests.banks_at_hand import random_bank
 

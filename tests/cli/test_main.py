@@ -135,3 +135,10 @@ def test_the_help_calls_values_by_common_words(capsys, command):
     options = capsys.readouterr().out
     assert "--out PATH" in options
     assert not any(word in options for word in ("<str", "<list[", "<int", "<float"))
+
+
+def test_without_a_command_it_says_how_to_begin(capsys):
+    assert main([]) == 0
+    said = capsys.readouterr().out
+    for begin in ("handful review photos/", "handful classify table.xlsx table.xlsx", "handful.label(frame", "--help"):
+        assert begin in said

@@ -88,9 +88,9 @@ def test_a_missing_label_is_named_by_its_row(labels):
 
 def test_arguments_that_do_not_exist(here):
     with pytest.raises(OptionError, match=r"no argument 'label' \(did you mean 'labels'\?\)"):
-        classify((X, Y), X, label="y")
-    with pytest.raises(BankError, match=r"give a pair \(X, y\)"):
-        classify(X, X)
+        classify("x.npz", "x.npz", label="y")
+    with pytest.raises(BankError, match="it has no labels"):
+        classify("bare.npz", "x.npz")
 
 
 def test_a_port_that_is_in_use():
@@ -105,7 +105,8 @@ def test_one_class_and_one_item_are_said(here, capsys):
     np.savez("one.npz", features=X[:3], labels=["a"] * 3)
     assert main(["classify", "one.npz", "x.npz", "--out", "l.csv"]) == 0
     assert "With a single class every item has its label" in " ".join(capsys.readouterr().out.split())
-    assert "one item is no batch to learn from" in how_labelled(classify((X, Y), X[:1]))
+    np.savez("single.npz", features=X[:1])
+    assert "one item is no batch to learn from" in how_labelled(classify("one.npz", "single.npz"))
 
 
 def test_tuning_runs_with_the_bank_that_comes_with_the_package(here, capsys):

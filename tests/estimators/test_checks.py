@@ -63,7 +63,7 @@ def test_labels_keep_their_values():
 
 
 @pytest.mark.parametrize("make", [list, np.array, "Series", "frame", tuple], ids=str)
-def test_texts_in_the_place_of_vectors_point_to_classify(make):
+def test_texts_in_the_place_of_vectors_point_to_label(make):
     texts = ["hello", "bye"]
     if make == "Series":
         texts = pytest.importorskip("pandas").Series(texts)
@@ -72,9 +72,7 @@ def test_texts_in_the_place_of_vectors_point_to_classify(make):
     else:
         texts = make(texts)
     classifier = BatchClassifier().fit(np.eye(2), ["a", "b"])
-    with pytest.raises(
-        TaskError, match=r"X must have vectors, one per row, got text such as 'hello'; handful.classify"
-    ):
+    with pytest.raises(TaskError, match=r"X must have vectors, one per row, got text such as 'hello'; handful.label"):
         classifier.predict(texts)
 
 

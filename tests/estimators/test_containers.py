@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import handful
-from handful.classification.labelled import predictions
 from handful.errors import TaskError
 from handful.estimators import BatchClassifier
 from handful.estimators.containers import column_of, family_of, frame_of, labels_of, vectors_of
@@ -184,5 +183,4 @@ def test_a_matrix_of_numpy_is_an_array():
         matrix, batch = np.matrix(X), np.matrix(BATCH)
     wanted = BatchClassifier().fit(X, Y).predict_proba(BATCH)
     assert (BatchClassifier().fit(matrix, Y).predict_proba(batch) == wanted).all()
-    found = predictions(handful.classify((matrix, Y), batch))
-    assert found["label"] == BatchClassifier().fit(X, Y).predict(BATCH).tolist()
+    assert handful.read(batch).vectors.tolist() == BATCH.tolist()

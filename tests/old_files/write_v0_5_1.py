@@ -43,7 +43,7 @@ def say(review, items, kind, label=None):
 
 def with_catalogue(catalogue, batch, labels, answers, add=None):
     """Open a review beside a catalogue, answer, and finish it if `add` is given."""
-    from handful.classification.label import embed
+    from handful.classification.steps import embed
     from handful.classification.task import check, read_inputs
     from handful.review import files
     from handful.review.serve import Address

@@ -1,5 +1,6 @@
 """Tables that people made: what stands in the place of the header is named, and what to do about it."""
 
+import numpy as np
 import pytest
 
 from handful.classification import classify
@@ -196,7 +197,8 @@ def test_the_sheet_can_be_named(tmp_path):
 
 def test_a_line_of_names_is_for_those_inputs_that_have_one(tmp_path):
     book = xlsx(tmp_path / "x.xlsx", Notes=[["a", "b"], ["c", "d"]], Daten=BELOW)
-    found = classify(book / "Daten", [[1.0, 2.0], [3.0, 4.0]], header_row=3)
+    np.save(tmp_path / "b.npy", [[1.0, 2.0], [3.0, 4.0]])
+    found = classify(book / "Daten", tmp_path / "b.npy", header_row=3)
     assert class_names(found) == ("a", "b")
     with pytest.raises(OptionError, match="header_row is for"):
-        classify(([[1.0, 2.0]], ["a"]), [[1.0, 2.0]], header_row=3)
+        classify(tmp_path / "b.npy", tmp_path / "b.npy", header_row=3)

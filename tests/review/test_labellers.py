@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from handful.classification import classify
-from handful.classification.label import embed
 from handful.classification.labelled import class_names
+from handful.classification.steps import embed
 from handful.classification.task import check, read_inputs
 from handful.errors import OptionError
 from handful.review.labellers import FileLabeller

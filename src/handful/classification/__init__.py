@@ -3,10 +3,11 @@
 from handful.classification.batch import Batch
 from handful.classification.comparing import compare_encoders
 from handful.classification.files import check_ending, write_predictions, write_tasks
-from handful.classification.label import classify
+from handful.classification.frames import label
 from handful.classification.labelled import About, Shown
 from handful.classification.page import write_page
 from handful.classification.scores import rescore, write_scores
+from handful.classification.steps import classify
 from handful.classification.task import dense_bytes
 from handful.extraction.options import Reading
 
@@ -19,6 +20,7 @@ __all__ = [
     "classify",
     "compare_encoders",
     "dense_bytes",
+    "label",
     "rescore",
     "write_page",
     "write_predictions",

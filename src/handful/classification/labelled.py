@@ -175,8 +175,8 @@ def about_of(answer: Answer) -> About:
     """Return what the answer is about; refuse one about rows in memory, of which nothing else is known."""
     if not isinstance(answer.about, About):
         raise OptionError(
-            "this answer is about rows in memory, without names; label them with handful.classify, which takes arrays "
-            "and frames too, or write found.to_frame()"
+            "this answer is about rows in memory, without names; write found.to_frame(), or label files with "
+            "handful.classify"
         )
     return answer.about
 

@@ -26,14 +26,13 @@ from handful.classification.labelled import Shown
 from handful.classification.measured import scaled
 from handful.classification.names import NamedClasses, read_names
 from handful.errors import BankError, HandfulError, OptionError
-from handful.estimators.containers import FrameOf, frame_of, new_frame
 from handful.estimators.context import BatchContexts, Known
 from handful.extensions import method_classifier
 from handful.extraction.items import Items, list_items
 from handful.extraction.options import Reading, asked_of, load_network
 from handful.fitted import FittedModel, load_model
 from handful.fitted.files import is_model_path
-from handful.reading.labels import labelled, parted, with_labels, without_labels
+from handful.reading.labels import labelled, with_labels, without_labels
 from handful.reading.read import in_hand, kind_of, read_input, refuse_useless
 from handful.reading.registry import candidate_rule
 from handful.reading.table import Skipped, Table
@@ -66,8 +65,6 @@ class Inputs:
         How they were read, and how items are embedded.
     paths : mapping of str to Path
         The files and folders, by what they are.
-    frame_of : FrameOf
-        Makes tables of the kind of the batch, if that was a frame.
     shown : Shown or None
         What the examples look like, in their order, if that is known from elsewhere.
     vectors : Path or None
@@ -79,7 +76,6 @@ class Inputs:
     names: NamedClasses | None = None
     reading: Reading = field(default_factory=Reading)
     paths: Mapping[str, Path] = field(default_factory=dict)
-    frame_of: FrameOf = new_frame
     shown: Shown | None = None
     vectors: Path | None = None
 
@@ -154,34 +150,35 @@ def dense_bytes(n_items: int, n_classes: int, n_examples: int, dim: int) -> int:
 
 
 def read_inputs(
-    catalogue: Any,
-    batch: Any,
+    catalogue: PathLike | None,
+    batch: PathLike,
     *,
     names: PathLike | None = None,
     **reading: Unpack[Reading],
 ) -> Inputs:
     """Read the files; the arguments are those of `classify`."""
     asked = asked_of(reading)
+    for one in (catalogue, batch):
+        if one is not None and in_hand(one):
+            raise OptionError(
+                f"classify takes paths, got {type(one).__name__}; for a frame there is handful.label, for vectors "
+                "handful.BatchClassifier"
+            )
     if catalogue is None and names is None:
         raise OptionError("give a catalogue of examples, names of the classes, or both; got neither")
     paths = paths_read({}, catalogue=catalogue, batch=batch, names=names)
     if asked.skip_bad and not any(kind_of(path).rows for path in paths.values()):
         raise OptionError("no input is a table, so none has rows that cannot be read; leave skip_bad out")
     named = None if names is None else read_names(Path(names), beside=catalogue is not None, **reading)
-    examples: Table | FittedModel | None = catalogue
-    shown = None
-    lives = is_model_path(catalogue) and is_catalogue_file(catalogue)
-    if lives:
+    refuse_useless([one for one in (catalogue, batch) if one is not None], asked)
+    examples: Table | FittedModel | None = None
+    shown = vectors = None
+    if catalogue is not None and is_model_path(catalogue) and is_catalogue_file(catalogue):
         examples, shown = examples_at(Path(catalogue))
-    elif is_model_path(catalogue):
-        examples = load_model(catalogue)
-    refuse_useless([one for one in (catalogue, batch) if not isinstance(one, FittedModel | None)], asked)
-    if examples is not None and not lives and not isinstance(examples, FittedModel):
-        examples = read_input(catalogue, asked)
-    if in_hand(batch) and catalogue is batch and isinstance(examples, Table):
-        examples, items = parted(examples, reading.get("labels"))
-    else:
-        items = read_input(batch, asked)
+        vectors = Path(catalogue)
+    elif catalogue is not None:
+        examples = load_model(catalogue) if is_model_path(catalogue) else read_input(catalogue, asked)
+    items = read_input(batch, asked)
     given = {"catalogue": catalogue, "batch": batch}
     tables = {name: one for name, one in (("catalogue", examples), ("batch", items)) if isinstance(one, Table)}
     takers = [name for name, one in tables.items() if one.vectors is not None and kind_of(given[name]).columns]
@@ -192,8 +189,7 @@ def read_inputs(
     with_texts = any(one.text for one in tables.values()) or (named is not None and named.texts is not None)
     if asked.text is not None and not with_texts:
         raise OptionError(f"no table has texts in a column {asked.text!r}; leave it out")
-    vectors = Path(catalogue) if lives else None
-    return Inputs(examples, items, named, reading, paths, frame_of(batch), shown, vectors)
+    return Inputs(examples, items, named, reading, paths, shown, vectors)
 
 
 def check(

@@ -86,9 +86,9 @@ def classify_command(
         write_predictions,
         write_tasks,
     )
-    from handful.classification.label import classify
     from handful.classification.labelled import about_of
     from handful.classification.page import write_page
+    from handful.classification.steps import classify
     from handful.cli.printed import print_batch
     from handful.machine.outputs import refuse_overwriting
     from handful.progress import bars

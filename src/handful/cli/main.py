@@ -32,13 +32,13 @@ def make_app() -> typer.Typer:
     app = typer.Typer(
         cls=options.SectionGroup,
         help=SUMMARY,
-        no_args_is_help=True,
+        invoke_without_command=True,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
         add_completion=False,
         context_settings={"help_option_names": ["-h", "--help"]},  # of all commands below, too
     )
-    app.callback()(options.no_command)
+    app.callback()(options.without_command)
     app.command("classify", cls=options.PanelCommand)(classify.classify_command)
     app.command("review", cls=options.PanelCommand)(review.review_command)
     app.command("rescore", cls=options.PanelCommand)(rescore.rescore_command)

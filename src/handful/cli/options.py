@@ -115,12 +115,34 @@ def _print_version(asked: bool) -> None:
         raise typer.Exit
 
 
-def no_command(
+BEGIN = """\
+handful labels many items at once when only a few of your many classes occur among them.
+
+Photographs in a folder, without any example:
+
+  handful review photos/
+
+Messages or numbers in a table, .csv or .xlsx, where some rows have a label:
+
+  handful classify table.xlsx table.xlsx --labels category --out labelled.csv
+
+A data frame, in Python:
+
+  frame = handful.label(frame, text="message", label="category")
+
+handful demo shows what it does with sentences that come with it. handful --help lists all commands.
+"""
+
+
+def without_command(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Take the options that belong to no command."""
+    """Say how to begin, if no command is named."""
+    if context.invoked_subcommand is None:
+        typer.echo(BEGIN, nl=False)
 
 
 # How both sides are read and embedded, and what is known about the batch: arguments of the same name.

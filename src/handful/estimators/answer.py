@@ -40,7 +40,7 @@ class AnsweredItems(Protocol):
 
     @property
     def alone(self) -> Int[np.ndarray, "item"]:
-        """The class of each item alone, without the batch."""
+        """The position of the class of each item alone, without the batch."""
 
     def rows(self, rows: Int[np.ndarray, "some"] | slice) -> AnsweredItems:
         """Return some of the items."""
@@ -302,9 +302,9 @@ class Answer:
         return np.asarray(self.classes[present_places(self.expected_counts, presence)])
 
     @property
-    def alone(self) -> Int[np.ndarray, "item"] | None:
-        """The most probable class of each item without the batch, as a position in `classes`; None if not known."""
-        return None if self._items is None else self._items.alone
+    def alone(self) -> npt.NDArray[Any] | None:
+        """The label that each item would have without the batch; None if that is not known."""
+        return None if self._items is None else self.classes[self._items.alone]
 
     @property
     def doubtful(self) -> Bool[np.ndarray, "item"]:

@@ -57,8 +57,8 @@ def _refuse_texts(X: Any) -> None:
     if isinstance(first, (str, bytes)):
         text = first.decode(errors="replace") if isinstance(first, bytes) else str(first)
         raise TaskError(
-            f"X must have vectors, one per row, got text such as {text!r:.60}; handful.classify embeds and labels "
-            "files of sentences and folders of images, see also handful.extraction"
+            f"X must have vectors, one per row, got text such as {text!r:.60}; handful.label takes frames of "
+            "texts and of paths of images, handful.classify files of them"
         )
 
 

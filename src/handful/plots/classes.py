@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,7 +35,8 @@ def bars_of(answer: AnswerLike, most: int = MOST_BARS) -> list[Bar]:
         np.bincount(answer.codes[chosen, 0], minlength=n_classes) for chosen in (known, answer.doubtful & known)
     )
     own = answer.alone
-    alone = None if own is None else np.bincount(own, minlength=n_classes)
+    counts_alone = Counter(() if own is None else own.tolist())
+    alone = None if own is None else np.array([counts_alone[name] for name in answer.classes.tolist()])
     present = present_places(answer.expected_counts, presence_or_labels(answer.presence, answer.codes))
 
     def bar(name: str, places: Any, presence: str = "") -> Bar:

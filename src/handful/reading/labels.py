@@ -153,14 +153,9 @@ def without_labels(table: Table, labels: str | None = None) -> Table:
     return table.of_rows(rows)
 
 
-def parted(table: Table, labels: str | None = None) -> tuple[Table, Table]:
-    """Return the rows that have a label, and those that have none; all rows twice if all have one, or none has."""
-    column = "" if table.bank is not None else label_column(table, labels)
-    if not column:
-        return table, table
-    without = {row for row, label in enumerate(table.values(column)) if is_missing(label, table.no_label)}
-    if len(without) in (0, table.n_rows):
-        return table, table
+def parted(table: Table, column: str) -> tuple[Table, Table]:
+    """Return the rows that have a label in a column, and those that have none."""
+    without = missing_labels(table.values(column), table)
     examples = table.of_rows([row for row in range(table.n_rows) if row not in without])
     columns = {**examples.columns, column: _whole(examples.values(column))}
     return replace(examples, columns=columns), table.of_rows(sorted(without))

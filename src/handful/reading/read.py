@@ -10,7 +10,7 @@ from typing import Any
 
 from handful.banks import store
 from handful.banks.bank import FeatureBank
-from handful.errors import BankError, OptionError
+from handful.errors import BankError, HandfulError, OptionError
 from handful.machine.untrusted import absent
 from handful.reading.contents import IMAGE_SUFFIXES, NOT_READ, FolderFiles
 from handful.reading.field import Reader
@@ -20,6 +20,7 @@ from handful.reading.in_hand import has_names, table_in_hand
 from handful.reading.numpy_files import read_array_folder
 from handful.reading.parquet import parquet_files
 from handful.reading.registry import PARQUET, READERS, reader_of, readers
+from handful.reading.scores import score_format
 from handful.reading.spreadsheet import book_above
 from handful.reading.table import Table
 
@@ -28,6 +29,9 @@ HINTS = {
     **dict.fromkeys((".xls", ".xlsb", ".xlsm", ".ods", ".numbers"), "a spreadsheet; save it as .xlsx or .csv"),
 }
 PACKED = (".csv", ".tsv", ".jsonl")
+# Endings of files that other tools write scores into, and of recordings.
+SCORED = (".json", ".csv", ".txt")
+SOUNDS = (".wav", ".mp3", ".flac", ".ogg", ".m4a")
 
 
 def read(
@@ -115,7 +119,24 @@ def _read_checked(path: Any, asked: Asked) -> Table:
             raise BankError(f"{path} is no table, so it has no rows that cannot be read; leave skip_bad out")
         if archive_above(path) is None and not os.path.exists(book_above(path) or path):
             raise absent(path, BankError)
+        if not (asked.features or asked.text):
+            _refuse_scores(path)
     return _with_items(kind.read(path, asked), asked, folder).checked(asked.skip_bad)
+
+
+def _refuse_scores(path: Path) -> None:
+    """Refuse a file of scores: its numbers are those of another model, not of the items."""
+    if path.suffix.lower() not in SCORED or not path.is_file():
+        return
+    try:
+        found = score_format(path)
+    except HandfulError:  # the reader of such files says what is wrong
+        return
+    if found is not None:
+        raise BankError(
+            f"{path} has scores of another model ({found.title}); to label its items by them: handful rescore {path} "
+            "--out labels.csv"
+        )
 
 
 def in_hand(value: Any) -> bool:
@@ -179,7 +200,14 @@ def _read_bank(path: Path, asked: Asked) -> Table:
 def _read_images(path: Path, asked: Asked) -> Table:
     if not any(path.iterdir()):
         raise BankError(f"{path} is an empty folder; check the path")
-    if not image_names(file.relative_to(path).as_posix() for file in path.rglob("*")):
+    names = [file.relative_to(path).as_posix() for file in path.rglob("*")]
+    if not image_names(names):
+        sounds = [name for name in names if name.lower().endswith(SOUNDS)]
+        if sounds:
+            raise BankError(
+                f"{path} has recordings, such as {sounds[0]}, and handful has no encoder of sounds; give a table of "
+                "their vectors, or let BirdNET name the birds in them and run handful rescore on its table"
+            )
         raise BankError(
             f"{path} is a folder with neither {store.MANIFEST}, nor features.npy, nor Parquet files, nor images; "
             "check the path"
@@ -212,15 +240,15 @@ def _with_items(table: Table, asked: Asked, path: Path) -> Table:
                 f"{table.where} has a column of texts, {texts!r}, and one of paths, {PATH_NAME!r}; name the texts with "
                 "`text`, or drop one of them"
             )
-        table = _without_gaps(table, PATH_NAME)
+        table = without_gaps(table, PATH_NAME)
         names = tuple(table.values(PATH_NAME))
         return replace(table, names=names, images=FolderFiles(path.parent if path.is_file() else path, names))
     if texts is None:
         raise no_items(list(table.columns), table.where, asked)
-    return replace(_without_gaps(table, texts), text=texts)
+    return replace(without_gaps(table, texts), text=texts)
 
 
-def _without_gaps(table: Table, column: str) -> Table:
+def without_gaps(table: Table, column: str) -> Table:
     """Leave out rows where the column is blank, or no text; blank lines at the end of a file are no rows."""
     values = table.values(column)
     last = len(values)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 from handful.errors import FileFormatError
 from handful.machine.json_files import JsonFile
 from handful.machine.untrusted import absent, refuse_irregular
+from handful.reading.field import ScoreFormat
 from handful.reading.registry import score_formats
 from handful.reading.tool_scores import ToolScores
 
@@ -30,14 +32,22 @@ def read_scores(path: Path) -> ToolScores:
     refuse_irregular(path, FileFormatError)
     if not os.path.exists(path):
         raise absent(path, FileFormatError)
-    known = score_formats()
-    titles = " or ".join(one.title for one in known)
+    found = score_format(path)
+    if found is None:
+        raise FileFormatError(f"{path} has no scores in a known format; expected {_titles()}")
+    return found.read(path)
+
+
+def score_format(path: Path) -> ScoreFormat | None:
+    """Return the format of a file of scores; None if it has no scores in a known format."""
+    content: Any
     if path.suffix.lower() == ".json":
-        content = JsonFile.read(path, titles).content
+        content = JsonFile.read(path, _titles()).content
     else:
         with path.open("rb") as stream:
             content = stream.readline(MOST_OF_A_LINE).decode("utf-8-sig", "replace").strip()
-    found = next((one for one in known if one.holds(content)), None)
-    if found is None:
-        raise FileFormatError(f"{path} has no scores in a known format; expected {titles}")
-    return found.read(path)
+    return next((one for one in score_formats() if one.holds(content)), None)
+
+
+def _titles() -> str:
+    return " or ".join(one.title for one in score_formats())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from handful.classification.label import Fitted, label
+from handful.classification.steps import Fitted, label_batch
 from handful.classification.unlabelled import Unlabelled
 from handful.errors import OptionError
 from handful.estimators import Answer
@@ -17,7 +17,7 @@ class FileLabeller:
     Parameters
     ----------
     fitted : Fitted
-        From `handful.classification.label.embed`.
+        From `handful.classification.steps.embed`.
     """
 
     def __init__(self, fitted: Fitted) -> None:
@@ -33,7 +33,7 @@ class FileLabeller:
         given = said.given
         new = [name for name in given.values() if name is not None and name not in self.fitted.task.classes]
         known: Any = {"given": {rows[item]: name for item, name in given.items()} or None, "new_classes": new or None}
-        return label(self.fitted, keep=True, left_out=said.discarded, **known)
+        return label_batch(self.fitted, keep=True, left_out=said.discarded, **known)
 
 
 class UnlabelledLabeller:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Self, Unpack
 
 from handful.catalogue.file import CatalogueFile
-from handful.classification.label import ClassifyOptions, Listener, classify
+from handful.classification.steps import ClassifyOptions, Listener, classify
 from handful.errors import HandfulWarning, OptionError
 from handful.estimators import Answer
 from handful.estimators.context import Known

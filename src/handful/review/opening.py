@@ -10,8 +10,8 @@ from typing import Any
 from handful.catalogue.events import Event
 from handful.catalogue.file import CatalogueFile
 from handful.classification.from_catalogue import KnownExamples, known_examples
-from handful.classification.label import embed
 from handful.classification.names import read_names
+from handful.classification.steps import embed
 from handful.classification.task import Inputs, check
 from handful.classification.unlabelled import unlabelled
 from handful.errors import OptionError

@@ -13,7 +13,7 @@ from handful.classification import (
     classify,
     dense_bytes,
     files,
-    label,
+    steps,
     task,
     write_predictions,
 )
@@ -37,7 +37,7 @@ from handful.estimators.batches import Batches
 from handful.executors.executor import in_process
 from handful.extraction.extract import extract
 from handful.extraction.items import list_items
-from handful.fitted import fitted
+from handful.fitted import fitted, save_model
 from handful.reading import read
 from tests.items_at_hand import small_encoder
 
@@ -450,7 +450,7 @@ def test_what_a_person_said_cannot_be_ruled_out(vectors):
     ],
 )
 def test_what_cannot_be_used_is_refused_before_images_are_embedded(pictures, monkeypatch, asked, error, sentence):
-    monkeypatch.setattr(label, "extracted", None)
+    monkeypatch.setattr(steps, "extracted", None)
     ((name, value),) = asked.items()
     with pytest.raises(error, match=sentence):
         classify(
@@ -578,7 +578,7 @@ def test_of_many_groups_those_with_most_doubt_are_explained(vectors, monkeypatch
     folder, *_ = vectors
     found = classify(folder / "c.npz", folder / "b.npz", group_by="site")
     doubt = doubtful_items(found) + rejected_items(found)
-    monkeypatch.setattr(label, "MOST_EXPLAINED", 20)
+    monkeypatch.setattr(steps, "MOST_EXPLAINED", 20)
     some = classify(folder / "c.npz", folder / "b.npz", group_by="site")
     assert list(some.about.batches.in_doubt) == [int(np.argmax(doubt))]
     assert sorted(page_data(some, "t")["why"]) == np.flatnonzero(groups_of_items(some) == np.argmax(doubt)).tolist()
@@ -590,18 +590,18 @@ def test_a_batch_is_labelled_again_without_reading_embedding_or_fitting(pictures
     known = {"given": rows, "new_classes": ["violet"]}
     with_given = classify(pictures / "catalogue", pictures / "batch", **known)
     inputs = task.read_inputs(pictures / "catalogue", pictures / "batch")
-    fitted = label.embed(task.check(inputs), pictures / "vectors")
-    first = label.label(fitted)
+    fitted = steps.embed(task.check(inputs), pictures / "vectors")
+    first = steps.label_batch(fitted)
     monkeypatch.setattr(task, "read_input", None)
-    monkeypatch.setattr(label, "extracted", None)
+    monkeypatch.setattr(steps, "extracted", None)
     same_head = fitted.catalogue.head
-    again = [label.label(fitted, **known), label.label(fitted)]
+    again = [steps.label_batch(fitted, **known), steps.label_batch(fitted)]
     assert fitted.catalogue.head is same_head
     for found, expected in ((first, wanted), (again[0], with_given), (again[1], wanted)):
         assert embedded(page_data(found, "t")) == embedded(page_data(expected, "t"))
     assert (again[0].about.given, again[0].about.n_named) == ({1: 1, 2: None, 4: 4}, 1)
     with pytest.raises(LabelError, match="none of the 4 classes"):
-        label.label(fitted, given={1: "grene"})
+        steps.label_batch(fitted, given={1: "grene"})
 
 
 def test_a_pooled_batch_is_labelled_the_same_again(tmp_path):
@@ -609,11 +609,11 @@ def test_a_pooled_batch_is_labelled_the_same_again(tmp_path):
     np.savez(tmp_path / "c.npz", features=known, labels=labels)
     np.savez(tmp_path / "b.npz", features=batch, site=np.arange(len(batch)) % 3)
     inputs = task.read_inputs(tmp_path / "c.npz", tmp_path / "b.npz")
-    fitted = label.embed(task.check(inputs, group_by="site", pool=True), tmp_path / "vectors")
-    first, second = label.label(fitted), label.label(fitted)
+    fitted = steps.embed(task.check(inputs, group_by="site", pool=True), tmp_path / "vectors")
+    first, second = steps.label_batch(fitted), steps.label_batch(fitted)
     np.testing.assert_array_equal(first.expected_counts, second.expected_counts)
     expected = classify(tmp_path / "c.npz", tmp_path / "b.npz", group_by="site", pool=True, expect_unknown=0.4)
-    found = label.label(fitted, expect_unknown=0.4)
+    found = steps.label_batch(fitted, expect_unknown=0.4)
     np.testing.assert_array_equal(found.unknown, expected.unknown)
     assert found.unknown.mean() > first.unknown.mean()
 
@@ -622,15 +622,17 @@ def test_a_catalogue_that_is_fitted_is_not_fitted_again(tmp_path, monkeypatch):
     known, labels, batch, _ = rows_of_clinc()
     np.savez(tmp_path / "c.npz", features=known, labels=labels)
     np.save(tmp_path / "b.npy", batch)
+    model = tmp_path / "c.model"
     catalogue = fitted.FittedModel.of(known, labels)
+    save_model(catalogue, model)
     given = {0: labels[0], 3: "a new class"}
     about = {"given": given, "new_classes": ["a new class"]}
     wanted = classify(tmp_path / "c.npz", tmp_path / "b.npy"), classify(tmp_path / "c.npz", tmp_path / "b.npy", **about)
     assert catalogue.reference
     monkeypatch.setattr(fitted, "fit_unknown_model", None)
-    found = classify(catalogue, tmp_path / "b.npy")
+    found = classify(model, tmp_path / "b.npy")
     monkeypatch.undo()
-    for one, expected in zip((found, classify(catalogue, tmp_path / "b.npy", **about)), wanted, strict=True):
+    for one, expected in zip((found, classify(model, tmp_path / "b.npy", **about)), wanted, strict=True):
         assert (class_names(one), one.about.n_examples) == (class_names(expected), expected.about.n_examples)
         assert predictions(one)["label"] == predictions(expected)["label"]
         np.testing.assert_allclose(one.probabilities, expected.probabilities, atol=1e-6)
@@ -650,8 +652,9 @@ def test_vectors_in_a_folder_of_parquet_files_may_be_named(tmp_path):
 
 
 @pytest.mark.parametrize("argument", ["sequence", "pool", "order", "group_by"])
-def test_values_in_the_place_of_a_column_are_refused(argument):
-    batch = np.eye(3)[[0, 0, 1]]
+def test_values_in_the_place_of_a_column_are_refused(tmp_path, argument):
+    np.savez(tmp_path / "c.npz", features=np.eye(3), labels=["a", "b", "c"])
+    np.save(tmp_path / "b.npy", np.eye(3)[[0, 0, 1]])
     for values in ([0, 0, 1], np.array([0, 0, 1]), 3):
         with pytest.raises(OptionError, match=f"{argument} must name a column of the batch"):
-            classify((np.eye(3), ["a", "b", "c"]), batch, **{argument: values})
+            classify(tmp_path / "c.npz", tmp_path / "b.npy", **{argument: values})

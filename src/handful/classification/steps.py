@@ -4,13 +4,13 @@
     task = check(inputs, group_by="site")         whatever can be refused before the work is refused
     with TemporaryDirectory() as work:
         fitted = embed(task, work)                items to vectors, examples to a fitted catalogue
-        found = label(fitted)                     vectors to an answer
+        found = label_batch(fitted)                   vectors to an answer
 
-`label` can be called again and again with the same `fitted`, each time with something else that is known about the
-batch: `label(fitted, given={3: "dog"})`, `label(fitted, expect_unknown=0.2)`. What is named replaces what was known
-before, the rest stays. Items are not read or embedded again, and the catalogue is not fitted again, unless there are
-labels in `given`: they are examples, and its head is updated with them. The folder `work` must exist until the
-last call: vectors of images and sentences are there.
+`label_batch` can be called again and again with the same `fitted`, each time with something else that is known about
+the batch: `label_batch(fitted, given={3: "dog"})`, `label_batch(fitted, expect_unknown=0.2)`. What is named replaces
+what was known before, the rest stays. Items are not read or embedded again, and the catalogue is not fitted again,
+unless there are labels in `given`: they are examples, and its head is updated with them. The folder `work` must exist
+until the last call: vectors of images and sentences are there.
 
 A catalogue that is already fitted, a `FittedModel` or the path of one that was saved, is neither embedded nor fitted.
 
@@ -63,7 +63,6 @@ from handful.machine.outputs import refuse_overwriting
 from handful.progress import Progress, bars
 from handful.reading.class_names import similar_names
 from handful.reading.contents import Contents, KeptPictures
-from handful.reading.read import in_hand
 from handful.reading.registry import writer_of
 from handful.reading.table import Skipped, Table, warn_of_skipped
 from handful.shapes import Float
@@ -137,8 +136,8 @@ class Fitted:
 
 @takes(ClassifyOptions, before="unknown")
 def classify(
-    catalogue: Any,
-    batch: Any,
+    catalogue: PathLike | None,
+    batch: PathLike,
     *,
     names: PathLike | None = None,
     group_by: str | Sequence[str] | None = None,
@@ -163,12 +162,12 @@ def classify(
 
     Parameters
     ----------
-    catalogue : path, frame, (X, y) or FittedModel
-        Labelled examples: anything that `handful.read` reads, a file or something in hand, with labels. Or a fitted
-        catalogue, or a file of one (`.handful`, `.safetensors`). None if there are only names.
-    batch : path, frame, array or list
-        Items to label: anything that `handful.read` reads; labels are ignored. If it is the same frame as the
-        catalogue, the rows without a label, if there are any.
+    catalogue : path
+        Labelled examples: a file or folder that `handful.read` reads, with labels; a catalogue or a fitted model. None
+        if there are only names.
+    batch : path
+        Items to label: a file or folder that `handful.read` reads. Labels are ignored; if it is the file of the
+        catalogue, its rows without a label are labelled.
     names : path, optional
         Names or descriptions of the classes, as texts or as vectors, see `handful.classification.names`. A class with a
         name needs no examples.
@@ -213,13 +212,6 @@ def classify(
     >>> found = classify(folder / "catalogue.npz", folder / "batch.npz", group_by="site")
     >>> found["wood"].labels.tolist()
     ['dog', 'dog', 'dog']
-
-    Frames, arrays and lists do as well, and `to_frame` returns a frame of the kind of the batch:
-
-    >>> import pandas as pd
-    >>> batch = pd.DataFrame({"x": list(np.eye(3)[[1, 1, 0]])}, index=["a", "b", "c"])
-    >>> classify((np.eye(3), ["cat", "dog", "fox"]), batch).to_frame()["label"].to_dict()
-    {'a': 'dog', 'b': 'dog', 'c': 'cat'}
     """
     reading, known = divided(options)
     inputs = read_inputs(catalogue, batch, names=names, **reading)
@@ -228,10 +220,7 @@ def classify(
     refuse_overwriting(task.inputs.paths, {"unfinished run": folder})
     with tempfile.TemporaryDirectory(prefix="handful-") as work, bars("classify", on_progress) as listener:
         fitted = embed(task, work, on_progress=listener)
-        if in_hand(batch):  # the labels have no row numbers beside them
-            left_out = fitted.batch.skipped
-            warn_of_skipped(inputs.batch.where, left_out, len(fitted.batch.rows) + len(left_out))
-        return label(fitted, folder=folder or Path(work) / "run", executor=executor, on_progress=listener)
+        return label_batch(fitted, folder=folder or Path(work) / "run", executor=executor, on_progress=listener)
 
 
 def embed(task: Task, work: PathLike, *, on_progress: Listener | None = None) -> Fitted:
@@ -249,7 +238,7 @@ def embed(task: Task, work: PathLike, *, on_progress: Listener | None = None) ->
     Returns
     -------
     Fitted
-        What `label` labels.
+        What `label_batch` labels.
     """
     table = task.inputs.catalogue
     examples = task.examples
@@ -293,7 +282,7 @@ def _batch_embedded(task: Task, items: Items, place: Path, on_progress: Listener
     return task.batch.with_points(in_order(len(items), known, others, points), lost, encoder)
 
 
-def label(
+def label_batch(
     fitted: Fitted,
     *,
     folder: PathLike | None = None,
@@ -384,7 +373,7 @@ def _with_about(fitted: Fitted, task: Task, answer: Answer, **about: Any) -> Ans
         inputs=task.inputs.paths,
         **about,
     )
-    return replace(answer, about=labelled, _frame_of=task.inputs.frame_of.rows(np.asarray(fitted.batch.rows)))
+    return replace(answer, about=labelled)
 
 
 def _fitted(examples: GivenExamples, task: Task) -> tuple[FittedModel, tuple[str, ...]]:
