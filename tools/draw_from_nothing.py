@@ -2,8 +2,8 @@
 
 `caltech24.zip` has photographs of Caltech 101 (CaltechDATA 2022, CC BY 4.0), one folder per class. The first twelve of
 five classes, the fourth to the eighth by name, are one folder of sixty, in an order drawn with seed 0. `handful review
-photos` is run as the README gives it, and every question is answered by the truth, with keys. Writes nothing_1.jpg to
-nothing_3.jpg to docs/images, and prints the number of decisions and of right labels. Chromium takes the pictures,
+photos` is run as *First steps* gives it, and every question is answered by the truth, with keys. Writes nothing_1.jpg
+to nothing_3.jpg to docs/images, and prints the number of decisions and of right labels. Chromium takes the pictures,
 through Playwright.
 """
 

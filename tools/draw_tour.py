@@ -1,7 +1,7 @@
 """Photograph a review: python tools/draw_tour.py. Writes tour_1.png to tour_3.png to docs/images.
 
 `handful demo` writes the catalogue, one sentence of each of 150 intents (CLINC150), and the batch: of 20, the tenth
-from the worst, before any answer. The commands are run as the README gives them; all questions and sheets are then
+from the worst, before any answer. The commands are run as *First steps* gives them; all questions and sheets are then
 answered by the truth. Prints how many labels are right before and after them, and what the page says of each answer.
 Chromium takes the pictures, through Playwright.
 """

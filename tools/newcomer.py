@@ -118,6 +118,14 @@ def draw_photographs(folder: Path) -> None:
             picture.save(folder / colour / f"{number}.png")
 
 
+def write_messages(path: Path) -> None:
+    """Write a table of messages, a third of them with a topic."""
+    said = {"weather": "will it rain on {} in my town", "travel": "book a train to the sea on {}"}
+    days = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday")
+    rows = [(text.format(day), topic if at < 2 else "") for topic, text in said.items() for at, day in enumerate(days)]
+    path.write_text("text,topic\n" + "".join(f"{text},{topic}\n" for text, topic in rows), encoding="utf-8")
+
+
 def draw_vectors(folder: Path) -> None:
     """Draw six classes of vectors: catalogue.parquet with their intents, and batch.parquet with two of them."""
     import numpy as np
@@ -188,7 +196,8 @@ class Newcomer:
         self.begin(folder.name, torch=installs_torch(steps_of(copy.read_text(encoding="utf-8"))))
         if page == "README.md":
             draw_photographs(folder / "photos")
-            shutil.copytree(folder / "photos" / "red", folder / "new_photos")
+            shutil.copytree(folder / "photos" / "red", folder / "next_folder")
+            write_messages(folder / "messages.csv")
         for line in steps_of(copy.read_text(encoding="utf-8")):
             if line == PYTHON:
                 command = [str(self.bin / "python"), "-m", "doctest", copy.name]

@@ -1,14 +1,14 @@
-"""Write the figures of README.md from what was measured: python tools/readme_figures.py.
+"""Write the figures of README.md and of docs/understand/comparison.md: python tools/readme_figures.py.
 
-The text between the two markers in README.md is made here. Its table is that of `python studies/real_uses.py DATA`, the
-sentences below it are those of `studies/open_batches.py`, `studies/sessions.py` and `tools/draw_paddle.py`. A test
-renders it again and compares.
+The text between the two markers is made here from what `python studies/real_uses.py DATA` measured: three rows for the
+README, all for the page. A test renders both again and compares.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +21,12 @@ sys.path.insert(0, str(ROOT / "studies"))
 from pages import not_again  # noqa: E402
 
 README = ROOT / "README.md"
+COMPARISON = ROOT / "docs" / "understand" / "comparison.md"
 RESULTS = ROOT / "studies" / "results"
 BEGIN, END = "<!-- figures: python tools/readme_figures.py -->\n", "<!-- end of figures -->\n"
 NOT_YET = "Not measured yet.\n"
-ITEMS = 80  # of a batch of `studies/sessions.py`
+# Rows of the README: two with a gain, and one where looking at one item at a time is as good or better.
+IN_README = ("clips, nothing unknown", "spectra, nothing unknown", "requests, some unknown")
 CELLS = {
     "utterances, nothing unknown": ("who speaks, three-second utterances", 60, 3, "4 to 6"),
     "clips, nothing unknown": ("who speaks, half-second clips", 60, 3, "4 to 6"),
@@ -60,20 +62,18 @@ def better(batches: list[dict[str, Any]]) -> str:
     return max(("alone", "means"), key=lambda rule: float(np.mean([one[rule] for one in batches])))
 
 
-def figures() -> str:
-    """Return the table, one row for each use that was measured."""
+def figures(cells: Iterable[str]) -> str:
+    """Return the table of these uses, as far as they were measured, with a sentence about what was called unknown."""
     kept = read("real_uses.json")
-    found = {cell: batches for cell in CELLS if (batches := kept.get(cell))}
+    found = {cell: batches for cell in cells if (batches := kept.get(cell))}
     if not found:
         return NOT_YET
-    heads = ("data", "each alone", "`sparse_em`", "jointly", "gain on each alone", "gain on `sparse_em`")
+    heads = ("data", "one at a time", "`sparse_em`", "handful", "gain on one at a time", "gain on `sparse_em`")
     table = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|", *(line(*one) for one in found.items())]
-    counts = " or ".join(map(str, sorted({len(batches) for batches in found.values()})))
     rejected = max(np.mean([one["known_rejected"] for one in batches]) for batches in found.values())
     share = f"at most {rejected:.1f} %" if rejected >= 0.05 else "fewer than 0.1 %"
     said = f"In each row, {share} of the items that have a class were called unknown."
-    said = " ".join([f"Each figure is a mean over {counts} batches. {said}", *not_again("real_uses")])
-    return "\n".join([*table, "", said, "", *sentences()]) + "\n"
+    return "\n".join([*table, "", " ".join([said, *not_again("real_uses")])]) + "\n"
 
 
 def read(name: str) -> dict[str, Any]:
@@ -82,54 +82,25 @@ def read(name: str) -> dict[str, Any]:
     return dict(json.loads(file.read_text(encoding="utf-8"))) if file.is_file() else {}
 
 
-def sentences() -> list[str]:
-    """Return what is found of unknown items, what a review takes, and how PADDLE compares, one sentence each."""
-    cells = read("open_batches/confirmation.json")["cells"].values()
-
-    def rejected(part: str) -> str:
-        unknown, known = (
-            np.mean([np.mean([row[name] for row in cell["parts"][part]["rows"]]) for cell in cells])
-            for name in ("unknown_rejected", "known_rejected")
-        )
-        return f"{unknown:.0f} % of these, and {known:.0f} % of the others"
-
-    halves = [row for file in sorted((RESULTS / "sessions/confirmation").glob("*.json")) for row in careful(file)]
-    stop, seen, wrong = (np.mean([n for row in halves for n in row[name]]) for name in ("stop", "all", "wrong"))
-    ways: dict[str, list[float]] = {}
-    for bank in read("paddle.json").values():
-        for way, accuracies in bank.items():
-            ways.setdefault(way, []).extend(accuracies)
-    published, found = (np.mean(ways[f"PADDLE, {scale} scale"]) for scale in ("published", "found"))
-    alone, default = (np.mean(ways[way]) for way in ("nearest prototype", "the default of handful"))
-    return [
-        "- [Unknown items](docs/measured/open_batches.md), where 30 % belong to no class: "
-        f"{rejected('0.3')}, are called unknown; {rejected('told 0.3')}, if you say how many to expect; "
-        f"{rejected('answers 0.3')}, after ten answers.",
-        f"- [A review](docs/measured/sessions.md) of 80 items: it says that you may stop after {stop:.0f} answers, "
-        f"when {100 * wrong / ITEMS:.1f} % of the labels are wrong, and a class with one or two items may still be "
-        f"missed; all items are seen in {seen:.0f} decisions.",
-        f"- [PADDLE](docs/measured/scale.md) on sentences and photographs: {found:.1f} % at the found scale, "
-        f"{published:.1f} at the published one; on vectors of unit length {alone:.1f} by the nearest prototype, "
-        f"{default:.1f} by the default." + "".join(f" {sentence}" for sentence in not_again("paddle")),
-    ]
-
-
-def careful(file: Path) -> list[dict[str, Any]]:
-    """Return the sessions of one bank with a person who makes no mistakes."""
-    parts = json.loads(file.read_text(encoding="utf-8"))
-    rows = [row for name, rows in parts.items() if name.startswith("sessions") for row in rows]
-    return [row for row in rows if row["person"] == "careful"]
-
-
 def with_figures(text: str) -> str:
     """Return the README's text with the figures as the files have them now."""
+    return _between(text, figures(IN_README))
+
+
+def with_all_figures(text: str) -> str:
+    """Return the text of the page with the figures as the files have them now."""
+    return _between(text, figures(CELLS))
+
+
+def _between(text: str, made: str) -> str:
     before, _, rest = text.partition(BEGIN)
     _, marker, after = rest.partition(END)
     if not marker:
-        raise SystemExit(f"README.md must have the lines {BEGIN.strip()!r} and {END.strip()!r}, one after the other")
-    return f"{before}{BEGIN}\n{figures()}\n{END}{after}"
+        raise SystemExit(f"there must be the lines {BEGIN.strip()!r} and {END.strip()!r}, one after the other")
+    return f"{before}{BEGIN}\n{made}\n{END}{after}"
 
 
 if __name__ == "__main__":
-    README.write_text(with_figures(README.read_text(encoding="utf-8")), encoding="utf-8")
-    print(README)
+    for document, write in ((README, with_figures), (COMPARISON, with_all_figures)):
+        document.write_text(write(document.read_text(encoding="utf-8")), encoding="utf-8")
+        print(document)

@@ -156,21 +156,24 @@ def test_links_of_the_readme_lead_to_the_site_once_there_is_one():
     assert made.urls(published)["Issues"] == "https://example.org/r/issues"
 
 
-def test_the_pictures_of_the_tour_are_of_the_commands_in_the_readme():
+FIRST_STEPS = ROOT / "docs" / "learn" / "first_steps.md"
+
+
+def test_the_pictures_of_the_tour_are_of_the_commands_beside_them():
     pytest.importorskip("PIL", reason="Pillow is not installed")
-    draw_tour, text = importlib.import_module("draw_tour"), (ROOT / "README.md").read_text(encoding="utf-8")
+    draw_tour, text = importlib.import_module("draw_tour"), FIRST_STEPS.read_text(encoding="utf-8")
     assert f"\n{draw_tour.BUILD}\n{draw_tour.REVIEW}\n" in text
     for number in (1, 2, 3):
-        assert f"](docs/images/tour_{number}.png)" in text
+        assert f"](../images/tour_{number}.png)" in text
         assert (draw_tour.IMAGES / f"tour_{number}.png").stat().st_size < 120_000
 
 
-def test_the_pictures_of_the_start_with_nothing_are_of_the_command_in_the_readme():
+def test_the_pictures_of_the_start_with_nothing_are_of_the_command_beside_them():
     pytest.importorskip("PIL", reason="Pillow is not installed")
-    drawn, text = importlib.import_module("draw_from_nothing"), (ROOT / "README.md").read_text(encoding="utf-8")
-    assert f"\n{drawn.REVIEW} " in text
+    drawn, text = importlib.import_module("draw_from_nothing"), FIRST_STEPS.read_text(encoding="utf-8")
+    assert f"\n{drawn.REVIEW}\n" in text
     for number in (1, 2, 3):
-        assert f"](docs/images/nothing_{number}.jpg)" in text
+        assert f"](../images/nothing_{number}.jpg)" in text
         assert (drawn.IMAGES / f"nothing_{number}.jpg").stat().st_size < 120_000
 
 
@@ -216,6 +219,7 @@ def test_documents_install_from_where_handful_is():
 # Pages of the studies are compared in tests/studies.
 WRITTEN = {
     ("readme_figures", "README", "with_figures"),
+    ("readme_figures", "COMPARISON", "with_all_figures"),
     ("draw_problem", "PLACE", "picture"),
     ("draw_paddle", "PLACE", "picture"),
     ("render_performance", "PAGE", "rendered"),
@@ -317,9 +321,9 @@ def test_long_functions_are_counted_beside_those_of_the_command_line(tmp_path):
     ]
 
 
-def test_the_example_at_the_top_of_the_readme_is_the_row_of_its_table():
-    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
-    sentence = r"half-second clips, (\d+) % get the right name one at a time, (\d+) % if [^,]*, and (\d+) %"
-    said = re.search(sentence, text).groups()
-    row = re.search(r"half-second clips: [^|]*\| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|", text).groups()
-    assert list(said) == [f"{float(value):.0f}" for value in row]
+def test_the_readme_is_short_and_installs_little():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    before, _, rest = text.partition("<!-- figures")
+    words = before.split() + rest.partition("<!-- end of figures -->")[2].split()
+    assert 500 < len(words) < 720
+    assert text.count("pip install") == 3

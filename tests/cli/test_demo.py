@@ -14,6 +14,7 @@ pytest.importorskip("typer")
 from handful.cli import demo
 from handful.cli.main import main
 from handful.datasets import load_clinc150, load_clinc150_sentences
+from tests.review.reviews import answer_next
 
 
 @pytest.fixture(scope="module")
@@ -132,39 +133,38 @@ def test_the_batch_shown_is_the_one_in_the_middle():
     assert demo.middle([demo.Labelled(truth, truth, truth, labels) for labels in right]) == 1
 
 
-def block_of_readme(section):
+def block_of_first_steps(section):
     """Return the commands of a section: those that install, and the others."""
-    text = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs" / "learn" / "first_steps.md").read_text(encoding="utf-8")
     block = text.partition(f"## {section}\n")[2].partition("```bash\n")[2].partition("```")[0]
     commands = [shlex.split(line, comments=True) for line in block.splitlines()]
     assert commands[0][:2] == ["pip", "install"]
     return commands[1:]
 
 
-def test_the_start_with_nothing_runs_as_printed_in_an_empty_folder_in_eight_decisions(tmp_path, monkeypatch):
+def test_the_start_with_nothing_runs_as_printed_in_an_empty_folder_in_seven_decisions(tmp_path, monkeypatch):
     serve = pytest.importorskip("handful.review.serve", reason="the extra 'review' is not installed")
     bank = load_clinc150()
     intents = dict(zip(load_clinc150_sentences(), np.array(bank.class_names)[bank.labels].tolist(), strict=True))
 
     def served(page, finish, where):
         review = page.review
-        while (request := review.session.ask()) is not None:
-            labels = {intents[review.batch.contents[item]] for item in request.items}
-            assert len(labels) == 1
-            review.decide(review.number, list(request.items), "new", labels.pop())
-        assert review.progress()["decisions"] == 8
+        truth = [intents[sentence] for sentence in review.batch.contents]
+        while answer_next(review, truth) is not None:
+            pass
+        assert review.progress()["decisions"] == 7
         return finish(review)
 
     monkeypatch.setattr(serve, "serve", served)
     monkeypatch.chdir(tmp_path)
-    demo_command, review_command = block_of_readme("Start with nothing")
+    demo_command, review_command = block_of_first_steps("Name photographs without examples")
     assert main(demo_command[1:]) == 0
     assert main(review_command[1:]) == 0
     assert Path("tour/batch.handful").is_file()
 
 
-def test_the_tour_of_the_readme_runs_as_printed_in_an_empty_folder(tmp_path, monkeypatch):
-    *commands, review = block_of_readme("A two-minute tour")
+def test_the_tour_runs_as_printed_in_an_empty_folder(tmp_path, monkeypatch):
+    *commands, review = block_of_first_steps("Review a batch with a catalogue")
     assert review[:2] == ["handful", "review"]
     monkeypatch.chdir(tmp_path)
     for command in commands:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from importlib import resources
+from importlib import import_module, resources
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,9 @@ PROVENANCE = Provenance(
 )
 # Options of methods are chosen on every second intent, in the order of the alphabet, and tested on the others.
 N_CLASSES = 150
+# Sentences of each intent that are examples in the frame, and the intents of those that have none. [sentences; example]
+EXAMPLES = 5
+IN_FRAME = ("exchange_rate", "lost_luggage", "recipe")
 SPLITS = {"test": range(0, N_CLASSES, 2), "validation": range(1, N_CLASSES, 2)}
 
 
@@ -61,3 +65,31 @@ def load_clinc150_sentences() -> list[str]:
     """
     file = resources.files("handful.datasets").joinpath("clinc150.txt")
     return file.read_text(encoding="utf-8").splitlines()
+
+
+def load_clinc150_frame() -> Any:
+    """Load a frame to label: five sentences of each of 150 intents, and all others of three of them without an intent.
+
+    Returns
+    -------
+    DataFrame
+        Of pandas, with the columns `message`, `vector` and `intent`.
+
+    Examples
+    --------
+    >>> frame = load_clinc150_frame()
+    >>> len(frame), int(frame["intent"].isna().sum()), frame["intent"].nunique()
+    (885, 135, 150)
+    """
+    bank = load_clinc150()
+    names = np.array(bank.class_names, dtype=object)[bank.labels]
+    rows = {name: np.flatnonzero(names == name) for name in bank.class_names}
+    examples = np.concatenate([of_class[:EXAMPLES] for of_class in rows.values()])
+    batch = np.concatenate([rows[name][EXAMPLES:] for name in IN_FRAME])
+    some = np.concatenate([examples, batch])
+    messages = np.array(load_clinc150_sentences(), dtype=object)[some]
+    vectors = np.empty(len(some), dtype=object)
+    vectors[:] = list(bank.features[some])
+    intents = np.concatenate([names[examples], np.full(len(batch), None)])
+    pandas = import_module("pandas")
+    return pandas.DataFrame({"message": messages, "vector": vectors, "intent": intents})
