@@ -42,4 +42,4 @@ def test_a_report_has_nothing_that_answers_or_speaks_to_a_server():
 def test_no_text_becomes_markup_and_the_style_loads_nothing():
     for start in (REPORT, REVIEW):
         assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|\beval\(", page_program(start))
-    assert not re.search(r"url\(|@import", page_style())
+    assert not re.search(r"url\(|@import", page_style(REVIEW))

@@ -11,7 +11,7 @@ SHOWN = """() => {
     kind: asked.className,
     labels: texts('.tile .label'),
     marked: [...asked.querySelectorAll('.tile')].map((tile) => tile.ariaPressed === 'true'),
-    items: [...names('.tile img'), ...texts('.tile > span[dir]'), ...names('.large img'), ...texts('blockquote')],
+    items: [...names('.tile img'), ...texts('.tile > .words'), ...names('.large img'), ...texts('blockquote')],
     keys: texts('.tile kbd'),
     title: texts('h2')[0],
     label: texts('h2 b')[0] ?? texts('.choose.main .of bdi')[0],
@@ -27,7 +27,7 @@ class Person:
 
     def __init__(self, browser, address, truth, known, **options):
         self.context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}} | options)
-        self.context.set_default_timeout(120_000)  # a busy machine takes its time
+        self.context.set_default_timeout(20_000)  # a busy machine takes its time
         self.truth, self.known, self.n_decisions, self.wrong = truth, set(known), 0, []
         self.open(address)
 

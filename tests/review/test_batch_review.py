@@ -54,7 +54,7 @@ def test_a_page_that_is_behind_is_refused_and_nothing_is_written(tmp_path, prepa
             lambda: review.decide(before, [4], "skip"),
             lambda: review.undo(before),
             lambda: review.merge(before, "kind 03", "kind 04"),
-            lambda: review.split(before, "kind 03"),
+            lambda: review.remove(before, "kind 03"),
         ):
             with pytest.raises(BehindError):
                 late()

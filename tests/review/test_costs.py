@@ -48,7 +48,7 @@ def test_a_second_start_embeds_nothing_and_imports_neither_torch_nor_scikit_lear
                 review.kill()
         assert len(state["names"]) == N_PHOTOGRAPHS
         assert state["ask"] is not None
-        assert state["notes"] == []
+        assert state["notices"] == []
     imported = set(re.findall(r"\| +([\w.]+)$", (tmp_path / "stderr").read_text(), re.MULTILINE))
     assert "handful.session.from_nothing" in imported
     assert not imported & {"torch", "sklearn", "pandas", "matplotlib", "pyarrow", "scipy.optimize", "PIL"}

@@ -6,6 +6,9 @@ import json
 import numpy as np
 import pytest
 
+from handful.catalogue.file import CatalogueFile
+from handful.items import bring
+from tests.items.photographs import ENCODER, photographs, register
 from tests.review.person import Person
 from tests.worlds import Clouds
 
@@ -52,7 +55,7 @@ def test_answers_reload_second_tab_undo_kill_resume_finish(folder, browser, star
         person.answers(person.shown())
         notes.append(person.text("#note") if person.page.locator("#note").is_visible() else "")
     assert any("other label" in note for note in notes)
-    assert "seen in 5 decisions" in person.text("#progress-said")
+    assert "seen with 5 answers" in person.text("#progress-said")
 
     # Reload: the same question.
     shown = person.shown()
@@ -66,7 +69,7 @@ def test_answers_reload_second_tab_undo_kill_resume_finish(folder, browser, star
     person.decides("p")
     first.keyboard.press("p")
     first.wait_for_selector("text=your last answer was not counted")
-    assert "seen in 6 decisions" in first.locator("#progress-said").inner_text()
+    assert "seen with 6 answers" in first.locator("#progress-said").inner_text()
     person.page = first
 
     # Undo takes back one answer after another, and comes back to what was asked.
@@ -100,20 +103,22 @@ def test_a_phone_answers_and_accepts_a_group(folder, browser, start_review):
     number = page.evaluate("document.documentElement.dataset.number")
     page.locator("#asked button", has_text="None of these").tap()
     person.settled(number)
+    page.tap("#menu-toggle")
+    page.tap("#to-all")
     page.tap("#filters-toggle")
     page.locator("#class-list .choice").first.tap()
     count = int(page.locator("#accept").inner_text().split()[2])
     page.tap("#accept")
-    assert f"Confirm the label of {count} items?" in person.text("#sure-said")
+    assert f"Confirm the label of {count} rows?" in person.text("#sure-said")
     number = page.evaluate("document.documentElement.dataset.number")
     page.tap("#sure-yes")
     person.settled(number)
-    assert f"{count + 1} of 160 items seen" in person.text("#progress-said")
+    assert f"{count + 1} of 160 rows seen" in person.text("#progress-said")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     number = page.evaluate("document.documentElement.dataset.number")
     page.tap("#undo")
     person.settled(number)
-    assert "1 of 160 items seen" in person.text("#progress-said")
+    assert "1 of 160 rows seen" in person.text("#progress-said")
     assert person.wrong == []
 
 
@@ -128,96 +133,31 @@ def test_a_catalogue_that_goes_away_while_the_page_is_open_is_a_sentence_on_the_
     assert person.shown() == shown
     (folder / "elsewhere.handful").rename(folder / "catalogue.handful")
     person.decides("p")
-    assert "seen in 2 decisions" in person.text("#progress-said")
+    assert "seen with 2 answers" in person.text("#progress-said")
     assert person.wrong == []
 
 
-# How many items of a class are on the map, and the edges of a box around them.
-BOX = """(label) => {
-  const key = [...document.querySelectorAll('.key')].find((key) => key.textContent.startsWith(label));
-  const name = key.querySelector('path').dataset.class;
-  const paths = [...document.querySelectorAll('#map .points path')].filter((path) => path.dataset.class === name);
-  const points = paths.map((path) => path.getBoundingClientRect());
-  const all = (side) => points.map((box) => box[side]);
-  const edges = (low, high) => [Math.min(...all(low)), Math.max(...all(high))];
-  return { count: points.length, x: edges('left', 'right'), y: edges('top', 'bottom') };
-}"""
-
-
-def draw_around(page, label, *, touch=False):
-    """Draw a line around the items of a class; return how many they are."""
-    page.locator("#map").scroll_into_view_if_needed()
-    box = page.evaluate(BOX, label)
-    (left, right), (top, bottom) = ((low - 3, high + 3) for low, high in (box["x"], box["y"]))
-    corners = [(left, top), (right, top), (right, bottom), (left, bottom), (left, top + 4)]
-    if touch:
-        session = page.context.new_cdp_session(page)
-        send = lambda kind, points: session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})  # noqa: E731
-        send("touchStart", [{"x": left, "y": top}])
-        for x, y in corners[1:]:
-            send("touchMove", [{"x": x, "y": y}])
-        send("touchEnd", [])
-    else:
-        page.mouse.move(*corners[0])
-        page.mouse.down()
-        for corner in corners[1:]:
-            page.mouse.move(*corner, steps=4)
-        page.mouse.up()
-    return box["count"]
-
-
-def test_items_chosen_on_the_map_get_one_decision(folder, browser, start_review):
-    server = start_review(folder, *WORDS, "--out", "map.csv")
-    person = at_page(browser, server, folder, viewport={"width": 1280, "height": 900})
+def test_rows_chosen_in_the_list_get_one_answer(folder, browser, start_review):
+    server = start_review(folder, *WORDS, "--out", "chosen.csv")
+    person = at_page(browser, server, folder)
     page = person.page
-    assert page.locator("#map .points path").count() == 160
-    label = page.locator(".key bdi").first.inner_text()
-    count = draw_around(page, label)
-    chosen = int(person.text("#about h2").split()[0])
-    assert chosen >= count > 5
-    assert page.locator("#map .picked").count() == chosen
+    page.click("#to-all")
+    page.locator("#class-list .choice").first.click()
+    for key in ("ArrowDown", " ", "ArrowDown", " ", "ArrowDown", " "):
+        page.keyboard.press(key)
+    assert person.text("#about h2") == "3 rows chosen"
     before = page.evaluate("document.documentElement.dataset.number")
     page.keyboard.press("g")
     page.keyboard.type("a new kind")
     page.keyboard.press("Enter")
     person.settled(before)
-    assert f"{chosen} of 160 items seen" in person.text("#progress-said")
-    assert "a new kind" in person.text("#map-key")
-    places = [path.get_attribute("transform") for path in page.locator("#map .points path").all()[:5]]
+    assert "3 of 160 rows seen" in person.text("#progress-said")
+    assert "a new kind" in person.text("#class-list")
     before = page.evaluate("document.documentElement.dataset.number")
     page.keyboard.press("u")
     person.settled(before)
-    assert "0 of 160 items seen" in person.text("#progress-said")
-    drawn = {path.get_attribute("transform") for path in page.locator("#map .points path").all()}
-    assert set(places) <= drawn  # items stay where they are
-    assert page.locator("#map i, #map-key i").count() == 0
-    assert person.wrong == []
-
-
-def test_the_map_by_keyboard_and_by_touch(folder, browser, start_review):
-    server = start_review(folder, *WORDS, "--out", "map_keys.csv")
-    person = at_page(browser, server, folder, viewport={"width": 420, "height": 850}, has_touch=True)
-    page = person.page
-    page.keyboard.press("m")
-    page.keyboard.press("ArrowRight")
-    assert page.locator("#map .ring").count() == 1
-    for key in (" ", "+", "+", "+", "-"):
-        page.keyboard.press(key)
-    assert page.locator("#map .picked").count() == 3
-    assert person.text("#map-said") == "3 items chosen."
-    page.keyboard.press("Escape")
-    assert page.locator("#map .picked").count() == 0
-    if page.locator("#close").is_visible():
-        page.tap("#close")
-    page.tap("#map-draw")
-    count = draw_around(page, page.locator(".key bdi").first.inner_text(), touch=True)
-    chosen = int(person.text("#about h2").split()[0])
-    assert chosen >= count
-    before = page.evaluate("document.documentElement.dataset.number")
-    page.click("#no-class")  # a tap so soon after a line is lost now and then
-    person.settled(before)
-    assert f"{chosen} of 160 items seen" in person.text("#progress-said")
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert "0 of 160 rows seen" in person.text("#progress-said")
+    assert page.locator("#list i").count() == 0  # no markup from names
     assert person.wrong == []
 
 
@@ -278,62 +218,172 @@ def test_a_class_gets_another_name_and_merging_asks_first(viewport, tmp_path, br
     while person.n_decisions < 3:
         person.answers(person.shown())
 
+    def number():
+        return page.evaluate("document.documentElement.dataset.number")
+
     def classes():
         return sorted(page.locator("#class-list .choice bdi").all_inner_texts())
 
-    def begins(label):
+    def chooses(label):
         page.keyboard.press("Escape")
+        if page.locator("#menu-toggle").is_visible():
+            page.click("#menu-toggle")
+        page.click("#to-all")
         if page.locator("#filters-toggle").is_visible():
             page.click("#filters-toggle")
         page.locator("#class-list .choice", has_text=label).click()
-        page.keyboard.press("r")
-        page.wait_for_selector("#ask[open]")
-        return page.evaluate("document.documentElement.dataset.number")
 
-    def offered():
-        return page.locator("#options li").all_inner_texts()
+    def does(*keys):
+        before = number()
+        for key in keys:
+            page.keyboard.press(key)
+        person.settled(before)
 
-    # Nothing is typed: Enter does nothing. The name that is corrected is not offered, whatever is typed.
-    number = begins("kangaro")
-    assert sorted(offered()) == ["mouse", "owl"]
-    page.keyboard.press("Enter")
-    page.keyboard.type("kangaro")
-    assert offered() == []
+    # The field has the old name: as it is, Enter does nothing. Three presses correct it, and nobody asks back.
+    chooses("kangaro")
+    page.keyboard.press("r")
     page.keyboard.press("Enter")
     assert page.locator("#ask[open]").count() == 1
-    assert page.evaluate("document.documentElement.dataset.number") == number
-
-    # Another spelling is not asked about: the name that is corrected was not meant.
-    page.keyboard.type("o")
-    page.keyboard.press("Enter")
-    person.settled(number)
+    page.keyboard.press("Escape")
+    does("r", "o", "Enter")
     assert page.locator("#sure[open]").count() == 0
     assert classes() == ["kangaroo", "mouse", "owl"]
+    assert "changed" not in person.text("#note")
 
     # Case is a name of its own.
-    number = begins("kangaroo")
-    page.keyboard.type("Kangaroo")
-    page.keyboard.press("Enter")
-    person.settled(number)
+    page.keyboard.press("r")
+    page.fill("#words", "Kangaroo")
+    does("Enter")
     assert classes() == ["Kangaroo", "mouse", "owl"]
 
-    # A name like that of a third class is asked about, and to make two classes one is, too: here by the arrow keys.
-    number = begins("owl")
-    page.keyboard.type("mousse")
+    # A name like that of a third class is asked about. To make two classes one takes more than Enter, and one undo.
+    chooses("owl")
+    page.keyboard.press("r")
+    page.fill("#words", "mousse")
     page.keyboard.press("Enter")
-    page.wait_for_selector("#sure[open]")
-    assert "Did you mean “mouse”?" in person.text("#sure-said")
-    page.click("#sure-yes")
-    page.wait_for_selector("text=Make “owl” and “mouse” one class, “mouse”?")
-    page.click("#sure-no")
-    assert page.evaluate("document.documentElement.dataset.number") == number
-    begins("owl")
+    page.wait_for_selector("text=Did you mean “mouse”?")
+    before = number()
+    page.keyboard.press("Enter")
+    page.wait_for_selector("text=Are “owl” and “mouse” one class?")
+    page.keyboard.press("Enter")
+    assert (number(), page.locator("dialog[open]").count()) == (before, 0)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.click("#merge")
     page.keyboard.press("ArrowDown")
     chosen = page.locator("#options [aria-selected=true]").inner_text()
     page.keyboard.press("Enter")
-    page.wait_for_selector(f"text=Make “owl” and “{chosen}” one class, “{chosen}”?")
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.wait_for_selector(f"text=Are “owl” and “{chosen}” one class?")
     page.click("#sure-yes")
-    person.settled(number)
-    assert classes() == sorted({"Kangaroo", "mouse"})
+    person.settled(before)
+    assert classes() == ["Kangaroo", "mouse"]
+    does("u")
+    assert classes() == ["Kangaroo", "mouse", "owl"]
+
+    chooses("owl")
+    page.click("#remove")
+    page.wait_for_selector("#sure[open]")
+    before = number()
+    page.keyboard.press("Enter")
+    assert number() == before
+    page.click("#remove")
+    page.click("#sure-yes")
+    person.settled(before)
+    assert classes() == ["Kangaroo", "mouse"]
     assert person.wrong == []
+
+
+def test_a_class_of_the_catalogue_gets_another_name(folder, browser, start_review):
+    server = start_review(folder, *WORDS, "--out", "names.csv")
+    person = at_page(browser, server, folder)
+    page = person.page
+    page.click("#to-all")
+    label = page.locator("#class-list .choice bdi").first.inner_text()
+    page.locator("#class-list .choice").first.click()
+    before = page.evaluate("document.documentElement.dataset.number")
+    for key in ("r", "x", "Enter"):
+        page.keyboard.press(key)
+    person.settled(before)
+    assert page.locator("#about h2").inner_text() == f"{label}x"
+    assert label not in page.locator("#class-list .choice bdi").all_inner_texts()
+    before = page.evaluate("document.documentElement.dataset.number")
+    page.keyboard.press("u")
+    person.settled(before)
+    assert label in page.locator("#class-list .choice bdi").all_inner_texts()
+    assert person.wrong == []
+
+
+def test_an_answer_given_thirty_answers_ago_is_changed_in_three_clicks(folder, browser, start_review):
+    server = start_review(folder, *WORDS, "--out", "history.csv")
+    person = at_page(browser, server, folder)
+    page = person.page
+    page.click("#to-all")
+    page.keyboard.press("ArrowDown")
+    first = page.locator("#panel blockquote").inner_text()
+    for _ in range(31):
+        person.decides("1")
+    before = page.evaluate("document.documentElement.dataset.number")
+    page.click("#to-history")
+    page.locator("#history .answer").nth(30).click()
+    page.locator("#about .chip").nth(1).click()
+    person.settled(before)
+    label = page.locator("#about .chip").nth(1).inner_text()
+    assert page.locator("#list .words").all_inner_texts() == [first]
+    assert page.locator("#list .head b").all_inner_texts() == [label]
+    page.click("#to-history")
+    assert page.locator("#history .answer").count() == 32  # what followed stays
+    before = page.evaluate("document.documentElement.dataset.number")
+    page.locator("#history .back").first.click()
+    person.settled(before)
+    page.wait_for_function("document.querySelectorAll('#history .answer').length === 31")
+    assert person.wrong == []
+
+
+# The share of the window that tiles have, and where the first begins.
+SHARE = """() => {
+  const place = document.querySelector('.tiles').getBoundingClientRect();
+  const boxes = [...document.querySelectorAll('.tile')].map((tile) => tile.getBoundingClientRect());
+  const high = (box) => Math.max(0, Math.min(box.bottom, place.bottom, innerHeight) - Math.max(box.top, place.top));
+  const area = boxes.map((box) => box.width * high(box)).reduce((one, other) => one + other, 0);
+  return [boxes.length, area / innerWidth / innerHeight, Math.min(...boxes.map((box) => box.top))];
+}"""
+WINDOWS = [DESKTOP, PHONE, {"width": 2560, "height": 1440}]
+# Pixels above the first picture, and the least share of the window that tiles have.
+MOST_ABOVE, LEAST_SHARE = 200, 0.6
+
+
+def of_kind(kind, folder):
+    """Write a batch of 60, of which a sheet shows many; return its name."""
+    codes = np.repeat([0, 1], 30)
+    if kind == "photographs":
+        register()
+        with CatalogueFile.open(folder / "photos.handful") as file:
+            bring(file, "photos", photographs(folder / "photos", 60), encoder=ENCODER)
+        return "photos"
+    points = Clouds(2, DIM, np.random.default_rng(0), apart=3).around(codes)
+    if kind == "sentences":
+        np.savez(folder / "calls.npz", features=points, text=[f"where is my bag number {row}" for row in range(60)])
+        return "calls.npz"
+    lengths = 10.0 * codes[:, None] + np.random.default_rng(0).normal(size=(60, 4))
+    rows = [f"{row}," + ",".join(f"{value:.2f}" for value in lengths[row]) for row in range(60)]
+    (folder / "flowers.csv").write_text("\n".join(["plant,length,width,height,depth", *rows]) + "\n")
+    return "flowers.csv"
+
+
+@pytest.mark.parametrize("kind", ["photographs", "sentences", "rows"])
+def test_the_page_is_the_pictures(kind, tmp_path, browser, start_review):
+    server = start_review(tmp_path, of_kind(kind, tmp_path))
+    for window in WINDOWS:
+        person = Person(browser, server.address, {}, [], viewport=window)
+        number, share, top = person.page.evaluate(SHARE)
+        assert number > 8
+        assert share >= LEAST_SHARE, window
+        assert top <= MOST_ABOVE, window
+        assert person.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        field = person.page.locator("#name-field").bounding_box()
+        assert field["y"] > window["height"] / 2  # a thumb reaches it
+        before = person.page.locator(".tile").first.bounding_box()["height"]
+        person.page.keyboard.press("Escape")
+        person.page.keyboard.press("+")
+        assert person.page.locator(".tile").first.bounding_box()["height"] > before
+        assert kind in person.text("#to-all")
+        assert person.wrong == []

@@ -47,7 +47,6 @@ def test_from_nothing_to_labels_and_the_next_batch(world, file):
     first = Page(review, "monday").whole()
     assert (first["from_nothing"], first["classes"], len(first["not_named"])) == (True, [], len(truth))
     assert first["ask"]["asks_name"]
-    assert first["map"] is not None
     assert see_all(review, truth) < len(truth) / 2
     assert [one.label for one in review.decisions.values()] == truth
 
@@ -93,7 +92,7 @@ def test_merge_split_undo_and_a_second_start_give_the_same_state(world, file):
     review.merge(review.number, "ant", "bee")
     assert {one.label for one in review.decisions.values()} == {"bee", "cat", "dog"}
     assert set(review.session.result.labels[rows["ant"]]) == {"bee"}
-    review.split(review.number, "bee")
+    review.session.split("bee")
     split = review.session.positions(review.session.events[-1].answered)
     assert set(split) in (set(rows["ant"]), set(rows["bee"]))
     assert not set(split) & set(review.decisions)
@@ -139,7 +138,7 @@ def test_a_batch_of_one_item_of_equal_items_and_of_two(rows):
     with CatalogueFile.open() as file:
         bring(file, "few", rows)
         review = open_batch(file, "few")
-        assert len(Page(review, "few").whole()["map"]["items"]) == len(rows)
+        assert len(Page(review, "few").whole()["names"]) == len(rows)
         see_all(review, ["fox"] * len(rows))
         assert review.said_by_model() == ["fox"] * len(rows)
 
@@ -179,10 +178,10 @@ def test_items_have_a_map_before_and_after_names(world, file):
 
 def test_before_the_first_name_nothing_is_said_about_labels(file):
     review = open_batch(file, "monday")
-    assert review.progress()["said"] == "0 of 36 items seen. 36 items are not named yet."
+    assert review.progress()["said"] == "0 of 36 rows seen. 36 rows are not named yet."
     say(review, review.session.ask().items, "ant")
     said = review.progress()["said"]
-    assert " items seen in 1 decision. About " in said
+    assert " rows seen with 1 answer. About " in said
     assert "are expected to be right" in said
 
 
@@ -196,7 +195,7 @@ def test_where_one_may_stop_the_page_says_what_was_done_and_what_is_left():
         while review.session.ask() is not None:
             progress = review.progress()
             told.append(progress["may_stop"])
-            found = re.search(r"The (\d+) items least like what you had seen held nothing new; (.+)", progress["said"])
+            found = re.search(r"The (\d+) rows least like what you had seen held nothing new; (.+)", progress["said"])
             left = len(truth) - progress["seen"]
             assert (found is not None) == (told[-1] and left > 0)
             if found is not None:

@@ -241,14 +241,15 @@ def test_frames_keep_their_rows_and_texts_are_refused(world):
         Session(batch, prior={"fox": 2})
 
 
-def test_classes_of_a_catalogue_are_not_merged_or_split(world):
+def test_classes_of_a_fitted_catalogue_keep_their_names(world):
     batch, truth = world
     session = Session(batch, (batch[::5], truth[::5]))
     assert not session.from_nothing
     assert not session.not_named.any()
-    with pytest.raises(OptionError, match="change the catalogue"):
-        session.merge("fox", "owl")
-    with pytest.raises(OptionError, match="change the catalogue"):
+    for changes in (lambda: session.merge("fox", "owl"), lambda: session.remove("fox")):
+        with pytest.raises(OptionError, match="change its examples"):
+            changes()
+    with pytest.raises(OptionError, match="answer the items"):
         session.split("fox")
 
 

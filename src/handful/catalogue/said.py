@@ -103,6 +103,11 @@ class Said:
         elif event.kind == "known":
             self.known[event.about["batch"]] = event.about["options"]
 
+    @property
+    def renames(self) -> tuple[str, ...]:
+        """Events by which classes got other names, or were given up."""
+        return tuple(event.event for event in self._renamed)
+
     @cached_property
     def all_answers(self) -> dict[int, tuple[ItemAnswer, ...]]:
         """The answers about each item that no later one replaces."""

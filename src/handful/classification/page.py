@@ -72,7 +72,7 @@ def write_page(answer: Answer, path: str | os.PathLike[str], *, title: str) -> N
     page = report_frame(
         title,
         "<meta http-equiv='Content-Security-Policy' content=\"default-src 'none'; img-src data:; "
-        f"style-src 'unsafe-inline'; script-src 'sha256-{digest}'\"><style>{page_style()}</style>",
+        f"style-src 'unsafe-inline'; script-src 'sha256-{digest}'\"><style>{page_style(REPORT)}</style>",
         page_top(answer, title) + _how_to_answer(answer) + (_overview(answer, groups) if groups else ""),
         f"<script type='application/json' id='data'>{data}</script><script type='module'>{script}</script>",
     )
@@ -81,14 +81,30 @@ def write_page(answer: Answer, path: str | os.PathLike[str], *, title: str) -> N
         temporary.write_text(page, encoding="utf-8", errors="backslashreplace")
 
 
-def page_top(answer: Answer, title: str, *, live: bool = False) -> str:
-    """Say what the batch is and what looks wrong with it; a `live` page has labels that change."""
+def notices(answer: Answer) -> list[str]:
+    """Say what looks wrong with a batch, and what was left out of it and of the catalogue: sentences."""
+    about = about_of(answer)
+    sides = (
+        ("catalogue", about.skipped_examples, about.n_examples),
+        ("batch", about.batch.skipped, len(about.batch.rows)),
+    )
+    left_out = [
+        f"{_skipped_sentence(side, skipped, n_kept)}: {'; '.join(first_listed(skipped))}."
+        for side, skipped, n_kept in sides
+        if skipped
+    ]
+    not_applied = [f"{counted(len(about.not_applied), 'label')} {NOT_APPLIED}."] if about.not_applied else []
+    return [*messages(answer), *left_out, *not_applied]
+
+
+def page_top(answer: Answer, title: str) -> str:
+    """Say what the batch is and what looks wrong with it."""
     about = about_of(answer)
     groups = counted(n_groups(answer), "group")
     head = f": {groups if about.group_by else counted(len(present_codes(answer)), 'class') + ' present'}"
     by = f" {groups} by {' and '.join(about.group_by)}." if about.group_by else ""
-    unknown = "" if live else unknown_summary(answer)
-    if not live and not about.group_by and answer.unknown_reason is None and answer.rejected.any():
+    unknown = unknown_summary(answer)
+    if not about.group_by and answer.unknown_reason is None and answer.rejected.any():
         low, high = answer.unknown_interval
         unknown += f" Between {low:.0%} and {high:.0%} of the items belong to no class of the catalogue (90% interval)."
     n_given = sum(k is not None for k in about.given.values())  # they are examples too
@@ -96,7 +112,7 @@ def page_top(answer: Answer, title: str, *, live: bool = False) -> str:
     style = "" if answer.unknown_reason is None else " class='alarm' role='note'"
     return "".join(
         [
-            f"<h1>{escape(title)}{'' if live else head}</h1>",
+            f"<h1>{escape(title)}{head}</h1>",
             f"<p class='quiet'>{escape(how_labelled(answer))}.{escape(by)}"
             f"{' The batch was streamed.' if about.streamed else ''}</p>",
             *(f"<p class='alarm' role='note'>{escape(message)}</p>" for message in messages(answer)),
@@ -140,7 +156,11 @@ def _how_to_answer(answer: Answer) -> str:
 
 
 def _skipped(side: str, skipped: Sequence[Skipped], n_kept: int) -> str:
-    return listed(f"{side.capitalize()}: {skipped_summary(skipped, n_kept + len(skipped))}", skipped)
+    return listed(_skipped_sentence(side, skipped, n_kept), skipped)
+
+
+def _skipped_sentence(side: str, skipped: Sequence[Skipped], n_kept: int) -> str:
+    return f"{side.capitalize()}: {skipped_summary(skipped, n_kept + len(skipped))}"
 
 
 def listed(sentence: str, skipped: Sequence[Skipped]) -> str:

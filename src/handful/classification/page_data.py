@@ -99,6 +99,8 @@ MOST_PICTURES = 5_000
 SIZES = ((300, 240), (1500, 160), (MOST_PICTURES, 104))
 # Examples on the map.
 MOST_ON_MAP = 1_000
+# Columns of a row that nothing else shows. [columns; convention]
+MOST_VALUES = 12
 # Items to look at first.
 N_QUESTIONS = 10
 # A class is listed if its chance of being present is at least this, or if it is expected to hold this many items.
@@ -163,12 +165,32 @@ def item_data(answer: Answer, on_page: Int[np.ndarray, "some"], title: str) -> d
     return {
         "title": title,
         "names": [batch.names[i] for i in items],
-        "texts": None if texts is None else [shortened(texts[i]) for i in items],
+        "texts": _values(answer, items) if texts is None else [shortened(texts[i]) for i in items],
         "pictures": None,
         "left_out": len(batch.names) - len(items),
         "groups": group_names(answer) if about.group_by else None,
         "group": None if group_of is None else group_of[on_page].tolist(),
     }
+
+
+def _values(answer: Answer, items: Sequence[int]) -> list[str] | None:
+    """Return the measurements of rows that nothing else shows; None if there are none."""
+    batch = about_of(answer).batch
+    columns = [(name, values) for name, values in batch.columns.by_name.items() if _is_measured(values)][:MOST_VALUES]
+    if batch.contents is not None or not columns:
+        return None
+    return [
+        shortened(" · ".join([batch.names[i], *(f"{name} {_short(values[i])}" for name, values in columns)]))
+        for i in items
+    ]
+
+
+def _is_measured(values: Any) -> bool:
+    return isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind == "f"
+
+
+def _short(value: float) -> str:
+    return f"{value:.4g}"
 
 
 def map_data(answer: Answer, on_page: Int[np.ndarray, "some"]) -> dict[str, Any] | None:

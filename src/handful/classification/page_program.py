@@ -44,9 +44,9 @@ def modules_of(start: str) -> list[str]:
     return found
 
 
-def page_style() -> str:
-    """Return how the page looks."""
-    return packaged("page.css")
+def page_style(start: str) -> str:
+    """Return how the page of this program looks."""
+    return packaged("page.css") + (packaged("review.css") if start == REVIEW else "")
 
 
 def packaged(name: str) -> str:

@@ -26,6 +26,10 @@ from handful.shapes import Int
 
 # Sentences on a sheet: two columns of nine, all of which are on the screen.
 TEXTS_ON_SHEET = 18
+# What an item is called on the page, one and several: words, or numbers that nothing shows, or something to see.
+SENTENCES = ("sentence", "sentences")
+ROWS = ("row", "rows")
+PHOTOGRAPHS = ("photograph", "photographs")
 # Characters of the name of a class.
 MOST_LETTERS = 200
 # What the page calls an answer: what is shown is right; a class; a class that no example has; none of the classes; an
@@ -67,7 +71,16 @@ class BatchReview:
         self.first = session.first
         self.batch = about_of(self.first).batch
         self.on_page: Int[np.ndarray, "some"] = items_on_page(self.first)
-        self._known = frozenset(map(str, session.classes.tolist()))
+
+    @property
+    def _known(self) -> frozenset[str]:
+        return frozenset(map(str, self.session.classes.tolist()))
+
+    @property
+    def words(self) -> tuple[str, str]:
+        """What an item is called, one and several."""
+        contents = self.batch.contents
+        return ROWS if contents is None else SENTENCES if isinstance(contents, tuple) else PHOTOGRAPHS
 
     @property
     def answer(self) -> Answer:
@@ -119,11 +132,11 @@ class BatchReview:
             self.refuse_behind(number)
             self.session.merge(plain_label(label), self._name(into), new=True)
 
-    def split(self, number: int, label: str) -> None:
-        """Say that one class is two: items of the smaller part lose their name."""
+    def remove(self, number: int, label: str) -> None:
+        """Say that a class is none: its items have no answer any more."""
         with self.lock:
             self.refuse_behind(number)
-            self.session.split(plain_label(label))
+            self.session.remove(plain_label(label))
 
     def undo(self, number: int) -> tuple[int, ...]:
         """Take the last decision back, and return its items."""
@@ -133,6 +146,14 @@ class BatchReview:
             self.session.undo()
             return tuple(self.session.positions(events[-1].answered))
 
+    def take_back(self, number: int, event: str) -> tuple[int, ...]:
+        """Take one decision back, whichever it is, and return its items; what was said after it stays."""
+        with self.lock:
+            self.refuse_behind(number)
+            items = [item for one in self.session.events if one.event == event for item in one.answered]
+            self.session.take_back(event)
+            return tuple(self.session.positions(items))
+
     def refuse_behind(self, number: int) -> None:
         """Refuse a page that shows another state."""
         self.session.refresh()
@@ -141,7 +162,7 @@ class BatchReview:
 
     def _name(self, label: str | None) -> str:
         """Return the name of a class as it is kept."""
-        name = "" if label is None else str(new_name(label, (*class_names(self.first), *self.new_classes)))
+        name = "" if label is None else str(new_name(label, (*sorted(self._known), *self.new_classes)))
         if not name or len(name) > MOST_LETTERS:
             raise OptionError(f"a class must have a name of up to {MOST_LETTERS} characters")
         return name
@@ -187,17 +208,18 @@ class BatchReview:
         right = session.expected_right
         value, low, high = (round(share * n_labels) for share in right)
         n_not_named = int(session.not_named.sum())
-        said = f"{n_seen:,} of {counted(n_items, 'item')} seen"
-        said += f" in {counted(self.n_steps, 'decision')}." if self.n_steps else "."
+        word, words = self.words
+        said = f"{n_seen:,} of {counted(n_items, word)} seen"
+        said += f" with {counted(self.n_steps, 'answer')}." if self.n_steps else "."
         if n_not_named < n_labels:
             said += f" About {value:,} of {counted(n_labels, 'label')} are expected to be right"
             said += f" ({low:,} to {high:,})." if low < high else "."
         if n_not_named:
-            said += f" {counted(n_not_named, 'item')} {'is' if n_not_named == 1 else 'are'} not named yet."
+            said += f" {counted(n_not_named, word)} {'is' if n_not_named == 1 else 'are'} not named yet."
         n_left = n_items - n_seen
         if session.may_stop and n_left:
             n_sheets = -(-n_left // session.options.sheet_size)
-            said += f" The {counted(session.n_odd, 'item')} least like what you had seen held nothing new;"
+            said += f" The {session.n_odd:,} {words} least like what you had seen held nothing new;"
             said += f" {n_left:,} {'is' if n_left == 1 else 'are'} left, about {counted(n_sheets, 'more page')}."
         return {
             "said": said,
@@ -210,10 +232,12 @@ class BatchReview:
             "done": session.is_done,
         }
 
-    def changed_since(self, before: Answer, apart: Sequence[int]) -> list[int]:
-        """Return the items whose label differs from an earlier one, other than these."""
+    def changed_since(
+        self, before: Answer, apart: Sequence[int], renamed: Mapping[str, str] | None = None
+    ) -> list[int]:
+        """Return the items whose label differs from an earlier one, other than these; a new name alone is no change."""
         now = _labels_of(self.answer)
-        then = _labels_of(before)
+        then = [label if label is None else (renamed or {}).get(label, label) for label in _labels_of(before)]
         return [item for item, label in enumerate(now) if label != then[item] and item not in set(apart)]
 
 

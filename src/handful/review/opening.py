@@ -79,11 +79,18 @@ def open_batch(
     table = table_of(file, items)
     alone = known is None and how.names is None
     offered = None
+    labeller: FileLabeller | UnlabelledLabeller
+
+    def refit() -> FileLabeller:
+        """Fit to the examples as they are called now."""
+        examples = known_examples(file, without_batch=batch)
+        if examples is None and how.names is None:
+            raise OptionError("a review that began with examples needs one class of them; name another one first")
+        return FileLabeller(_fitted(examples, table, contents, how))
+
     if alone:
         offered = _offered(how)
-        labeller: FileLabeller | UnlabelledLabeller = UnlabelledLabeller(
-            unlabelled(table, contents, unknown=how.unknown)
-        )
+        labeller = UnlabelledLabeller(unlabelled(table, contents, unknown=how.unknown))
     else:
         labeller = FileLabeller(_fitted(known, table, contents, how))
     session = Session.of_batch(
@@ -95,6 +102,7 @@ def open_batch(
         from_nothing=alone,
         offered=offered,
         person=person,
+        refit=None if alone else refit,
     )
     return BatchReview(session, notes)
 

@@ -9,7 +9,6 @@ import hmac
 import secrets
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import Any, NamedTuple
 
 from starlette.applications import Starlette
@@ -20,7 +19,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from handful.classification.labelled import about_of
-from handful.classification.page import page_top
+from handful.classification.page import notices
 from handful.classification.page_data import (
     SMALL,
     embedded,
@@ -28,7 +27,6 @@ from handful.classification.page_data import (
     explanations,
     item_data,
     label_data,
-    map_data,
     shortened,
     thumbnail,
 )
@@ -140,21 +138,15 @@ class Page:
         self._items = review.on_page.tolist()
         self._place = {item: at for at, item in enumerate(self._items)}
 
-    @cached_property
-    def _map(self) -> dict[str, Any] | None:
-        """The map of the first labels, so that items stay where they are."""
-        return map_data(self.review.first, self.review.on_page)
-
     def html(self) -> str:
         """Return the page without its items."""
         head = "<link rel='stylesheet' href='review.css'>"
-        top = page_top(self.review.first, self.title, live=True)
-        return review_frame(self.title, head, top, "<script type='module' src='review.js'></script>")
+        return review_frame(self.title, head, "<script type='module' src='review.js'></script>")
 
     def whole(self) -> dict[str, Any]:
         """Return the items, and what is said about them."""
         answer = self.review.answer
-        data = item_data(answer, self.review.on_page, self.title) | self.state() | {"map": self._map}
+        data = item_data(answer, self.review.on_page, self.title) | self.state() | {"words": list(self.review.words)}
         contents = about_of(answer).batch.contents
         if contents is not None and data["texts"] is None:
             data["pictures"] = self.media.ids(contents, self._items, LARGE)
@@ -170,7 +162,7 @@ class Page:
             data["examples"], _ = example_data(answer, data, [], self.media.ids)
         return data | {
             "number": review.number,
-            "notes": list(review.notes),
+            "notices": [*review.notes, *notices(review.first)],
             "n_steps": review.n_steps,
             "decisions": [
                 [place[item], one.kind, one.label, one.was] for item, one in review.decisions.items() if item in place
@@ -193,16 +185,41 @@ class Page:
         if request is None or not items:
             return None
         labels = dict(zip(request.items, request.labels, strict=True))
+        exceptions = self.review.session.exceptions
         return {
             "items": items,
             "label": None if request.label is None else str(request.label),
             "labels": [None if labels[self._items[at]] is None else str(labels[self._items[at]]) for at in items],
             "choices": list(map(str, request.choices)),
-            "why": request.why,
+            "corrects": request.corrects,
+            "marked": request.items[0] in exceptions,
             "asks_name": request.asks_name,
             "oddest": request.oddest,
             "waiting": [self._place[item] for item in request.waiting if item in self._place],
         }
+
+    def history(self) -> list[dict[str, Any]]:
+        """Return every answer, the last one first: what was said, by whom and when, and about which items."""
+        session = self.review.session
+        said = session.file.said
+        found = []
+        for event in reversed(session.events):
+            items = [at for item in session.positions(event.answered) if (at := self._place.get(item)) is not None]
+            label: str | None = event.about.get("label")
+            if label is not None and event.kind == "named":
+                label = said.name_now(event, label)
+            found.append(
+                {
+                    "event": event.event,
+                    "time": event.time,
+                    "person": event.person,
+                    "kind": event.kind,
+                    "label": label,
+                    "into": event.about.get("into"),
+                    "items": items,
+                }
+            )
+        return found
 
     def why(self, at: int) -> dict[str, Any]:
         """Return why the item at a place on the page has its label, and the examples near it."""
@@ -253,13 +270,15 @@ class Routes:
             Route("/number", self.number),
             Route("/state", self.state),
             Route("/why/{at:int}", self.why),
+            Route("/history", self.history),
             Route("/media/{name}", self.media),
             Route("/full/{name}", self.full),
             Route("/decide", self.decide, methods=["POST"]),
             Route("/similar", self.similar, methods=["POST"]),
             Route("/merge", self.merge, methods=["POST"]),
-            Route("/split", self.split, methods=["POST"]),
+            Route("/remove", self.remove, methods=["POST"]),
             Route("/undo", self.undo, methods=["POST"]),
+            Route("/take-back", self.take_back, methods=["POST"]),
             Route("/finish", self.end, methods=["POST"]),
         ]
 
@@ -273,7 +292,7 @@ class Routes:
 
     async def style(self, request: Request) -> Response:
         """Return how the page looks."""
-        return Response(page_style(), media_type="text/css")
+        return Response(page_style(REVIEW), media_type="text/css")
 
     async def number(self, request: Request) -> Response:
         """Return the number of the newest state: a page that shows another one is behind."""
@@ -344,24 +363,43 @@ class Routes:
         number = _whole(body, "number")
         label = _text(body, "label")
         into = _text(body, "into")
-        return await self._alone(self._changing(lambda: self.review.merge(number, label, into)))
-
-    async def split(self, request: Request) -> Response:
-        """Keep that one class is two, and return the labels that follow."""
-        body = await _body(request)
-        number = _whole(body, "number")
-        label = _text(body, "label")
-        return await self._alone(self._changing(lambda: self.review.split(number, label)))
-
-    def _changing(self, change: Callable[[], None]) -> Callable[[], dict[str, Any]]:
-        """Return what makes a change, and then the state with the labels that changed by it."""
 
         def work() -> dict[str, Any]:
             before = self.review.answer
-            change()
+            self.review.merge(number, label, into)
+            return self.page.state(self.review.changed_since(before, [], {label: into}))
+
+        return await self._alone(work)
+
+    async def remove(self, request: Request) -> Response:
+        """Keep that a class is none, and return the labels that follow."""
+        body = await _body(request)
+        number = _whole(body, "number")
+        label = _text(body, "label")
+
+        def work() -> dict[str, Any]:
+            before = self.review.answer
+            self.review.remove(number, label)
             return self.page.state(self.review.changed_since(before, []))
 
-        return work
+        return await self._alone(work)
+
+    async def history(self, request: Request) -> Response:
+        """Return every answer, the last one first."""
+        return await self._alone(lambda: {"history": self.page.history()})
+
+    async def take_back(self, request: Request) -> Response:
+        """Take one answer back, whichever it is, and return the labels that follow."""
+        body = await _body(request)
+        number = _whole(body, "number")
+        event = _text(body, "event")
+
+        def work() -> dict[str, Any]:
+            before = self.review.answer
+            items = self.review.take_back(number, event)
+            return self.page.state(self.review.changed_since(before, items), undone=items)
+
+        return await self._alone(work)
 
     async def undo(self, request: Request) -> Response:
         """Take the last step back, and return the labels from before."""

@@ -67,6 +67,8 @@ class Request:
         Whether they are those that are least like anything seen; then their labels may differ.
     waiting : tuple of int
         Other items whose label was said to be wrong, and which are asked about next.
+    corrects : int
+        About how many wrong labels an answer about one item corrects, its own among them.
     """
 
     items: tuple[int, ...]
@@ -76,6 +78,7 @@ class Request:
     asks_name: bool = False
     oddest: bool = False
     waiting: tuple[int, ...] = ()
+    corrects: int = 0
 
     @property
     def is_sheet(self) -> bool:
@@ -316,7 +319,7 @@ def _question(answer: Answer, item: int, worth: float) -> Request:
     )
     if asks_name:
         why = f"About {others} items like it have no name yet." if others > 1 else "It looks like nothing with a name."
-    return Request((item,), (label,), _choices(answer, [item]), why, asks_name)
+    return Request((item,), (label,), _choices(answer, [item]), why, asks_name, corrects=others)
 
 
 def _sheet(answer: Answer, sheet: Sheet) -> Request:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Self, Unpack
+from typing import Any, NamedTuple, Self, Unpack
 
 import numpy as np
 
@@ -37,6 +37,20 @@ BATCH = "batch"
 MOST_KEPT = 8
 # Events that are decisions of a person.
 DECISIONS = frozenset({*ANSWERS, "renamed", "removed", "split"})
+
+
+class Fit(NamedTuple):
+    """What labels the batch, and its classes; fitted when these changes of names had happened."""
+
+    labeller: Labeller
+    classes: Any
+    labels: LabelNames
+    renames: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, labeller: Labeller, classes: Any, renames: Sequence[str] = ()) -> Self:
+        """Return it with the names of its classes."""
+        return cls(labeller, classes, LabelNames(classes), tuple(renames))
 
 
 class Session:
@@ -166,6 +180,7 @@ class Session:
         from_nothing: bool = False,
         offered: Any = None,
         person: str = "",
+        refit: Callable[[], Labeller] | None = None,
     ) -> Self:
         """Go on with a batch of a catalogue.
 
@@ -186,6 +201,9 @@ class Session:
             Names that are offered, where there are no examples.
         person
             Who answers.
+        refit
+            Returns `labeller` again, fitted to the examples as they are called now; None if their classes have no
+            events, and keep their names.
 
         Returns
         -------
@@ -194,7 +212,8 @@ class Session:
         """
         session = cls.__new__(cls)
         there = sorted(file.said.places.get(batch, {})) if items is None else items
-        session._begin(file, batch, there, labeller, options, offered, from_nothing=from_nothing, person=person)
+        about: Any = {"from_nothing": from_nothing, "person": person, "refit": refit}
+        session._begin(file, batch, there, labeller, options, offered, **about)
         return session
 
     def _begin(
@@ -208,6 +227,7 @@ class Session:
         *,
         from_nothing: bool,
         person: str = "",
+        refit: Callable[[], Labeller] | None = None,
     ) -> None:
         if not 0 < options.sure < 1:
             raise OptionError(f"sure must be a chance between 0 and 1, got {options.sure!r}")
@@ -215,18 +235,18 @@ class Session:
         self.file = file
         self.batch = batch
         self.options = options
-        self.labeller = labeller
+        self.refit = refit
         self.person = person
         self.from_nothing = from_nothing
         self.offered = _offered(offered)
         self._items = np.array(items, np.int64)
         self._positions = {item: position for position, item in enumerate(self._items.tolist())}
         self._labellings: list[tuple[BatchSaid, Answer]] = []
-        self.first = self._labelled(BatchSaid())
-        self.classes = np.zeros(0, object) if self.from_nothing else self.first.classes
-        self._labels = LabelNames(self.classes)
+        self.first = labeller(BatchSaid())
+        classes = np.zeros(0, object) if self.from_nothing else self.first.classes
+        self._fit = Fit.of(labeller, classes, file.said.renames)
         self._oddness = Oddness(directions_of(compared_items(self.first).vectors))
-        self._show(self._state_of(file.said))
+        self._show(*self._state_of(file.said))
 
     def _say_before(self, given: Mapping[int, Any]) -> None:
         """Keep what was known about items before the session; it is not a decision of it."""
@@ -235,7 +255,7 @@ class Session:
             by_label.setdefault(label, []).append(item)
         for label, items in by_label.items():
             kind: EventKind = "none" if label is None else "named"
-            about = {} if label is None else {"label": self._labels.name(label)}
+            about = {} if label is None else {"label": self._fit.labels.name(label)}
             self.file.append(kind, about, [EventItem(int(self._items[item])) for item in items])
         self.refresh()
 
@@ -249,29 +269,53 @@ class Session:
         """
         self.file.refresh()
         if self.file.revision != self._revision:
-            self._show(self._state_of(self.file.said))
+            self._show(*self._state_of(self.file.said))
         return self
 
-    def _show(self, state: State) -> None:
+    def _show(self, state: State, fit: Fit) -> None:
         """Show a state, which is that of the last revision."""
+        if fit is not self._fit:
+            self._labellings = []
         self._state = state
+        self._fit = fit
         self._revision = self.file.revision
 
-    def _labelled(self, said: BatchSaid) -> Answer:
+    @property
+    def labeller(self) -> Labeller:
+        """What labels the batch."""
+        return self._fit.labeller
+
+    @property
+    def classes(self) -> Any:
+        """The classes that have examples elsewhere; none without a catalogue."""
+        return self._fit.classes
+
+    def _labelled(self, said: BatchSaid, fit: Fit) -> Answer:
         """Label the batch with what was said, or take an earlier labelling with the same."""
         said = replace(said, skipped=frozenset())  # items that were left open change no label
+        if fit is not self._fit:
+            return fit.labeller(said)
         place = next((at for at, (before, _) in enumerate(self._labellings) if before == said), None)
-        found = (said, self.labeller(said)) if place is None else self._labellings.pop(place)
+        found = (said, fit.labeller(said)) if place is None else self._labellings.pop(place)
         self._labellings = [*self._labellings, found][-MOST_KEPT:]
         return found[1]
 
-    def _state_of(self, said: Said) -> State:
+    def _fit_of(self, said: Said) -> Fit:
+        """Return what labels the batch, fitted again if classes of its examples have other names now."""
+        if self.refit is None or said.renames == self._fit.renames:
+            return self._fit
+        labeller = self.refit()
+        return Fit.of(labeller, labeller(BatchSaid()).classes, said.renames)
+
+    def _state_of(self, said: Said) -> tuple[State, Fit]:
         """Return the state that follows from what was said; raise what labelling refuses."""
-        of_batch = BatchSaid.of(said, self._positions, self._labels.label)
+        fit = self._fit_of(said)
+        of_batch = BatchSaid.of(said, self._positions, fit.labels.label)
         events = self.events
         evidence = evidence_of(events)
         odd = odd_looks(events, said, self._positions.keys())
-        return State(self.options, self._items, of_batch, self._labelled(of_batch), evidence, odd, self._oddness)
+        answer = self._labelled(of_batch, fit)
+        return State(self.options, self._items, of_batch, answer, evidence, odd, self._oddness), fit
 
     def _say(self, kind: EventKind, about: Mapping[str, Any], items: Sequence[EventItem] = ()) -> Self:
         """Append an event, and label the batch again; if that is refused, nothing has changed."""
@@ -284,7 +328,7 @@ class Session:
             person=self.person,
             settles=lambda: states.append(self._state_of(self.file.said)),
         )
-        self._show(states[-1])
+        self._show(*states[-1])
         return self
 
     def __repr__(self) -> str:
@@ -325,7 +369,7 @@ class Session:
         positions = self._positions_of(items)
         if label is None:
             return self._answer("none", {}, positions, wrong)
-        return self._answer("named", {"label": self._labels.name(self._checked(label, new))}, positions, wrong)
+        return self._answer("named", {"label": self._fit.labels.name(self._checked(label, new))}, positions, wrong)
 
     def accept(self, items: Any, *, wrong: Any = ()) -> Self:
         """Say that items have the labels that they are shown with, which may differ; this is one decision.
@@ -390,12 +434,12 @@ class Session:
         return self._say("bad", {}, self._state.shown(self._positions_of(items)))
 
     def merge(self, label: Any, into: Any, *, new: bool = False) -> Self:
-        """Say that two names are one class: all items with the first get the second.
+        """Say that two names are one class: all items with the first get the second, in every batch of the catalogue.
 
         Parameters
         ----------
         label, into : label
-            The name that is given up, and the one that stays; both were said in this session.
+            The name that is given up, and the one that stays.
         new : bool
             Whether nobody has said the second one yet; the first is then renamed.
 
@@ -404,12 +448,27 @@ class Session:
         Session
             The session itself.
         """
-        self._refuse_of_catalogue()
-        before = self._said_name(label)
+        before = self._own_name(label)
         after = self._checked(into, new)
         if before == after:
             raise OptionError(f"{before!r} is one class already; give two names")
-        return self._say("renamed", {"label": self._labels.name(before), "into": self._labels.name(after)})
+        names = self._fit.labels
+        return self._say("renamed", {"label": names.name(before), "into": names.name(after)})
+
+    def remove(self, label: Any) -> Self:
+        """Say that a class is none: its items have no answer any more, in every batch of the catalogue.
+
+        Parameters
+        ----------
+        label : label
+            The name that is given up.
+
+        Returns
+        -------
+        Session
+            The session itself.
+        """
+        return self._say("removed", {"label": self._fit.labels.name(self._own_name(label))})
 
     def split(self, label: Any) -> Self:
         """Say that one class is two: some of its items lose their label, and are asked about.
@@ -427,10 +486,11 @@ class Session:
         Session
             The session itself.
         """
-        self._refuse_of_catalogue()
-        named = self._said_name(label)
+        if not self.from_nothing:
+            raise OptionError("with a catalogue, answer the items that are of another class")
+        named = self._own_name(label)
         return self._say(
-            "split", {"label": self._labels.name(named)}, self._state.shown(self._state.smaller_part(named))
+            "split", {"label": self._fit.labels.name(named)}, self._state.shown(self._state.smaller_part(named))
         )
 
     def undo(self) -> Self:
@@ -610,15 +670,13 @@ class Session:
     def _known(self) -> set[Any]:
         return {*self.classes.tolist(), *self._state.said.named}
 
-    def _refuse_of_catalogue(self) -> None:
-        if not self.from_nothing:
-            raise OptionError("classes of a catalogue cannot be merged or split in a session; change the catalogue")
-
-    def _said_name(self, label: Any) -> Any:
-        """Return a name that was said in this session."""
+    def _own_name(self, label: Any) -> Any:
+        """Return a name that events gave, so that one can change it."""
         named = plain_label(label.item() if isinstance(label, np.generic) else label)
-        if named not in self._state.said.named:
-            raise no_such_class("a class", named, list(self._state.said.named))
+        if self.refit is None and named in self.classes.tolist():
+            raise OptionError(f"{named!r} is a class of a fitted catalogue, and keeps its name; change its examples")
+        if named not in self._known:
+            raise no_such_class("a class", named, list(self._known))
         return named
 
     def _positions_of(self, items: Any) -> tuple[int, ...]:

@@ -3,10 +3,10 @@
 import { amount, byId, counted, joined, make, percent } from "./elements.js";
 import { onDraw } from "./drawing.js";
 import { additions } from "./additions.js";
-import { chooseGroup, filter, isAsking, picked, refilter } from "./filter.js";
+import { ANSWER, chooseGroup, filter, isListing, opened, picked, refilter } from "./filter.js";
 import { examplesAt, placesOf } from "./item.js";
 import { named } from "./names.js";
-import { countedLabels, data } from "./state.js";
+import { countedLabels, data, things } from "./state.js";
 
 /** @typedef {import("./elements.js").Child} Child */
 
@@ -35,8 +35,7 @@ const clearing = (text, does) => make("button", { type: "button", onclick: does 
  */
 function aboutProposal(place) {
   const { name, items, cohesion, nearest } = data.proposals[place];
-  const said =
-    counted(items.length, "item") + " that look like one new class: two of them share a class with probability ";
+  const said = things(items.length) + " that look alike: two of them share a class with probability ";
   const places = nearest === null ? [] : placesOf(data.classes.indexOf(nearest), EXAMPLES_ABOVE);
   const likest = nearest === null ? [] : [" Nearest class: ", named(nearest, "b"), "."];
   return [
@@ -55,7 +54,7 @@ function aboutPicks() {
   const more = left > 0 ? ", and " + counted(left, "more class", "more classes") : "";
   return [
     heading(
-      counted(picked.size, "item") + " chosen on the map",
+      things(picked.size) + " chosen",
       clearing("Clear", () => clearPicks()),
     ),
     make("p", { class: "quiet" }, ...names, more, "."),
@@ -65,7 +64,7 @@ function aboutPicks() {
 
 export function clearPicks() {
   picked.clear();
-  refilter({ show: "all", label: null, proposal: null });
+  refilter(filter.show === "map" ? { show: "all", label: null, proposal: null } : {});
 }
 
 /**
@@ -83,8 +82,9 @@ function aboutClass(label) {
   ];
   const present = filter.group === null ? data.present : data.present_by_group[filter.group];
   const told = present.find(([k]) => k === code);
-  if (told !== undefined) {
-    const parts = ["About " + counted(Number(amount(told[1])), "item") + " expected"];
+  // A review says what the person saw instead, in its addition.
+  if (told !== undefined && data.ask === undefined) {
+    const parts = ["About " + things(Number(amount(told[1]))) + " expected"];
     if (told[2] !== null) parts.push("present with probability " + percent(told[2]));
     pieces.push(make("p", { class: "quiet" }, parts.join("; ") + "."));
   }
@@ -124,9 +124,10 @@ function aboutGroup(group, groups) {
 
 /** @returns {Child[]} */
 function aboutShown() {
-  if (isAsking() || filter.words !== "") return [];
+  if (!isListing() || filter.words !== "") return [];
+  if (picked.size && (filter.show === "map" || !data.map)) return aboutPicks();
+  if (filter.show === ANSWER) return [heading(make("span", {}, ...opened.words), ""), ...additions.answer()];
   if (filter.proposal !== null) return aboutProposal(filter.proposal);
-  if (filter.show === "map" && picked.size) return aboutPicks();
   if (filter.label !== null) return aboutClass(filter.label);
   if (filter.group !== null && data.groups) return aboutGroup(filter.group, data.groups);
   return [];
@@ -137,10 +138,9 @@ function drawAbout() {
   about.replaceChildren(...make("div", {}, ...aboutShown()).childNodes);
   about.hidden = !about.firstChild;
   // Items that are chosen on the map are told below it, so that it stays where it is; all else above.
-  const isOfMap = filter.show === "map" && filter.proposal === null;
-  const map = byId("map-box");
-  if (isOfMap) map.after(about);
-  else map.before(about);
+  const map = document.getElementById("map-box");
+  if (filter.show === "map" && filter.proposal === null) map?.after(about);
+  else map?.before(about);
 }
 
 export const startAbout = () => onDraw(drawAbout);

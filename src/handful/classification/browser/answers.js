@@ -1,12 +1,14 @@
 // What a person says: about what is asked, about the item that is chosen, about a group, or about items on the map.
 
-import { counted } from "./elements.js";
+import { counted, make } from "./elements.js";
 import { choose, current, draw } from "./drawing.js";
-import { ASKED, filter, isAsking, picked, refilter } from "./filter.js";
+import { HISTORY, filter, isAsking, opened, picked, refilter } from "./filter.js";
 import { askClass, askSure } from "./dialogs.js";
 import { move, shown } from "./list.js";
-import { askedNow, subject } from "./question.js";
-import { decide, mergeClasses, similarTo, splitClass, undo } from "./server.js";
+import { named } from "./names.js";
+import { image } from "./pictures.js";
+import { askedNow, chanceOf, chanceOfNone, subject } from "./question.js";
+import { decide, mergeClasses, removeClass, similarTo, takeBack, undo } from "./server.js";
 import { isSheet, split } from "./sheet.js";
 import {
   UNNAMED,
@@ -17,17 +19,21 @@ import {
   decisions,
   isKnown,
   labelOf,
-  nItems,
   secondOf,
+  things,
+  wordsOf,
 } from "./state.js";
 
 /** @typedef {import("./server.js").Said} Said */
+
+// Pictures of each class where two may become one.
+const SHOWN_OF_EACH = 6;
 
 /**
  * @param {string} label
  * @returns {Said}
  */
-const saidFor = (label) => (isKnown(label) ? "class" : "new");
+export const saidFor = (label) => (isKnown(label) ? "class" : "new");
 
 /**
  * Go on with a name; one that looks like another is asked about first.
@@ -71,12 +77,26 @@ export async function answer(said, label) {
   const sheet = isSheet(about) ? split(about) : { accepted: about.items, exceptions: [] };
   const place = shown.indexOf(current);
   // If all are exceptions, nothing is said about any but that its label is wrong.
-  const how = sheet.accepted.length ? said : "accept";
-  if (!(await decide(sheet.accepted, how, label, sheet.exceptions))) return;
+  const isNone = !sheet.accepted.length;
+  if (!(await decide(sheet.accepted, isNone ? "accept" : said, isNone ? null : label, sheet.exceptions))) return;
   draw();
   if (asks) return;
   const here = shown.indexOf(about.items[0]);
   if (shown.length) choose(shown[Math.min(here < 0 ? place : here + 1, shown.length - 1)]);
+}
+
+// A class with a smaller chance is not what Enter says.
+const LIKELY_ENOUGH = 0.5;
+
+/**
+ * Whether one answer is more likely than all others, so that Enter gives it.
+ * @param {import("./state.js").Ask} about
+ */
+export function hasLikely(about) {
+  if (isSheet(about) || about.asks_name) return !about.asks_name;
+  const [item] = about.items;
+  const chance = about.label === null ? chanceOfNone(item) : chanceOf(item, about.label);
+  return chance === null ? decisions.has(item) : chance >= LIKELY_ENOUGH;
 }
 
 /** Enter: what is shown is right. */
@@ -86,7 +106,7 @@ export function confirm() {
     if (!isAsking()) move(0);
     return;
   }
-  if (about.asks_name) correct();
+  if (!hasLikely(about)) correct();
   else if (about.oddest) void answer("accept", null);
   else if (about.label === null) void answer("none", null);
   else void answer(saidFor(about.label), about.label);
@@ -121,9 +141,7 @@ export function correct() {
     return;
   }
   const first = about.choices.filter((label) => label !== about.label);
-  const question = isSheet(about)
-    ? "Which class are these " + split(about).accepted.length + "?"
-    : "Which class is it?";
+  const question = isSheet(about) ? "What are these " + split(about).accepted.length + "?" : "What is it?";
   askClass(question, { first }, giveName);
 }
 
@@ -134,7 +152,7 @@ export function nameNew() {
     correct();
     return;
   }
-  const question = "A class that the catalogue does not have. What is it called?";
+  const question = "A class without any example yet. What is it called?";
   askClass(question, { isNew: true, first: [] }, giveName);
 }
 
@@ -177,17 +195,13 @@ function oneClass(items, question, isNew) {
 /** @param {number} place */
 export function nameProposal(place) {
   const items = openOf(data.proposals[place].items);
-  oneClass(
-    items,
-    data.proposals[place].name + ", " + counted(items.length, "item") + ". What is the class called?",
-    true,
-  );
+  oneClass(items, "What are these " + items.length + "?", true);
 }
 
 export const openPicks = () => openOf(picked);
 
 export function classOfPicks() {
-  oneClass(openPicks(), counted(openPicks().length, "item") + " chosen on the map. Which class are they?", false);
+  oneClass(openPicks(), "What are these " + openPicks().length + "?", false);
 }
 
 export async function noneOfPicks() {
@@ -200,14 +214,14 @@ export function waiting() {
   return ask !== null && ask.waiting.length ? [...ask.items, ...ask.waiting] : [];
 }
 
-/** One class for what belongs together: exceptions that wait, items on the map, or a group without a name. */
+/** One class for what belongs together: what was marked, what was chosen in the list, or a group without a name. */
 export function answerGroup() {
   if (isAsking()) {
     const waits = waiting();
-    if (waits.length > 1) oneClass(waits, "Which class are these " + waits.length + " exceptions?", false);
+    if (waits.length > 1) oneClass(waits, "What are these " + waits.length + "?", false);
     return;
   }
-  if (filter.show === "map" && filter.proposal === null) {
+  if (picked.size) {
     classOfPicks();
     return;
   }
@@ -232,42 +246,98 @@ export function acceptAll() {
   const kept = shown.length - items.length;
   const rest = kept
     ? " " +
-      counted(kept, "other item", "other items") +
+      counted(kept, "other") +
       " of the list, answered before, " +
       (kept === 1 ? "stays as it is." : "stay as they are.")
     : "";
-  const said = "Confirm " + what + counted(items.length, "item") + "?" + rest + " One undo takes it back.";
-  askSure(said, "Confirm " + counted(items.length, "item"), async () => {
+  const said = "Confirm " + what + things(items.length) + "?" + rest + " One undo takes it back.";
+  askSure(said, "Confirm " + things(items.length), async () => {
     if (await decide(items, label === null ? "none" : saidFor(label), label)) draw();
   });
 }
 
-// -- names, without a catalogue -------------------------------------------------------------------------------------
+// -- names of classes ------------------------------------------------------------------------------------------------
 
-/** Another name for the class that is listed; one that another class has makes both one class. */
-export function renameClass() {
-  const label = filter.label;
-  if (!data.from_nothing || label === null) return;
-  const others = data.classes.filter((other) => other !== label);
-  const question = "What is “" + called(label) + "” called? The name of another class makes both one class.";
-  const rename = async (/** @type {string} */ into) => {
+/**
+ * Both classes with pictures, and what becomes of them.
+ * @param {string} label
+ * @param {string} into
+ */
+function bothClasses(label, into) {
+  const side = (/** @type {string} */ one) => {
+    const items = data.names.flatMap((_, item) => (labelOf(item) === one ? [item] : []));
+    const shows = items.slice(0, SHOWN_OF_EACH);
+    const faces = data.pictures
+      ? shows.map((item) => image(data.pictures?.[item] ?? null, "", { style: "face" }))
+      : shows.slice(0, 1).map((item) => make("q", { dir: "auto" }, wordsOf(item)));
+    return make("p", {}, named(one, "b"), " " + things(items.length) + " ", ...faces);
+  };
+  return make("div", {}, side(label), side(into));
+}
+
+/**
+ * Make two classes one, if the person wants that: the button that has the focus goes back.
+ * @param {string} label
+ * @param {string} into
+ */
+function askMerge(label, into) {
+  const said =
+    "Are “" + called(label) + "” and “" + called(into) + "” one class? All will be called “" + called(into) + "”.";
+  const merge = async () => {
     if (await mergeClasses(label, into)) refilter({ label: into });
   };
-  const askFirst = (/** @type {string} */ into) => {
-    const both = "“" + called(label) + "” and “" + called(into) + "” one class, “" + called(into) + "”";
-    const said = "Make " + both + "? One undo takes it back.";
-    if (data.classes.includes(into)) askSure(said, "Make them one class", () => rename(into));
-    else void rename(into);
-  };
-  askClass(question, { first: others, renamed: label }, (name) => withName(name, askFirst, label));
+  askSure(said, "Make them one class", merge, { more: bothClasses(label, into), isSafe: false });
 }
 
-/** The class that is listed is two: some of its items lose their name, and are asked about. */
-export async function divideClass() {
+/** Another name for the class that is listed; that of another class makes both one class, after a question. */
+export function renameClass() {
   const label = filter.label;
-  if (!data.from_nothing || label === null) return;
-  if (await splitClass(label)) refilter({ show: ASKED, label: null, proposal: null });
+  if (label === null) return;
+  const rename = async (/** @type {string} */ into) => {
+    if (data.classes.includes(into)) askMerge(label, into);
+    else if (await mergeClasses(label, into)) refilter({ label: into });
+  };
+  const others = data.classes.filter((other) => other !== label);
+  askClass("What is it called?", { first: others, renamed: label }, (name) => withName(name, rename, label));
 }
 
-/** Items of the batch, on the page or not. */
-export const nInBatch = () => nItems() + data.left_out;
+/** The class that is listed is the same as another one. */
+export function mergeClass() {
+  const label = filter.label;
+  if (label === null) return;
+  const others = data.classes.filter((other) => other !== label);
+  const question = "“" + called(label) + "” is the same as…";
+  askClass(question, { first: others, without: label }, (into) => askMerge(label, into));
+}
+
+/** The class that is listed is none. */
+export function dropClass() {
+  const label = filter.label;
+  if (label === null) return;
+  const n = data.names.filter((_, item) => decisions.get(item)?.label === label).length;
+  const said = "Remove “" + called(label) + "”? What you said about " + things(n) + " does not count any more.";
+  const drop = async () => {
+    if (await removeClass(label)) refilter({ label: null });
+  };
+  askSure(said, "Remove it", drop, { isSafe: false });
+}
+
+// -- an answer that is looked at --------------------------------------------------------------------------------------
+
+/**
+ * Change what was said about all that an answer was about.
+ * @param {Said} kind
+ * @param {string | null} label
+ */
+export async function changeAnswer(kind, label) {
+  if (await decide(opened.items, kind, label)) draw();
+}
+
+export const nameAnswer = () =>
+  askClass("What are they?", { first: data.classes }, (name) =>
+    withName(name, (label) => changeAnswer(saidFor(label), label)),
+  );
+
+export async function takeAnswerBack() {
+  if (await takeBack(opened.event)) refilter({ show: HISTORY, label: null, proposal: null });
+}

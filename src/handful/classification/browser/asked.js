@@ -1,45 +1,44 @@
-// What is asked, drawn: one item with its likeliest classes, or a sheet; and the end.
+// What is asked, drawn: one item with its likeliest classes, or a sheet; and the end. Pictures have the page; what can
+// be answered lies below them, where a thumb is.
 
 import { byId, counted, keyed, make, percent } from "./elements.js";
 import { draw, onDraw } from "./drawing.js";
 import { isAsking } from "./filter.js";
-import { answerGroup, confirm, correct, leaveOpen, nameNew, sayBad, sayNone, takeChoice, waiting } from "./answers.js";
-import { contentOf, examplesAt, placesOf, whyOf } from "./item.js";
+import { listenToPinch } from "./grid.js";
+import {
+  answerGroup,
+  confirm,
+  correct,
+  hasLikely,
+  leaveOpen,
+  nameNew,
+  sayBad,
+  sayNone,
+  takeChoice,
+  waiting,
+} from "./answers.js";
+import { contentOf, exampleOf, whyOf } from "./item.js";
 import { named } from "./names.js";
 import { isNaming, nameField, startNaming } from "./naming.js";
 import { image } from "./pictures.js";
 import { askFinish } from "./progress.js";
-import { askedNow } from "./question.js";
-import { isSheet, otherOf, sheetTitle, split, tiles } from "./sheet.js";
-import { answerOf, certaintyOf, data, decisions, noneWords, secondCertaintyOf, secondOf, wordsOf } from "./state.js";
+import { askedNow, chanceOf, chanceOfNone } from "./question.js";
+import { fitTiles, isSheet, otherOf, sheetTitle, split, tiles } from "./sheet.js";
+import { data, noneWords, saidOf, things } from "./state.js";
 
 /** @typedef {import("./state.js").Ask} Ask */
+/** @typedef {import("./elements.js").Child} Child */
 
-// Examples in the button of a class, and above a sheet.
+// Examples in the button of a class.
 const EXAMPLES_IN_CHOICE = 3;
-const EXAMPLES_ABOVE_SHEET = 6;
+// The chance of none of the classes is shown from here on.
+const LEAST_NONE = 0.01;
 
-/**
- * The chance that an item is of a class, if the page knows it.
- * @param {number} item
- * @param {string} label
- */
-function chanceOf(item, label) {
-  if (label === answerOf(item)) return percent(certaintyOf(item));
-  if (label === secondOf(item)) return percent(secondCertaintyOf(item));
-  return "";
-}
-
-/**
- * Examples of a class in the catalogue; of a class that a person named, items that have it.
- * @param {string} label
- * @param {number} most
- */
-function contentsOf(label, most) {
-  const found = placesOf(data.classes.indexOf(label), most).map((at) => data.examples[at][1]);
-  if (found.length) return found;
-  const items = [...decisions].filter(([, said]) => said.label === label).map(([item]) => item);
-  return items.slice(0, most).map((item) => (data.pictures ? data.pictures[item] : wordsOf(item)));
+/** @param {string} label */
+function examplesOf(label) {
+  const contents = exampleOf(label, data.pictures ? EXAMPLES_IN_CHOICE : 1);
+  const pieces = contents.map((content) => (data.pictures ? image(content, "") : make("q", { dir: "auto" }, content)));
+  return make("span", { class: "beside" }, ...pieces);
 }
 
 /**
@@ -49,13 +48,10 @@ function contentsOf(label, most) {
  * @param {number} place
  */
 function choiceButton(ask, label, place) {
-  const isFirst = label === ask.label;
-  const contents = contentsOf(label, data.pictures ? EXAMPLES_IN_CHOICE : 1);
-  const examples = contents.map((content) =>
-    data.pictures ? image(content, "") : make("q", { dir: "auto" }, content),
-  );
-  const chance = ask.asks_name ? "" : chanceOf(ask.items[0], label);
-  const name = make("span", { class: "of" }, named(label), chance === "" ? "" : make("small", {}, chance));
+  const isFirst = label === ask.label && hasLikely(ask);
+  const isSaid = isSheet(ask) || saidOf(ask.items[0]) !== undefined;
+  const chance = ask.asks_name || isSaid ? null : chanceOf(ask.items[0], label);
+  const name = make("span", { class: "of" }, named(label), chance === null ? "" : make("small", {}, percent(chance)));
   const keys = make(
     "span",
     { class: "keys" },
@@ -63,18 +59,22 @@ function choiceButton(ask, label, place) {
     make("kbd", {}, String(place + 1)),
   );
   const about = { type: "button", class: isFirst ? "choose main" : "choose", onclick: () => takeChoice(place) };
-  return make("button", about, name, make("span", { class: "beside" }, ...examples), keys);
+  return make("button", about, name, examplesOf(label), keys);
 }
 
 /**
- * The button of none of the classes, if that is what the model says.
- * @param {number} item
+ * The button of none of the classes, with its chance; filled if that is what the model says.
+ * @param {Ask} ask
  */
-function noneButton(item) {
-  const chance = answerOf(item) === null ? percent(certaintyOf(item)) : "";
-  const name = make("span", { class: "of" }, noneWords(), make("small", {}, chance));
-  const keys = make("span", { class: "keys" }, make("kbd", {}, "Enter"));
-  return make("button", { type: "button", class: "choose main", onclick: confirm }, name, make("span", {}), keys);
+function noneButton(ask) {
+  const isOpen = !isSheet(ask) && !ask.asks_name && saidOf(ask.items[0]) === undefined;
+  const chance = isOpen ? chanceOfNone(ask.items[0]) : 0;
+  const text = [noneWords(), chance >= LEAST_NONE ? make("small", {}, percent(chance)) : ""];
+  if (ask.label !== null || ask.asks_name) return keyed(make("span", { class: "of" }, ...text), "x", sayNone);
+  const isLikely = hasLikely(ask);
+  const keys = make("span", { class: "keys" }, make("kbd", {}, isLikely ? "Enter" : "x"));
+  const about = { type: "button", class: isLikely ? "choose main" : "choose", onclick: sayNone };
+  return make("button", about, make("span", { class: "of" }, ...text), make("span", {}), keys);
 }
 
 /**
@@ -84,11 +84,11 @@ function noneButton(item) {
  */
 export function answersTo(ask) {
   const choices = ask.choices.map((label, place) => choiceButton(ask, label, place));
-  const others = [keyed("Leave open", "p", leaveOpen), keyed("Bad item", "b", sayBad)];
+  const others = [keyed("Leave open", "p", leaveOpen), keyed("Bad " + data.words[0], "b", sayBad)];
   if (!data.from_nothing) others.unshift(keyed("Other class…", "c", correct), keyed("New class…", "n", nameNew));
   else if (!hasField(ask)) others.unshift(keyed(ask.asks_name ? "Name it…" : "Other name…", "c", correct));
-  if (ask.label === null && !ask.asks_name) choices.unshift(noneButton(ask.items[0]));
-  else others.unshift(keyed(noneWords(), "x", sayNone));
+  if (ask.label === null && !ask.asks_name) choices.unshift(noneButton(ask));
+  else others.unshift(noneButton(ask));
   return [make("div", { class: "choices" }, ...choices), make("div", { class: "does" }, ...others)];
 }
 
@@ -99,120 +99,107 @@ export function answersTo(ask) {
 const hasField = (ask) => ask.asks_name && isAsking();
 
 /** @param {Ask} ask */
-const reason = (ask) => make("p", { class: ask.why ? "reason" : "" }, ask.why);
+function reasonWords(ask) {
+  const { corrects } = ask;
+  if (ask.marked) {
+    const n = ask.waiting.length;
+    return "You marked it." + (n ? " " + counted(n, "more follows", "more follow") + "." : "");
+  }
+  if (ask.oddest) return "Least like anything you have seen.";
+  if (isSheet(ask)) return "";
+  if (ask.asks_name) return corrects > 1 ? "About " + corrects + " others like it have no name yet." : "";
+  return corrects > 1 ? "Your answer is expected to correct " + corrects + " labels." : "This label is in doubt.";
+}
+
+/**
+ * The line above the pictures.
+ * @param {Ask} ask
+ * @param {Child[]} title
+ * @param {string} hint
+ */
+function head(ask, title, hint) {
+  return make(
+    "div",
+    { class: "title" },
+    make("h2", { id: "asked-title" }, ...title),
+    make("p", { class: "quiet", role: "status", id: "marks" }, hint),
+    make("p", { class: "quiet reason" }, reasonWords(ask)),
+  );
+}
 
 /** @param {Ask} ask */
 function drawQuestion(ask) {
   const [item] = ask.items;
   const answers = answersTo(ask);
   const waits = waiting().length;
-  if (waits > 1) answers[1].append(keyed("One class for all " + waits + " exceptions…", "g", answerGroup));
-  const title = make("h2", { id: "asked-title" }, "What is this?");
+  if (waits > 1) answers[1].append(keyed("One class for all " + waits + " marked…", "g", answerGroup));
   const field = hasField(ask) ? nameField(ask) : "";
   return [
+    head(ask, ["What is this?"], ""),
     make("div", { class: "content" }, ...contentOf(item, true)),
-    make("div", { class: "answers" }, title, reason(ask), field, ...answers),
-    make("div", { class: "more" }, ...whyOf(item)),
+    make("div", { class: "dock" }, field, ...answers, ...whyOf(item)),
   ];
 }
 
-/**
- * Examples of the class of a sheet.
- * @param {Ask} ask
- */
-function examplesOf({ label }) {
-  if (label === null) return [];
-  const places = placesOf(data.classes.indexOf(label), data.pictures ? EXAMPLES_ABOVE_SHEET : 2);
-  if (places.length) return examplesAt(places, ["In the catalogue, ", named(label)]);
-  const own = contentsOf(label, data.pictures ? EXAMPLES_ABOVE_SHEET : 2).map((content) =>
-    data.pictures ? image(content, "", { grows: true }) : make("li", { dir: "auto" }, content),
-  );
-  const inside = make(data.pictures ? "div" : "ul", { class: data.pictures ? "strip" : "" }, ...own);
-  const said = make("small", { class: "quiet" }, "You named ", named(label));
-  return own.length ? [make("div", { class: "like" }, said, inside)] : [];
+/** What can be done with tiles, and what was. @param {number} n */
+function marksWords(n) {
+  if (n) return n + " marked; you say next what " + (n === 1 ? "it is." : "they are.");
+  return matchMedia("(pointer: coarse)").matches ? "Tap what does not belong." : "Click what does not belong.";
 }
-
-/**
- * How exceptions are marked; a phone has no keys.
- * @param {string} click
- * @param {string} keys
- */
-const byClick = (click, keys) => make("span", {}, click, make("span", { class: "by-keys" }, keys), ".");
 
 /**
  * Items that look alike and have no name.
  * @param {Ask} ask
  */
-function drawUnnamed(ask) {
-  const marks = split(ask).exceptions.length;
-  const said = marks
-    ? counted(marks, "exception") + " marked; you say next what " + (marks === 1 ? "it is." : "they are.")
-    : byClick("Click what does not belong to the others", "; by keys: Esc, and then its letter");
+function unnamedDock(ask) {
   const names = ask.choices.map((label, place) => choiceButton(ask, label, place));
   return [
-    make("div", { class: "above" }, make("div", {}, sheetTitle(ask), reason(ask))),
     nameField(ask),
+    make("div", { class: "does" }, noneButton(ask), keyed("Leave open", "p", leaveOpen)),
     make("div", { class: "choices several" }, ...names),
-    tiles(ask, draw),
-    make("p", { class: "quiet", role: "status", id: "marks" }, said),
-    make("div", { class: "does" }, keyed(noneWords(), "x", sayNone), keyed("Leave open", "p", leaveOpen)),
   ];
 }
 
 /** @param {Ask} ask */
-function drawSheet(ask) {
-  const { accepted, exceptions: marks } = split(ask);
+function labelledDock(ask) {
+  const { accepted, exceptions } = split(ask);
   const n = accepted.length;
-  const all = marks.length ? "The other " + n : "All " + n;
-  const what = ask.oddest ? " labels are right" : ": ";
-  const label = ask.oddest ? "" : named(ask.label);
-  const text = make("span", {}, n ? all + what : "All are exceptions: go through them", n ? label : "");
-  const buttons = [keyed(text, "Enter", confirm, { class: "main", id: "accept-sheet" })];
+  const all = exceptions.length ? "The other " + n : "All " + n;
+  const isOne = !ask.oddest && ask.label !== null;
+  /** @type {Child[]} */
+  const said = ask.oddest ? [all + " labels are right"] : [all + ": ", named(ask.label)];
+  const text = make("span", {}, ...(n ? said : ["Go through all that you marked"]));
+  const examples = isOne ? examplesOf(/** @type {string} */ (ask.label)) : "";
+  const about = { type: "button", class: "main choose", id: "accept-sheet", onclick: confirm };
+  const buttons = [make("button", about, text, examples, make("kbd", {}, "Enter"))];
   const other = otherOf(ask);
-  if (ask.choices.length === 2 && other !== null) {
+  if (ask.choices.length === 2 && other !== null && !ask.oddest) {
     const place = ask.choices.indexOf(other);
     buttons.push(keyed(make("span", {}, all + ": ", named(other)), String(place + 1), () => takeChoice(place)));
   }
-  if (ask.oddest) return sheetWith(ask, marks.length, [...buttons, keyed("Leave open", "p", leaveOpen)]);
-  if (ask.label === null) buttons.push(keyed("Name them…", "n", nameNew));
-  else buttons.push(keyed(noneWords(), "x", sayNone));
-  if (!data.from_nothing) buttons.push(keyed("Other class…", "c", correct));
-  else if (ask.label !== null) buttons.push(keyed("Other name…", "c", correct));
-  if (ask.label !== null && !data.from_nothing) buttons.push(keyed("New class…", "n", nameNew));
-  buttons.push(keyed("Leave open", "p", leaveOpen));
-  return sheetWith(ask, marks.length, buttons);
+  if (!ask.oddest) {
+    if (isOne) buttons.push(keyed(noneWords(), "x", sayNone));
+    if (isOne || !data.from_nothing) buttons.push(keyed("Other class…", "c", correct));
+    if (!isOne || !data.from_nothing) buttons.push(keyed(isOne ? "New class…" : "Name them…", "n", nameNew));
+  }
+  return [make("div", { class: "does" }, ...buttons, keyed("Leave open", "p", leaveOpen))];
 }
 
-/**
- * A sheet with its buttons.
- * @param {Ask} ask
- * @param {number} marks
- * @param {HTMLElement[]} buttons
- */
-function sheetWith(ask, marks, buttons) {
-  const mistakes = marks
-    ? counted(marks, "exception") + " marked; you say next what " + (marks === 1 ? "it is." : "they are.")
-    : byClick("Click what does not belong", ", or press its letter; then press Enter");
-  return [
-    make("div", { class: "above" }, make("div", {}, sheetTitle(ask), reason(ask)), ...examplesOf(ask)),
-    tiles(ask, draw),
-    make("p", { class: "quiet", role: "status", id: "marks" }, mistakes),
-    make("div", { class: "does" }, ...buttons),
-  ];
+/** @param {Ask} ask */
+function drawSheet(ask) {
+  const marks = split(ask).exceptions.length;
+  const dock = ask.asks_name ? unnamedDock(ask) : labelledDock(ask);
+  return [head(ask, sheetTitle(ask), marksWords(marks)), tiles(ask, draw), make("div", { class: "dock" }, ...dock)];
 }
 
 function drawEnd() {
   const { done, n_items: nAll, decisions: nSaid } = data.progress;
   const said = done
-    ? "All " + counted(nAll, "item") + " have been seen, with " + counted(nSaid, "decision") + "."
+    ? "You have seen all " + things(nAll) + ", with " + counted(nSaid, "answer") + "."
     : "Nothing is left that is worth asking.";
   return [
     make("h2", {}, said),
-    make(
-      "p",
-      {},
-      "Finish writes the labels. Until then you can look at any item on the left, and change what you said.",
-    ),
+    make("p", {}, "Finish writes the labels. You can still look at everything, and change what you said."),
     make("div", { class: "does" }, keyed("Finish", "s", askFinish, { class: "main" })),
   ];
 }
@@ -220,8 +207,7 @@ function drawEnd() {
 /** @param {Ask | null} ask */
 function piecesOf(ask) {
   if (ask === null) return drawEnd();
-  if (!isSheet(ask)) return drawQuestion(ask);
-  return ask.asks_name ? drawUnnamed(ask) : drawSheet(ask);
+  return isSheet(ask) ? drawSheet(ask) : drawQuestion(ask);
 }
 
 /** What was drawn last. */
@@ -236,13 +222,19 @@ function drawAsked() {
   }
   const ask = askedNow();
   const wasNaming = isNaming();
+  const scrolled = document.querySelector(".tiles")?.scrollTop ?? 0;
   place.className = ask === null ? "end" : isSheet(ask) ? "sheet" : "one";
   place.replaceChildren(...piecesOf(ask));
+  fitTiles();
   const asked = ask === null ? "" : ask.items.join(" ");
-  // After scrolling down to answer, the next question begins at its beginning.
-  if (asked !== askedBefore && scrollY > 0) place.scrollIntoView();
+  // A mark leaves the tiles where they are, and what comes next begins at its beginning.
+  if (asked === askedBefore) document.querySelector(".tiles")?.scrollTo(0, scrolled);
   if (ask !== null && hasField(ask) && (wasNaming || asked !== askedBefore)) startNaming();
   askedBefore = asked;
 }
 
-export const startAsked = () => onDraw(drawAsked);
+export function startAsked() {
+  onDraw(drawAsked);
+  addEventListener("resize", fitTiles);
+  listenToPinch(byId("asked"));
+}

@@ -5,21 +5,22 @@ import { offer, suggestionsFor } from "./suggestions.js";
 
 /** @typedef {import("./elements.js").Child} Child */
 
-/** @type {{ isNew: boolean, first: string[], renamed: string | null, answer: (label: string) => void }} */
-let asking = { isNew: false, first: [], renamed: null, answer: () => {} };
+/** @typedef {import("./suggestions.js").Offered} Offered */
+
+/** @type {Offered & { answer: (label: string) => void }} */
+let asking = { isNew: false, first: [], renamed: null, without: null, answer: () => {} };
 let listOptions = () => {};
 
 /**
  * Ask for a class.
  * @param {string} question
- * @param {{ isNew?: boolean, first: string[], renamed?: string | null }} about whether it is new; the classes that come
- *   first; the class that gets another name
+ * @param {Partial<Offered> & { first: string[] }} about
  * @param {(label: string) => void} answer
  */
-export function askClass(question, { isNew = false, first, renamed = null }, answer) {
-  asking = { isNew, first, renamed, answer };
+export function askClass(question, { isNew = false, first, renamed = null, without = null }, answer) {
+  asking = { isNew, first, renamed, without, answer };
   byId("question").textContent = question;
-  inputOf("words").value = "";
+  inputOf("words").value = renamed ?? "";
   dialogOf("ask").showModal();
   listOptions();
 }
@@ -29,9 +30,10 @@ export function askClass(question, { isNew = false, first, renamed = null }, ans
  * @param {string} said
  * @param {string} yes
  * @param {() => void} does
- * @param {{ more?: Child, no?: string, otherwise?: () => void }} [about] what stands below; the other button
+ * @param {{ more?: Child, no?: string, otherwise?: () => void, isSafe?: boolean }} [about] what stands below; the other
+ *   button; whether Enter may mean yes
  */
-export function askSure(said, yes, does, { more = "", no = "Back", otherwise = () => {} } = {}) {
+export function askSure(said, yes, does, { more = "", no = "Back", otherwise = () => {}, isSafe = true } = {}) {
   byId("sure-said").textContent = said;
   byId("sure-more").replaceChildren(more ?? "");
   byId("sure-yes").textContent = yes;
@@ -43,7 +45,7 @@ export function askSure(said, yes, does, { more = "", no = "Back", otherwise = (
   byId("sure-yes").onclick = closing(does);
   byId("sure-no").onclick = closing(otherwise);
   dialogOf("sure").showModal();
-  byId("sure-yes").focus();
+  byId(isSafe ? "sure-yes" : "sure-no").focus();
 }
 
 export function listenToDialogs() {
@@ -52,5 +54,5 @@ export function listenToDialogs() {
     asking.answer(label);
   };
   const suggest = (/** @type {string} */ words) => suggestionsFor(words, asking);
-  listOptions = offer(inputOf("words"), byId("options"), suggest, take, { needsWords: () => asking.renamed !== null });
+  listOptions = offer(inputOf("words"), byId("options"), suggest, take, { needsWords: () => true });
 }

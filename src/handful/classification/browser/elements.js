@@ -96,11 +96,18 @@ export function meter(share) {
 export const joined = (all, parts) => all.flatMap((one, place) => [place ? ", " : "", ...parts(one)]);
 
 /**
- * What a message says, above the items; none without a text.
+ * Say something in a line that a click folds away; nothing without a text.
  * @param {string} text
  * @param {Child} [more]
  */
 export function note(text, more) {
-  byId("note").hidden = !text;
-  byId("note").replaceChildren(text, more ?? "");
+  const place = byId("note");
+  const folds = () => {
+    place.hidden = true;
+  };
+  place.hidden = !text;
+  place.replaceChildren(
+    make("span", {}, text, more),
+    make("button", { type: "button", "aria-label": "Close", onclick: folds }, "×"),
+  );
 }

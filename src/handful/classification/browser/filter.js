@@ -1,6 +1,6 @@
 // Which items are listed.
 
-import { byId, inputOf, make } from "./elements.js";
+import { byId, inputOf, make, spelled } from "./elements.js";
 import { draw } from "./drawing.js";
 import { named } from "./names.js";
 import { UNNAMED, UNNAMED_WORDS, byDoubt, byUnknown, data, decisions, labelOf, noneWords, saidOf } from "./state.js";
@@ -22,8 +22,18 @@ export const filter = { show: "all", label: null, group: null, proposal: null, w
 /** Items that were chosen on the map. @type {Set<number>} */
 export const picked = new Set();
 
-/** The view that has no list: what is asked now. */
+/** Places without a list: what is asked now, and what was answered. */
 export const ASKED = "asked";
+export const HISTORY = "history";
+/** The view of what one answer was about. */
+export const ANSWER = "answer";
+
+/** The answer that is looked at: its event, what it was about, and what it said. */
+export const opened = {
+  event: "",
+  items: /** @type {number[]} */ ([]),
+  words: /** @type {(Node | string)[]} */ ([]),
+};
 
 /** @typedef {{ key: string, name: string, test: (item: number) => boolean, order: () => number[] }} View */
 
@@ -38,6 +48,7 @@ export const VIEWS = [
     test: everyItem,
     order: () => (data.ask === undefined ? data.first : []),
   },
+  { key: ANSWER, name: "One answer", test: everyItem, order: () => (filter.show === ANSWER ? opened.items : []) },
   { key: "changed", name: "Changed by your answer", test: everyItem, order: () => data.changed ?? [] },
   { key: "map", name: "Chosen on the map", test: (item) => picked.has(item), order: () => byDoubt },
   { key: "doubt", name: "In doubt", test: (item) => Boolean(data.doubtful[item]), order: () => byDoubt },
@@ -51,7 +62,7 @@ export const VIEWS = [
   },
   { key: "skipped", name: "Left open", test: (item) => decisions.get(item)?.kind === "skip", order: () => byDoubt },
   { key: "done", name: "Answered", test: (item) => saidOf(item) !== undefined, order: () => byDoubt },
-  { key: "all", name: "All items", test: everyItem, order: () => byDoubt },
+  { key: "all", name: "Everything", test: everyItem, order: () => byDoubt },
 ];
 
 /** @param {View} view */
@@ -93,8 +104,16 @@ export function matching() {
   return ofView(viewOf(filter.show));
 }
 
+/** @param {string} place */
+const isAt = (place) => filter.show === place && filter.proposal === null && filter.words === "";
+
 /** Whether the page shows what is asked now, and no list. */
-export const isAsking = () => filter.show === ASKED && filter.proposal === null && filter.words === "";
+export const isAsking = () => isAt(ASKED);
+
+/** Whether the page shows what was answered, and no list. */
+export const isInHistory = () => isAt(HISTORY);
+
+export const isListing = () => !isAsking() && !isInHistory();
 
 /**
  * Choose what is listed; a search ends with it.
@@ -102,6 +121,7 @@ export const isAsking = () => filter.show === ASKED && filter.proposal === null 
  */
 export function refilter(changes) {
   Object.assign(filter, { words: "" }, changes);
+  if (filter.show !== "map") picked.clear();
   if (inputOf("search").value.trim().toLowerCase() !== filter.words) inputOf("search").value = "";
   draw();
 }
@@ -172,7 +192,7 @@ export function listenToGroups() {
   // On a phone, or with many groups, the table would push the items out of sight.
   const details = document.querySelector("table.groups")?.closest("details");
   if (details) details.open = innerWidth >= NARROW && groups.length <= MOST_GROUPS_OPEN;
-  field.append(make("option", { value: "" }, "All " + groups.length.toLocaleString("en")));
+  field.append(make("option", { value: "" }, "All " + spelled(groups.length)));
   groups.forEach((name, place) => field.append(make("option", { value: place }, name)));
   field.addEventListener("change", () => chooseGroup(field.value === "" ? null : Number(field.value)));
   for (const button of document.querySelectorAll("button[data-group]")) {

@@ -16,6 +16,7 @@ import {
   isRejected,
   secondCertaintyOf,
   secondOf,
+  things,
   wordsOf,
 } from "./state.js";
 
@@ -34,7 +35,7 @@ const SAID = {
   given: "Given: ",
   none: "You said: ",
   new: "New class: ",
-  bad: "Bad item",
+  bad: "You said: bad",
   skip: "Left open",
 };
 
@@ -72,6 +73,8 @@ export function labelsOf(item) {
     const hasLabel = decision.kind !== "bad" && decision.kind !== "skip";
     pieces.push(make("p", { class: "done" }, wordsFor(decision.kind), hasLabel ? named(decision.label) : ""));
   }
+  // What a person said needs no chance.
+  if (decision !== undefined && decision.kind !== "skip") return pieces;
   const style = data.doubtful[item] || isRejected(item) ? "doubt" : "";
   pieces.push(make("div", { class: style }, labelHead(answerOf(item), chanceOfLabel(item)), ...modelOf(item)));
   return pieces;
@@ -88,7 +91,8 @@ export const chanceOfLabel = (item) => (answerOf(item) === UNNAMED ? "" : percen
  * @param {string | null} label
  * @param {string} chance
  */
-export const labelHead = (label, chance) => make("div", { class: "head" }, named(label, "b"), make("span", {}, chance));
+export const labelHead = (label, chance) =>
+  make("span", { class: "head" }, named(label, "b"), make("span", {}, chance));
 
 /**
  * What the model says about an item below its label: how sure it is, the runner-up, and the coarse class.
@@ -142,6 +146,18 @@ export function examplesAt(places, said) {
 export const placesOf = (code, most) => (examplesByClass.get(code) ?? []).slice(0, most);
 
 /**
+ * What examples of a class show; of one that a person named, items that have it.
+ * @param {string} label
+ * @param {number} most
+ */
+export function exampleOf(label, most) {
+  const found = placesOf(data.classes.indexOf(label), most).map((at) => data.examples[at][1]);
+  if (found.length) return found;
+  const items = [...decisions].filter(([, said]) => said.label === label).map(([item]) => item);
+  return items.slice(0, most).map((item) => (data.pictures ? data.pictures[item] : wordsOf(item)));
+}
+
+/**
  * Examples of the class of an item, the nearest first, and of its runner-up.
  * @param {number} item
  * @returns {HTMLElement[]}
@@ -163,7 +179,7 @@ export function examplesBeside(item) {
 
 // -- why ------------------------------------------------------------------------------------------------------------
 
-let whyIsOpen = true;
+let whyIsOpen = false;
 
 /**
  * Ask a review why an item has its label.
@@ -222,7 +238,7 @@ export function whyOf(item) {
   const itAlone = data.classes[alone] === label ? "the same" : name(alone);
   lines.push(make("p", {}, "Alone it would be ", itAlone, ", " + percent(aloneChance) + "."));
   if (rival >= 0) {
-    const others = "Of the other " + spelled(nInBatch - 1) + " items of the batch, " + someItems(mine);
+    const others = "Of the other " + things(nInBatch - 1) + ", " + someItems(mine);
     const forItem = fromItem >= 0 ? named(label, "b") : name(rival);
     const forBatch = fromBatch >= 0 ? named(label, "b") : name(rival);
     lines.push(
@@ -238,9 +254,13 @@ export function whyOf(item) {
       make(
         "p",
         {},
-        "The item itself favours ",
+        "By itself, ",
         forItem,
-        " by a factor of " + factor(fromItem) + "; the batch adds a factor of " + factor(fromBatch) + " for ",
+        " fits better by a factor of " +
+          factor(fromItem) +
+          "; the others add a factor of " +
+          factor(fromBatch) +
+          " for ",
         forBatch,
         ".",
       ),

@@ -3,7 +3,6 @@
 import { dialogOf, byId, inputOf } from "./elements.js";
 import { choose } from "./drawing.js";
 import { move, perRow } from "./list.js";
-import { openMap } from "./map_box.js";
 
 /** @typedef {Record<string, () => unknown>} Keys */
 
@@ -15,7 +14,6 @@ const SHARED = {
   ArrowLeft: () => move(-1),
   j: () => move(1),
   k: () => move(-1),
-  m: openMap,
   "/": () => inputOf("search").focus(),
   "?": () => dialogOf("keys").showModal(),
   Escape: () => choose(-1),

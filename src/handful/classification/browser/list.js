@@ -1,14 +1,16 @@
-// The items that are listed, one of which may be chosen.
+// What is listed, as tiles of which only those near the window are in the page; one of them may be chosen.
 
-import { byId, counted, make, spelled } from "./elements.js";
+import { byId, make, spelled } from "./elements.js";
 import { choose, current, forgetCurrent, onChoose, onDraw } from "./drawing.js";
-import { ASKED, chips, filter, isAsking, matching } from "./filter.js";
-import { chanceOfLabel, labelHead, modelOf } from "./item.js";
+import { ASKED, chips, filter, isListing, matching } from "./filter.js";
+import { layOutList, listenToPinch, rowStep } from "./grid.js";
+import { additions } from "./additions.js";
+import { chanceOfLabel, labelHead } from "./item.js";
 import { image } from "./pictures.js";
-import { data, decisions, isRejected, labelOf, nItems, saidOf, wordsOf } from "./state.js";
+import { UNNAMED, data, decisions, isRejected, labelOf, nItems, saidOf, things, wordsOf } from "./state.js";
 
-// Items added to the list at once; more follow when its end is near.
-const PORTION = 60;
+// Rows drawn above and below those that are seen.
+const ROWS_AROUND = 4;
 
 const DONE = {
   confirmed: "✓ confirmed",
@@ -16,68 +18,90 @@ const DONE = {
   given: "✓ given",
   none: "✓ your answer",
   new: "✓ new class",
-  bad: "✓ bad item",
+  bad: "✓ bad",
   skip: "left open",
 };
 
 /** @param {import("./state.js").Kind} kind */
 const doneOf = (kind) => (kind === "new" && data.from_nothing ? "✓ your answer" : DONE[kind]);
 
-/** Items listed, in their order. @type {number[]} */
+/** What is listed, in its order. @type {number[]} */
 export let shown = [];
-let drawn = 0;
-/** @type {Map<number, HTMLElement>} */
-const cards = new Map();
+/** Tiles that are in the page. @type {Map<number, HTMLElement>} */
+let cards = new Map();
+let grid = { columns: 1, height: 1 };
+
+/** @type {(child: import("./elements.js").Child) => child is Node | string} */
+const isThere = (child) => child !== null && child !== undefined;
 
 /** @param {number} item */
 function card(item) {
-  const told = make("div", { class: "told" });
-  const element = make("li", { role: "option", id: "item-" + item, onclick: () => choose(item) });
-  element.setAttribute("aria-selected", String(item === current));
+  const element = make("li", { id: "item-" + item });
+  const button = make("button", { type: "button", class: "card", onclick: () => choose(item) });
   if (data.doubtful[item] || isRejected(item)) element.classList.add("doubt");
   if (data.changed?.includes(item)) element.classList.add("changed");
-  if (data.pictures) {
-    element.append(image(data.pictures[item], data.names[item]));
-    const name = make("bdi", { dir: "auto" }, data.names[item]);
-    told.append(make("small", { class: "quiet name", title: data.names[item] }, name));
-  } else {
-    element.append(make("div", { dir: "auto" }, wordsOf(item)));
-  }
-  element.append(told);
-  const chance = saidOf(item) ? "" : chanceOfLabel(item);
-  told.append(labelHead(labelOf(item), chance));
+  if (data.pictures) button.append(image(data.pictures[item], data.names[item]));
+  else button.append(make("span", { class: "words", dir: "auto" }, wordsOf(item)));
   const decision = decisions.get(item);
-  if (decision) told.append(make("small", { class: "done" }, doneOf(decision.kind)));
-  if (!saidOf(item)) told.append(...modelOf(item));
+  const said = decision ? make("small", { class: "done" }, doneOf(decision.kind)) : "";
+  const label = labelOf(item);
+  const told = label === UNNAMED ? "" : labelHead(label, saidOf(item) ? "" : chanceOfLabel(item));
+  if (told || said) button.append(make("span", { class: "told" }, told, said));
+  element.append(button, ...additions.card(item).filter(isThere));
   return element;
 }
 
-function drawMore() {
-  const next = shown.slice(drawn, drawn + PORTION);
-  for (const item of next) {
-    const element = card(item);
-    cards.set(item, element);
-    byId("list").append(element);
-  }
-  drawn += next.length;
-  byId("more").hidden = drawn >= shown.length;
-  byId("more-button").textContent = "Show more of " + spelled(shown.length);
+/** @param {number} item */
+function markChosen(item) {
+  const element = /** @type {HTMLElement} */ (cards.get(item));
+  element.classList.toggle("chosen", item === current);
+  if (item === current) element.firstElementChild?.setAttribute("aria-current", "true");
+  else element.firstElementChild?.removeAttribute("aria-current");
+  element.setAttribute("aria-posinset", String(shown.indexOf(item) + 1));
+  element.setAttribute("aria-setsize", String(shown.length));
+}
+
+/** Draw the rows near the window; room is left for the others. */
+function drawRows() {
+  const list = byId("list");
+  if (!isListing()) return;
+  const row = rowStep(grid);
+  const top = list.getBoundingClientRect().top;
+  const nRows = Math.ceil(shown.length / grid.columns);
+  const first = Math.min(Math.max(Math.floor(-top / row) - ROWS_AROUND, 0), nRows);
+  const last = Math.min(Math.ceil((innerHeight - top) / row) + ROWS_AROUND, nRows);
+  const items = shown.slice(first * grid.columns, Math.max(last, first) * grid.columns);
+  if (items.length === cards.size && items.every((item) => cards.has(item))) return;
+  const before = cards;
+  cards = new Map(items.map((item) => [item, before.get(item) ?? card(item)]));
+  list.style.paddingTop = first * row + "px";
+  list.style.paddingBottom = Math.max(nRows - Math.max(last, first), 0) * row + "px";
+  const there = [...list.children];
+  const wanted = [...cards.values()];
+  // What stays keeps its place, so that pictures are not drawn again.
+  for (const element of there) if (!wanted.includes(/** @type {HTMLElement} */ (element))) element.remove();
+  wanted.forEach((element, at) => {
+    if (list.children[at] !== element) list.insertBefore(element, list.children[at] ?? null);
+  });
+  for (const item of items) markChosen(item);
+}
+
+/** Lay the list out again, and draw all of it. */
+function relayout() {
+  grid = layOutList(byId("list"));
+  cards = new Map();
+  byId("list").replaceChildren();
+  drawRows();
 }
 
 function drawList() {
-  const asks = isAsking();
-  byId("listed").hidden = asks;
-  shown = asks ? [] : matching();
-  drawn = 0;
-  cards.clear();
-  byId("list").replaceChildren();
-  byId("nothing").hidden = asks || shown.length > 0;
-  const rest = " on this page; " + spelled(data.left_out) + " more certain ones are in the table of predictions";
-  byId("matches").textContent =
-    counted(shown.length, "item") + (data.left_out ? " of the " + spelled(nItems()) + rest : "");
-  byId("chips").replaceChildren(...chips());
+  byId("listed").hidden = !isListing();
+  shown = isListing() ? matching() : [];
+  byId("nothing").hidden = !isListing() || shown.length > 0;
+  const rest = " on this page; " + spelled(data.left_out) + " more certain are in the table of predictions";
+  byId("matches").textContent = things(shown.length) + (data.left_out ? " of the " + nItems() + rest : "");
+  byId("chips").replaceChildren(...(isListing() ? chips() : []));
   if (!shown.includes(current)) forgetCurrent();
-  drawMore();
 }
 
 /**
@@ -85,30 +109,37 @@ function drawList() {
  * @param {boolean} scrolls
  */
 function follow(before, scrolls) {
-  cards.get(before)?.setAttribute("aria-selected", "false");
-  if (!shown.includes(current)) return;
-  while (!cards.has(current) && drawn < shown.length) drawMore();
-  const chosen = cards.get(current);
-  if (chosen === undefined) return;
-  chosen.setAttribute("aria-selected", "true");
-  if (scrolls) chosen.scrollIntoView({ block: "nearest" });
+  if (cards.has(before)) markChosen(before);
+  const place = shown.indexOf(current);
+  if (place < 0) return;
+  if (!cards.has(current) && scrolls) {
+    const top = byId("list").getBoundingClientRect().top + Math.floor(place / grid.columns) * rowStep(grid);
+    scroller().scrollBy(0, top - innerHeight / 2);
+    drawRows();
+  }
+  if (!cards.has(current)) return;
+  markChosen(current);
+  if (scrolls) cards.get(current)?.scrollIntoView({ block: "nearest" });
+}
+
+/** What scrolls the list: its part of the page, or the page. */
+function scroller() {
+  const main = byId("main");
+  return getComputedStyle(main).overflowY === "auto" ? main : window;
 }
 
 /**
  * Choose an item some places on.
- * @param {number} steps
+ * @param {number} moves
  */
-export function move(steps) {
+export function move(moves) {
   if (!shown.length) return;
   const place = shown.indexOf(current);
-  choose(shown[place < 0 ? 0 : Math.min(Math.max(place + steps, 0), shown.length - 1)]);
+  choose(shown[place < 0 ? 0 : Math.min(Math.max(place + moves, 0), shown.length - 1)]);
 }
 
 /** Items in a row of the list. */
-export function perRow() {
-  if (!data.pictures) return 1;
-  return getComputedStyle(byId("list")).gridTemplateColumns.split(" ").length;
-}
+export const perRow = () => grid.columns;
 
 /** Open the first item listed. */
 export function openFirst() {
@@ -121,13 +152,12 @@ export function startList() {
   if (data.ask !== undefined) filter.show = ASKED;
   onDraw(drawList);
   onChoose(follow);
-  byId("more-button").addEventListener("click", drawMore);
-  if (!("IntersectionObserver" in window)) return;
-  const near = new IntersectionObserver(
-    (entries) => {
-      if (entries.some((entry) => entry.isIntersecting) && drawn < shown.length) drawMore();
-    },
-    { rootMargin: "600px" },
-  );
-  near.observe(byId("more"));
+}
+
+/** Draw the tiles, after everything that decides how much room they have. */
+export function startRows() {
+  onDraw(relayout);
+  addEventListener("resize", relayout);
+  document.addEventListener("scroll", drawRows, { capture: true, passive: true });
+  listenToPinch(byId("listed"));
 }

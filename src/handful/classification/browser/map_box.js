@@ -93,8 +93,6 @@ export function openMap() {
 
 export function startMap() {
   byId("map-box").hidden = !data.map;
-  const marks = data.from_nothing ? "crossed: not named yet" : "small: examples of the catalogue";
-  byId("map-marks").textContent = marks;
   if (!data.map) return;
   /** @type {HTMLDetailsElement} */ (byId("map-box")).open = innerWidth >= NARROW;
   const svg = /** @type {SVGSVGElement} */ (/** @type {unknown} */ (byId("map")));

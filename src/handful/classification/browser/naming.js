@@ -72,7 +72,7 @@ export function nameField(ask) {
   const redraw = offer(
     field,
     list,
-    (words) => (words.trim() === "" ? [] : suggestionsFor(words, { isNew: false, first: ask.choices })),
+    (words) => (words.trim() === "" ? [] : suggestionsFor(words, { first: ask.choices })),
     giveName,
     { hidesNew: true },
   );
@@ -84,7 +84,7 @@ export function nameField(ask) {
   const n = split(ask).accepted.length;
   const text = !isSheet(ask) ? "Name it" : n ? "Name " + (n === ask.items.length ? "all " : "the other ") + n : "Next";
   const takes = () => {
-    const [first] = suggestionsFor(field.value, { isNew: false, first: ask.choices });
+    const [first] = suggestionsFor(field.value, { first: ask.choices });
     if (field.value.trim() !== "") giveName(first.label);
     else focusName();
   };

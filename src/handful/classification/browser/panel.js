@@ -3,17 +3,17 @@
 import { byId, make } from "./elements.js";
 import { choose, current, onChoose, onDraw } from "./drawing.js";
 import { additions } from "./additions.js";
-import { isAsking } from "./filter.js";
+import { isListing } from "./filter.js";
 import { contentOf, examplesBeside, labelsOf, whyOf } from "./item.js";
 import { shown } from "./list.js";
 
 function drawPanel() {
   const panel = byId("panel");
   const item = current;
-  panel.hidden = isAsking();
+  panel.hidden = !isListing();
   panel.classList.toggle("empty", item < 0);
   if (panel.hidden || item < 0) {
-    const said = shown.length ? "Choose an item, or press the down key." : "No item.";
+    const said = shown.length ? "Choose one, or press the down key." : "Nothing is listed.";
     panel.replaceChildren(make("p", { class: "quiet" }, said));
     return;
   }

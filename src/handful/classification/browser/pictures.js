@@ -1,7 +1,7 @@
 // Pictures of items and examples. A review serves them by their ids, also at full size; a report has them inside.
 
 import { byId, dialogOf, make } from "./elements.js";
-import { data } from "./state.js";
+import { data, wordsOf } from "./state.js";
 
 /** Whether a server has the pictures. */
 const served = document.getElementById("data") === null;
@@ -39,7 +39,14 @@ export function image(picture, name, { style = "", grows = false, isSharp = fals
  * @param {string} name
  */
 function enlarge(picture, name) {
-  const large = make("img", { src: "full/" + picture, alt: name });
+  show(make("img", { src: "full/" + picture, alt: name }), name);
+}
+
+/**
+ * @param {HTMLElement} large
+ * @param {string} name
+ */
+function show(large, name) {
   byId("picture-shown").replaceChildren(large);
   byId("picture-name").textContent = name;
   dialogOf("picture").showModal();
@@ -61,22 +68,25 @@ function enlargeBy(event, picture, name) {
  * @param {number} item
  */
 export function zoomButton(item) {
-  const picture = data.pictures?.[item];
-  if (!served || !picture) return null;
   const name = data.names[item];
   const about = { type: "button", class: "zoom", "aria-label": "Full size: " + name, title: "Full size (z)" };
   const button = make("button", about, "⤢");
-  button.addEventListener("click", (event) => enlargeBy(event, picture, name));
+  button.addEventListener("click", (event) => {
+    if (event.detail > 0) button.blur();
+    enlargeItem(item);
+  });
   return button;
 }
 
 /**
- * Show an item at full size.
+ * Show an item at full size, or all of its words.
  * @param {number} item
  */
 export function enlargeItem(item) {
+  if (!served || item < 0) return;
   const picture = data.pictures?.[item];
-  if (served && picture) enlarge(picture, data.names[item]);
+  if (picture) enlarge(picture, data.names[item]);
+  else show(make("blockquote", { dir: "auto" }, wordsOf(item)), data.names[item]);
 }
 
 /** A click anywhere, or z, closes the picture. */

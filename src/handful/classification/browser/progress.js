@@ -1,10 +1,10 @@
-// How far a review is, what ends it, and its end.
+// How far a review is, in one line; the rest when it is asked for; and its end.
 
-import { byId, counted, make, note } from "./elements.js";
+import { byId, counted, dialogOf, make, note } from "./elements.js";
 import { draw, onDraw } from "./drawing.js";
 import { askSure } from "./dialogs.js";
 import { finish } from "./server.js";
-import { data, decisions, nItems } from "./state.js";
+import { data, decisions, nItems, things } from "./state.js";
 
 const isFinished = () => document.documentElement.dataset.finished !== undefined;
 
@@ -14,27 +14,26 @@ function leftToDo() {
   const { done, may_stop: mayStop, answers_left: left } = data.progress;
   if (done) return "Everything has been seen";
   if (mayStop) return "You may stop";
-  return "About " + counted(left, "more answer");
+  return "About " + counted(left, "answer") + " left";
 }
 
-/**
- * What is known, and what ends the review.
- * @param {string} said
- */
-function withEnd(said) {
+/** What ends the review. */
+function endWords() {
   const { done, may_stop: mayStop } = data.progress;
-  if (isFinished()) return ". " + said;
-  if (done) return ". " + said + " Finish writes the labels.";
-  if (mayStop) return ". " + said + " Finish now, or go on until every item has been seen.";
-  return " until you may stop. " + said + " The review ends when every item has been seen.";
+  if (isFinished()) return "";
+  if (done) return " Finish writes the labels.";
+  if (mayStop) return " Finish now, or go on until everything has been seen.";
+  return " Then you may stop, or go on until everything has been seen.";
 }
 
 function drawProgress() {
   const { said, right, seen, n_items: nAll, may_stop: mayStop, done } = data.progress;
-  byId("progress").hidden = false;
-  byId("progress").classList.toggle("stop", mayStop || done || isFinished());
-  byId("progress-left").textContent = leftToDo();
-  byId("progress-said").textContent = withEnd(said);
+  const left = byId("progress-left");
+  left.textContent = leftToDo();
+  left.classList.toggle("done", mayStop || done || isFinished());
+  byId("told-title").textContent = leftToDo();
+  byId("progress-said").textContent = said + endWords();
+  byId("notices").replaceChildren(...data.notices.map((notice) => make("p", { class: "alarm" }, notice)));
   const [wasSeen, isRight] = /** @type {HTMLElement[]} */ ([...byId("progress-bar").children]);
   wasSeen.style.width = (100 * seen) / nAll + "%";
   isRight.style.width = 100 * Math.max(0, right[0] - seen / nAll) + "%";
@@ -53,11 +52,8 @@ function toRun({ next_batch: next }) {
 /** Labels are written once more; the answers are in the catalogue already. */
 export function askFinish() {
   if (!decisions.size || isFinished()) return;
-  const items = counted(nItems() + data.left_out, "item");
-  const write = data.out
-    ? "Write the labels of " + items + " to " + data.out
-    : "Give your program the labels of " + items;
-  const said = write + "? " + data.progress.said;
+  const all = things(nItems() + data.left_out);
+  const write = data.out ? "Write the labels of " + all + " to " + data.out : "Give your program the labels of " + all;
   const end = async () => {
     const found = await finish();
     if (found === null) return;
@@ -68,11 +64,14 @@ export function askFinish() {
       return;
     }
     const kept = "Your answers are in " + data.catalogue + ". ";
-    const again = "To change an answer, or to give a group a name, run the same command again. ";
+    const again = "To change an answer, or to name what has no name yet, run the same command again. ";
     const told = ["Written: " + found.written.join(", ") + ".", kept, "You can close this page.", again];
     note(told.join(" "), toRun(found));
   };
-  askSure(said, data.out ? "Write them" : "Finish", end);
+  askSure(write + "? " + data.progress.said, data.out ? "Write them" : "Finish", end);
 }
 
-export const startProgress = () => onDraw(drawProgress);
+export function startProgress() {
+  onDraw(drawProgress);
+  byId("progress-left").addEventListener("click", () => dialogOf("told").showModal());
+}

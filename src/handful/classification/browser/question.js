@@ -2,7 +2,7 @@
 
 import { current } from "./drawing.js";
 import { isAsking } from "./filter.js";
-import { UNNAMED, answerOf, data, labelOf, secondOf } from "./state.js";
+import { UNNAMED, answerOf, certaintyOf, data, isRejected, labelOf, secondCertaintyOf, secondOf } from "./state.js";
 
 /** @typedef {import("./state.js").Ask} Ask */
 
@@ -41,9 +41,26 @@ export function subject() {
     label: asksName ? null : label,
     labels: [asksName ? null : label],
     choices: choicesOf(current),
-    why: "",
+    corrects: 0,
+    marked: false,
     asks_name: asksName,
     oddest: false,
     waiting: [],
   };
 }
+
+/**
+ * The chance that an item is of a class; null if the page does not know it.
+ * @param {number} item
+ * @param {string} label
+ */
+export function chanceOf(item, label) {
+  if (label === answerOf(item)) return certaintyOf(item);
+  return label === secondOf(item) ? secondCertaintyOf(item) : null;
+}
+
+/**
+ * The chance that an item is of none of the classes.
+ * @param {number} item
+ */
+export const chanceOfNone = (item) => (isRejected(item) ? certaintyOf(item) : data.unknown[item]);

@@ -1,26 +1,32 @@
 // The page of a review: it asks, sends every answer to its server, and shows the labels that come back.
 
-import { byId, keyed, make } from "./elements.js";
+import { byId, counted, keyed, make, note } from "./elements.js";
 import { additions } from "./additions.js";
 import { current, draw, onDraw } from "./drawing.js";
-import { ASKED, isAsking, listenToGroups, listenToSearch, picked, refilter } from "./filter.js";
+import { ASKED, HISTORY, filter, isAsking, listenToGroups, listenToSearch, picked, refilter } from "./filter.js";
+import { larger, smaller } from "./grid.js";
 import {
   acceptAll,
   acceptable,
   answerGroup,
+  changeAnswer,
   classOfPicks,
   clear,
   confirm,
   correct,
-  divideClass,
+  dropClass,
   leaveOpen,
+  mergeClass,
+  nameAnswer,
   nameNew,
   nameProposal,
   noneOfPicks,
   openPicks,
   renameClass,
+  saidFor,
   sayBad,
   sayNone,
+  takeAnswerBack,
   takeChoice,
   undoLast,
 } from "./answers.js";
@@ -28,16 +34,18 @@ import { answersTo, startAsked } from "./asked.js";
 import { listenToDialogs } from "./dialogs.js";
 import { startAbout } from "./about.js";
 import { listenToKeys } from "./keys.js";
-import { openFirst, startList } from "./list.js";
-import { startMap } from "./map_box.js";
+import { startHistory } from "./history.js";
+import { openFirst, startList, startRows } from "./list.js";
+import { exampleOf } from "./item.js";
 import { startPanel } from "./panel.js";
-import { enlargeItem, listenToPicture } from "./pictures.js";
+import { named } from "./names.js";
+import { enlargeItem, image, listenToPicture } from "./pictures.js";
 import { askFinish, startProgress } from "./progress.js";
 import { askedNow, subject } from "./question.js";
 import { load, look, noteNews } from "./server.js";
 import { isSheet, sheetKeys } from "./sheet.js";
 import { startSide } from "./side.js";
-import { data, decisions, noneWords } from "./state.js";
+import { data, decisions, labelOf, noneWords } from "./state.js";
 
 // -- what a review adds to the parts of a report --------------------------------------------------------------------
 
@@ -53,39 +61,88 @@ additions.item = (item) => {
   return [choices, others];
 };
 
-additions.label = () =>
-  data.from_nothing
-    ? [
-        make(
-          "p",
-          { class: "buttons" },
-          keyed("Rename, or same as…", "r", renameClass, { id: "rename" }),
-          keyed("These are two classes", "t", divideClass, { id: "divide" }),
-        ),
-      ]
-    : [];
+/** Choose an item of the list as one of several, or take that back. @param {number} item */
+function togglePick(item) {
+  if (picked.has(item)) picked.delete(item);
+  else picked.add(item);
+  draw();
+}
 
-additions.proposal = (place) => [
-  make(
+additions.card = (item) => {
+  const isPicked = picked.has(item);
+  const about = { type: "button", class: "pick", "aria-pressed": String(isPicked), tabindex: "-1" };
+  const button = make("button", { ...about, "aria-label": "Choose: " + data.names[item] }, isPicked ? "✓" : "");
+  button.addEventListener("click", (event) => {
+    event.stopPropagation();
+    togglePick(item);
+  });
+  return [button];
+};
+
+/** A picture next to the name of a class. @param {string | null} picture */
+const face = (picture) => image(picture, "", { style: "face" });
+
+additions.icon = (label) => {
+  const [found] = data.pictures ? exampleOf(label, 1) : [];
+  const item = data.pictures ? data.names.findIndex((_, at) => labelOf(at) === label) : -1;
+  return found ? face(found) : item >= 0 && data.pictures ? face(data.pictures[item]) : undefined;
+};
+
+additions.face = ([item]) => (data.pictures && item !== undefined ? face(data.pictures[item]) : undefined);
+
+additions.label = (label) => {
+  const n = [...decisions.values()].filter((said) => said.label === label).length;
+  const seen = make(
     "p",
-    { class: "buttons" },
-    keyed("Name this group…", "g", () => nameProposal(place), { class: "main", id: "name-group" }),
-  ),
-];
+    { class: "quiet" },
+    n ? counted(n, "of them you named.", "of them you named.") : "Nobody has seen one of them yet.",
+  );
+  const hint = make("p", { class: "quiet" }, "Is something else among them? Choose it, and say what it is.");
+  const buttons = [
+    keyed("Rename…", "r", renameClass, { id: "rename" }),
+    make("button", { type: "button", id: "merge", onclick: mergeClass }, "Same as…"),
+    make("button", { type: "button", id: "remove", onclick: dropClass }, "Remove…"),
+  ];
+  return [seen, hint, make("p", { class: "buttons" }, ...buttons)];
+};
+
+// Names that one click gives to what an answer was about.
+const NAMES_OFFERED = 9;
+
+additions.answer = () => {
+  const names = data.classes
+    .slice(0, NAMES_OFFERED)
+    .map((label) =>
+      make(
+        "button",
+        { type: "button", class: "chip", onclick: () => changeAnswer(saidFor(label), label) },
+        named(label),
+      ),
+    );
+  const others = [
+    make("button", { type: "button", onclick: nameAnswer }, "Other class…"),
+    make("button", { type: "button", onclick: () => changeAnswer("none", null) }, noneWords()),
+    make("button", { type: "button", id: "take-back", onclick: takeAnswerBack }, "Take it back"),
+  ];
+  return [
+    make("p", { class: "quiet" }, "They are something else:"),
+    make("p", { class: "buttons" }, ...names, ...others),
+  ];
+};
+
+additions.proposal = (place) => {
+  const name = keyed("Name them…", "g", () => nameProposal(place), { class: "main", id: "name-group" });
+  return [make("p", { class: "buttons" }, name)];
+};
 
 additions.picks = () => {
   const open = openPicks().length;
   const kept = picked.size - open;
   const said = kept
-    ? (kept === 1 ? "1 item is" : kept + " items are") +
-      " answered already, and " +
-      (kept === 1 ? "stays as it is." : "stay as they are.")
+    ? kept + (kept === 1 ? " is answered already, and stays as it is." : " are answered already, and stay as they are.")
     : "";
-  const one = keyed("One class for all…", "g", classOfPicks, {
-    class: "main",
-    id: "one-class",
-    disabled: !open || null,
-  });
+  const about = { class: "main", id: "one-class", disabled: !open || null };
+  const one = keyed("One class for all…", "g", classOfPicks, about);
   const none = make(
     "button",
     { type: "button", id: "no-class", disabled: !open || null, onclick: noneOfPicks },
@@ -100,13 +157,54 @@ function drawAccept() {
   byId("accept").replaceChildren("Accept all " + n, make("kbd", {}, "a"));
 }
 
+// -- places ---------------------------------------------------------------------------------------------------------
+
+/** Go to what is asked, to everything, or to what was answered. @param {string} place */
+function go(place) {
+  closeMenu();
+  note("");
+  refilter({ show: place, label: null, proposal: null });
+}
+
+function drawPlaces() {
+  const place = filter.show === HISTORY || filter.show === ASKED ? filter.show : "all";
+  document.body.dataset.place = isAsking() ? ASKED : place === ASKED ? "all" : place;
+  byId("to-all").textContent = "All " + data.words[1];
+  for (const button of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("#places button"))) {
+    const isHere = button.dataset.to === document.body.dataset.place;
+    if (isHere) button.setAttribute("aria-current", "page");
+    else button.removeAttribute("aria-current");
+  }
+}
+
+/** @param {boolean} opens */
+function showMenu(opens) {
+  byId("menu").classList.toggle("open", opens);
+  byId("menu-toggle").setAttribute("aria-expanded", String(opens));
+}
+
+const closeMenu = () => showMenu(false);
+
+function startPlaces() {
+  onDraw(drawPlaces);
+  for (const button of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("#places button"))) {
+    button.addEventListener("click", () => go(button.dataset.to ?? ASKED));
+  }
+  byId("menu-toggle").addEventListener("click", () => showMenu(!byId("menu").classList.contains("open")));
+  byId("larger").addEventListener("click", larger);
+  byId("smaller").addEventListener("click", smaller);
+}
+
 // -- keys -----------------------------------------------------------------------------------------------------------
 
 /** @returns {Record<string, () => unknown>} */
 function keys() {
-  if (document.documentElement.dataset.finished) return {};
+  /** @type {Record<string, () => unknown>} */
+  const looks = { "+": larger, "-": smaller, z: () => enlargeItem(subject()?.items[0] ?? current) };
+  if (document.documentElement.dataset.finished) return looks;
   /** @type {Record<string, () => unknown>} */
   const answers = {
+    ...looks,
     Enter: confirm,
     x: sayNone,
     c: correct,
@@ -117,7 +215,7 @@ function keys() {
     a: acceptAll,
     u: undoLast,
     s: askFinish,
-    z: () => enlargeItem(subject()?.items[0] ?? current),
+    h: () => go(HISTORY),
   };
   for (let place = 0; place < 9; place++) answers[String(place + 1)] = () => takeChoice(place);
   const ask = askedNow();
@@ -125,8 +223,8 @@ function keys() {
     delete answers.a;
     return ask !== null && isSheet(ask) ? { ...answers, ...sheetKeys(ask, draw) } : answers;
   }
-  const back = () => refilter({ show: ASKED, label: null, proposal: null });
-  return { ...answers, r: renameClass, t: divideClass, Escape: back };
+  const pick = () => current >= 0 && togglePick(current);
+  return { ...answers, r: renameClass, " ": pick, Escape: () => go(ASKED) };
 }
 
 // -- start ----------------------------------------------------------------------------------------------------------
@@ -141,14 +239,16 @@ function giveUpFocus(event) {
 }
 
 await load();
+startPlaces();
 startSide();
 startAbout();
 startList();
 startPanel();
 startProgress();
 startAsked();
-startMap();
+startHistory();
 onDraw(drawAccept);
+startRows();
 listenToGroups();
 listenToSearch(openFirst);
 listenToDialogs();

@@ -59,15 +59,34 @@ async function send(what, body) {
   return null;
 }
 
-/** Sentences that a person has read. @type {Set<string>} */
-const read = new Set();
+// Where a browser keeps the sentences that a person has read, and how many.
+const READ = "handful: read";
+const MOST_READ = 200;
 
-/** Say what the server wants a person to know, once; whether there was anything. */
+/** Sentences that a person has read, in this window or before. @type {Set<string>} */
+const read = new Set(kept());
+
+/** @returns {string[]} */
+function kept() {
+  try {
+    return JSON.parse(localStorage.getItem(READ) ?? "[]");
+  } catch {
+    return []; // this browser keeps nothing
+  }
+}
+
+/** Say what a person should know about the batch, once and for good; whether there was anything. */
 export function noteNews() {
-  const news = (data.notes ?? []).filter((said) => !read.has(said));
+  const news = data.notices.filter((said) => !read.has(said));
   for (const said of news) read.add(said);
-  if (news.length) note(news.join(" "));
-  return news.length > 0;
+  if (!news.length) return false;
+  note(news.join(" "));
+  try {
+    localStorage.setItem(READ, JSON.stringify([...read].slice(-MOST_READ)));
+  } catch {
+    // it is said again next time
+  }
+  return true;
 }
 
 /** Say what an answer did to other labels. */
@@ -104,10 +123,25 @@ export async function decide(items, said, label, wrong = []) {
 export const mergeClasses = (label, into) => change("merge", { label, into });
 
 /**
- * One class is two: the items of its smaller part lose their name.
+ * A class is none: what it had has no answer any more.
  * @param {string} label
  */
-export const splitClass = (label) => change("split", { label });
+export const removeClass = (label) => change("remove", { label });
+
+/**
+ * Take an answer back, whichever it is.
+ * @param {string} event
+ */
+export const takeBack = (event) => change("take-back", { event });
+
+/**
+ * Every answer, the last one first; null if the server does not answer.
+ * @returns {Promise<any[] | null>}
+ */
+export async function fetchHistory() {
+  const answer = await fetch("history").catch(() => null);
+  return answer?.ok ? (await answer.json()).history : null;
+}
 
 /**
  * @param {string} what

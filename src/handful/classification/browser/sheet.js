@@ -1,26 +1,29 @@
-// A sheet: items with one label, to be accepted at a glance; a click or a key marks each exception.
+// A sheet: tiles to be accepted at a glance; a click or a key marks what does not belong.
 
-import { counted, make } from "./elements.js";
+import { make } from "./elements.js";
+import { layOutSheet } from "./grid.js";
 import { enlargeItem, image, zoomButton } from "./pictures.js";
 import { named } from "./names.js";
 import { askedNow } from "./question.js";
-import { UNNAMED, answerOf, data, wordsOf } from "./state.js";
+import { UNNAMED, answerOf, data, things, wordsOf } from "./state.js";
 
 /** @typedef {import("./state.js").Ask} Ask */
 
-// Keys that mark a tile, in the order of the tiles: those that neither an answer nor Finish needs. Only the last one
-// needs shift on some keyboards.
-const TILE_KEYS = [..."abdefghijklmoqrtvwy0,.-+"];
+// Keys that mark a tile, in the order of the tiles: those that no answer needs. Only the last ones need shift on some
+// keyboards.
+const TILE_KEYS = [..."abdefghijklmoqrtvwy0,.;'"];
 
-// More tiles than this are smaller, so that all of them are seen at once.
-const MANY_TILES = 12;
+// So many pictures or fewer are large: all of each is shown.
+const FEW = 6;
 
 /** @type {Set<number>} */
 const marked = new Set();
-/** What the marks belong to. */
+/** What the marks and the tiles belong to. */
 let sheetOf = "";
 /** The tile that arrows have reached. */
 let cursorOnSheet = 0;
+/** Tiles of the sheet, which stay while marks change: their pictures are there. @type {HTMLElement[]} */
+let pieces = [];
 
 /** @param {Ask | null} ask */
 export const isSheet = (ask) => ask !== null && ask.items.length > 1;
@@ -33,6 +36,7 @@ export function split(ask) {
   if (sheetOf !== nameOf(ask)) {
     sheetOf = nameOf(ask);
     marked.clear();
+    pieces = [];
     cursorOnSheet = 0;
     // What has no label yet cannot be right.
     for (const item of ask.items) if (ask.oddest && answerOf(item) === UNNAMED) marked.add(item);
@@ -64,27 +68,21 @@ function toggle(item, redraw) {
 /**
  * The question above the tiles.
  * @param {Ask} ask
+ * @returns {(Node | string)[]}
  */
 export function sheetTitle(ask) {
   const n = ask.items.length;
-  if (ask.oddest) return make("h2", {}, "Are the labels of these " + n + " right?");
-  if (ask.asks_name) return make("h2", { id: "asked-title" }, "What are these " + n + "?");
+  if (ask.oddest) return ["Are the labels of these " + n + " right?"];
+  if (ask.asks_name) return ["What are these " + n + "?"];
   if (ask.label === null) {
-    const said = data.from_nothing ? "Do these " + n + " all belong to no class?" : "";
-    return make("h2", {}, said || "Are these " + n + " all none of your classes, and alike?");
+    return [
+      data.from_nothing ? "Do these " + n + " all belong to no class?" : "Are these " + n + " none of your classes?",
+    ];
   }
-  if (ask.choices.length === 2) {
-    return make(
-      "h2",
-      {},
-      "Are these " + n + " all ",
-      named(ask.label, "b"),
-      ", or are some ",
-      named(otherOf(ask), "b"),
-      "?",
-    );
-  }
-  return make("h2", {}, "Are these " + n + " all ", named(ask.label, "b"), "?");
+  const first = ["Are these " + n + " all ", named(ask.label, "b")];
+  const other = otherOf(ask);
+  if (ask.choices.length === 2 && other !== null) return [...first, ", or are some ", named(other, "b"), "?"];
+  return [...first, "?"];
 }
 
 /**
@@ -94,42 +92,56 @@ export function sheetTitle(ask) {
 export const otherOf = (ask) => ask.choices.find((label) => label !== ask.label) ?? null;
 
 /**
+ * A tile, which is marked later.
+ * @param {Ask} ask
+ * @param {number} place
+ * @param {() => void} redraw
+ */
+function piece(ask, place, redraw) {
+  const item = ask.items[place];
+  const key = TILE_KEYS[place];
+  const inside = data.pictures
+    ? image(data.pictures[item], data.names[item])
+    : make("span", { class: "words", dir: "auto" }, wordsOf(item));
+  const about = {
+    type: "button",
+    class: "tile",
+    id: "tile-" + place,
+    "aria-keyshortcuts": key,
+    onclick: () => toggle(item, redraw),
+  };
+  const label = ask.oddest ? make("b", { class: "label" }, named(answerOf(item))) : "";
+  const tile = make("button", about, key === undefined ? "" : make("kbd", {}, key), inside, label);
+  tile.append(make("span", { class: "state" }));
+  return make("li", {}, tile, zoomButton(item));
+}
+
+/**
  * The tiles.
  * @param {Ask} ask
  * @param {() => void} redraw
  */
 export function tiles(ask, redraw) {
   split(ask);
-  const made = ask.items.map((item, place) => {
-    const isMarked = marked.has(item);
-    const key = TILE_KEYS[place];
-    const inside = data.pictures
-      ? image(data.pictures[item], data.names[item])
-      : make("span", { dir: "auto" }, wordsOf(item));
-    const state = make("span", { class: "state" }, isMarked ? "✗ exception" : "");
-    const about = {
-      type: "button",
-      class: "tile",
-      id: "tile-" + place,
-      "aria-pressed": String(isMarked),
-      "aria-keyshortcuts": key,
-      title: isMarked ? "Take the mark back" : "Mark as an exception",
-      onclick: () => toggle(item, redraw),
-    };
-    const label = ask.oddest ? make("b", { class: "label" }, named(answerOf(item))) : "";
-    const tile = make("button", about, key === undefined ? "" : make("kbd", {}, key), inside, label, state);
-    const piece = make("li", {}, tile, zoomButton(item));
-    if (place === cursorOnSheet) piece.classList.add("at");
-    return piece;
+  if (!pieces.length) pieces = ask.items.map((_, place) => piece(ask, place, redraw));
+  pieces.forEach((element, place) => {
+    const isMarked = marked.has(ask.items[place]);
+    const tile = /** @type {HTMLElement} */ (element.firstElementChild);
+    tile.setAttribute("aria-pressed", String(isMarked));
+    tile.title = isMarked ? "Take the mark back" : "Mark: it does not belong";
+    /** @type {HTMLElement} */ (tile.lastElementChild).textContent = isMarked ? "✗" : "";
+    element.classList.toggle("at", place === cursorOnSheet);
   });
-  const kind = data.pictures ? "pictures" : "lines";
-  const style = "tiles " + kind + (made.length > MANY_TILES ? " many" : "");
-  return make("ul", { class: style, "aria-label": counted(made.length, "item") }, ...made);
+  const style = "tiles " + (data.pictures ? "pictures" : "lines") + (pieces.length <= FEW ? " few" : "");
+  return make("ul", { class: style, "aria-label": things(pieces.length) }, ...pieces);
 }
 
-/** @param {HTMLElement} list */
-function columns(list) {
-  return getComputedStyle(list).gridTemplateColumns.split(" ").length;
+const shownTiles = () => /** @type {HTMLElement | null} */ (document.querySelector(".tiles"));
+
+/** Let the tiles fill their place. */
+export function fitTiles() {
+  const list = shownTiles();
+  if (list !== null) layOutSheet(list);
 }
 
 /**
@@ -139,14 +151,14 @@ function columns(list) {
  * @returns {Record<string, () => unknown>}
  */
 export function sheetKeys(ask, redraw) {
-  /** @type {(steps: number) => void} */
-  const go = (steps) => {
-    cursorOnSheet = Math.min(Math.max(cursorOnSheet + steps, 0), ask.items.length - 1);
+  /** @type {(moves: number) => void} */
+  const go = (moves) => {
+    cursorOnSheet = Math.min(Math.max(cursorOnSheet + moves, 0), ask.items.length - 1);
     redraw();
     document.getElementById("tile-" + cursorOnSheet)?.scrollIntoView({ block: "nearest" });
   };
-  const list = /** @type {HTMLElement | null} */ (document.querySelector(".tiles"));
-  const row = list === null ? 1 : columns(list);
+  const list = shownTiles();
+  const row = list === null ? 1 : Number(list.style.getPropertyValue("--columns"));
   /** @type {Record<string, () => unknown>} */
   const keys = {
     ArrowRight: () => go(1),

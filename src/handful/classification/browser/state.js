@@ -1,5 +1,7 @@
 // What the page knows: items, what the model says about them, and what a person said.
 
+import { counted } from "./elements.js";
+
 /**
  * A class, a class that the catalogue does not have, none of the classes, unfit to be labelled, or left open.
  * @typedef {"confirmed" | "corrected" | "given" | "new" | "none" | "bad" | "skip"} Kind
@@ -13,13 +15,15 @@
 /**
  * What is asked: one item is a question, several are a sheet. The label is what all of them have now, null for none of
  * the classes, or if the labels differ; choices are the likeliest classes, the best first. If it asks for a name,
- * nobody has named such items yet. The oddest are those least like anything seen. Those that wait are asked about next.
+ * nobody has named such items yet. The oddest are those least like anything seen. An answer corrects about so many
+ * labels. One that was marked on a sheet is asked about after it, and those that wait come next.
  * @typedef {object} Ask
  * @property {number[]} items
  * @property {string | null} label
  * @property {(string | null)[]} labels
  * @property {string[]} choices
- * @property {string} why
+ * @property {number} corrects
+ * @property {boolean} marked
  * @property {boolean} asks_name
  * @property {boolean} oddest
  * @property {number[]} waiting
@@ -56,6 +60,7 @@
  * Lists have one entry per item, classes are numbers in `classes`.
  * @typedef {object} Data
  * @property {string} title
+ * @property {[string, string]} words what an item is called, and several
  * @property {string[]} names
  * @property {string[] | null} texts
  * @property {(string | null)[] | null} pictures
@@ -88,7 +93,7 @@
  * @property {number} number of the state, for a review
  * @property {number} n_steps
  * @property {[number, string, string | null, string | null][]} decisions item, kind, label, and the model's label then
- * @property {string[]} notes sentences that a person should read once
+ * @property {string[]} notices sentences that a person should read once
  * @property {number[]} changed
  * @property {boolean} undid
  * @property {number} back
@@ -105,6 +110,12 @@
 /** The label of an item that is like nothing named so far: no class has an empty name. */
 export const UNNAMED = "";
 export const UNNAMED_WORDS = "Not named yet";
+
+/**
+ * A number of what the batch has: photographs, sentences or rows.
+ * @param {number} count
+ */
+export const things = (count) => counted(count, ...data.words);
 
 /** What is said of an item that has no class. */
 export const noneWords = () => (data.from_nothing ? "No class" : "None of these");
@@ -134,6 +145,7 @@ let unnamed = new Set();
 export function adopt(found) {
   Object.assign(data, found);
   data.offered ??= [];
+  data.words ??= ["item", "items"];
   unnamed = new Set(data.not_named);
   inCatalogue = new Set(data.classes.slice(0, data.n_known));
   calledOf = new Map(data.classes.map((label, code) => [label, data.called[code]]));

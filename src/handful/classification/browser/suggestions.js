@@ -6,6 +6,12 @@ import { called, data, decisions } from "./state.js";
 
 /** @typedef {{ label: string, isNew: boolean }} Suggestion */
 
+/**
+ * What a name is asked for: whether it must be new; the classes that come first; the class that gets another name,
+ * whose own is in the field; one that is not meant.
+ * @typedef {{ isNew: boolean, first: string[], renamed: string | null, without: string | null }} Offered
+ */
+
 // Classes offered at once.
 const MOST_OPTIONS = 12;
 // How well a class matches what was typed, the best first.
@@ -36,17 +42,17 @@ const allNames = () => [...data.classes, ...data.offered];
 /**
  * Classes that match the words, the best first; and what was typed, if it is no class yet.
  * @param {string} words
- * @param {{ isNew: boolean, first: string[], renamed?: string | null }} about whether it must be new; the classes that
- *   come first; the class that gets another name, which is not among them
+ * @param {Partial<Offered> & { first: string[] }} about
  * @returns {Suggestion[]}
  */
-export function suggestionsFor(words, { isNew, first, renamed = null }) {
+export function suggestionsFor(words, { isNew = false, first, renamed = null, without = null }) {
   const name = words.normalize("NFC").trim();
   const wanted = name.toLowerCase();
   if (name === renamed) return [];
   const fresh = namedByPerson();
-  const names = allNames().filter((label) => label !== renamed);
-  const known = (isNew ? fresh : [...new Set([...first, ...fresh, ...names])]).filter((label) => label !== renamed);
+  const isMeant = (/** @type {string} */ label) => label !== renamed && label !== without;
+  const names = allNames().filter(isMeant);
+  const known = (isNew ? fresh : [...new Set([...first, ...fresh, ...names])]).filter(isMeant);
   const found = known
     .map((label, place) => ({ label, place, rank: rankOf(label, wanted) }))
     .filter(({ rank }) => rank !== RANK.none)
@@ -56,8 +62,9 @@ export function suggestionsFor(words, { isNew, first, renamed = null }) {
   const exact = names.find((label) => [called(label).toLowerCase(), label.toLowerCase()].includes(wanted));
   if (isNew && exact !== undefined) return [{ label: exact, isNew: false }];
   const isThere = exact !== undefined || found.some(({ label }) => label.toLowerCase() === wanted);
-  if (wanted !== "" && !isThere) found.push({ label: name, isNew: true });
-  return found;
+  if (wanted === "" || isThere || without !== null) return found;
+  // Who corrects a name means what was typed.
+  return renamed === null ? [...found, { label: name, isNew: true }] : [{ label: name, isNew: true }, ...found];
 }
 
 /**
