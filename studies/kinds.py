@@ -482,7 +482,11 @@ def page() -> Page:
         )
     rule = [other_line(way, confirmed[way]) for way in WAYS if way in confirmed]
     if rule:
-        said.append(" ".join(["The rule of the literature, stable predictions and a flat rarefaction curve:", *rule]))
+        said.append(
+            " ".join(
+                ["The rule of the literature is that predictions are stable and the rarefaction curve is flat.", *rule]
+            )
+        )
     rows = [
         {"group": group, "part": part, **{name: values[k] for name, values in row.items() if name != "curve"}}
         for group, of in (("confirmation", confirmed), ("tuning", tuned))

@@ -90,6 +90,7 @@ STUDIES = {
     "scale": _study("scale"),
     "sessions": _study("sessions"),
     "from_nothing": _study("from_nothing", *GROUPS),
+    "kinds": _study("kinds", *GROUPS),
     "methods": Study(
         (
             "studies/methods_table.py DATA/clinc150-minilm DATA/cub200-efflite0 DATA/omniglot659-conv4"

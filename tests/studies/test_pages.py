@@ -163,21 +163,3 @@ def test_every_series_of_a_figure_is_named_once():
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["x", "y"]
     means = [line.get_xdata()[0] for line in figure.axes[0].lines if line.get_marker() not in (".", "None")]
     assert means == [1.5, 3.0, 4.0]
-
-
-def test_the_figures_by_which_to_choose_are_those_of_the_measured_pages():
-    """Every row with two figures has both side by side, or one below the other, in the table of a measured page."""
-    chosen = (ROOT / "docs" / "understand" / "comparison.md").read_text(encoding="utf-8")
-    quoted = re.findall(r"^\| (.+?) \| ([\d.]+) \| ([\d.]+) \|", chosen, re.MULTILINE)
-    assert len(quoted) == 10
-    tables = {
-        name: (pages.MEASURED / f"{name}.md").read_text(encoding="utf-8")
-        for name in ("harm", "voices", "spectra", "camera_traps")
-    }
-    for what, alone, jointly in quoted:
-        sources = [
-            name
-            for name, text in tables.items()
-            if f"| {alone} | {jointly} |" in text or (f"| {alone}" in text and f"| {jointly}" in text)
-        ]
-        assert sources, what
