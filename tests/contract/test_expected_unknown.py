@@ -323,7 +323,7 @@ def test_a_streamed_run_with_other_knowledge_is_refused(world, tmp_path):
 
 
 @pytest.mark.parametrize("n_items", [1500])
-def test_in_a_large_batch_labels_of_a_person_are_among_the_items_that_decide(world, n_items, tmp_path, monkeypatch):
+def test_in_a_large_batch_labels_of_a_person_are_among_the_items_that_decide(world, n_items, monkeypatch):
     _, classifier, _, _ = world
     rng, seen = np.random.default_rng(0), []
     batch = rng.normal(size=(n_items, 24)).astype(np.float32)
@@ -340,10 +340,8 @@ def test_in_a_large_batch_labels_of_a_person_are_among_the_items_that_decide(wor
 
     monkeypatch.setattr(stream, "decide", watched)
     found = classifier.infer(batch, given=given, expect_unknown=0.3)
-    run = large.solve(classifier.model_, batch, tmp_path / "run", given=given, expect_unknown=0.3).answer()
     n_classes = len(classifier.classes_)
-    assert [(codes >= n_classes).sum() for codes in seen] == [len(given)] * 2
-    assert run.rejected.tolist() == found.rejected.tolist()
+    assert [(codes >= n_classes).sum() for codes in seen] == [len(given)]
     assert found.rejected[list(given)].all()
 
 

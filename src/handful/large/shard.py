@@ -21,6 +21,7 @@ from handful.large.inputs import Rows, file_hash, read_rows
 from handful.large.solution import COLUMNS, answers_of, write_answers
 from handful.machine.folders import Folder
 from handful.machine.threads import one_thread
+from handful.model.arrays import spread_rows
 from handful.model.batch import BatchItems
 from handful.model.knowledge import Knowledge
 from handful.model.labels import Decision, fold_unnamed
@@ -51,13 +52,14 @@ class RowAnswers(NamedTuple):
 
 def packed(totals: BatchTotals) -> npt.NDArray[np.float64]:
     """Return the sums over rows as one vector."""
-    return np.concatenate([totals.counts[0], *totals.log_absence[0], totals.largest[0], totals.confidence])
+    sums = [totals.counts[0], *totals.log_absence[0], totals.largest[0], totals.confidence]
+    return np.concatenate([*sums, [totals.n_items]])
 
 
 def unpacked(vector: npt.NDArray[np.float64]) -> BatchTotals:
     """Undo `packed`."""
-    counts, *absence, largest = vector[:-1].reshape(SUMS_OF_CLASS, -1)
-    return BatchTotals(counts[None], np.stack(absence)[None], vector[-1:], largest[None])
+    counts, *absence, largest = vector[:-2].reshape(SUMS_OF_CLASS, -1)
+    return BatchTotals(int(vector[-1]), counts[None], np.stack(absence)[None], vector[-2:-1], largest[None])
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,10 +78,15 @@ class DecidedRun:
         """Decide; `read` returns the points of rows, and `knowledge` is about the classes that have a name."""
         knowledge = knowledge.with_unnamed(reference.n_unnamed)
 
-        def items_at(rows: Ints) -> BatchItems:
-            return BatchItems.of(read(rows)[None], reference, replace(knowledge, labels=given.at(rows)))
+        settings = reference.settings
+        some = np.union1d(spread_rows(n_rows, max(settings.most_counted, settings.most_deciding)), given.rows)
+        points = read(some)
 
-        batch = DecidedBatch.of(n_rows, reference.n_classes, items_at, given.rows, reference.settings)
+        def items_at(rows: Ints) -> BatchItems:
+            return BatchItems.of(points[None, rows], reference, replace(knowledge, labels=given.at(some[rows])))
+
+        labelled = np.flatnonzero(np.isin(some, given.rows))
+        batch = DecidedBatch.of(points, reference.n_classes, items_at, labelled, settings.most_counted, settings)
         return cls(batch, reference, knowledge, given)
 
     @property
@@ -107,10 +114,9 @@ class DecidedRun:
             present.weights,
             present.presence,
             present.alone_weight,
-            self.batch.rows,
         ]
-        if self.batch.responsibilities is not None:
-            arrays.append(self.batch.responsibilities)
+        if self.batch.moved is not None:
+            arrays.append(self.batch.moved.responsibilities)
         if self.knowledge.prior is not None:
             arrays.append(self.knowledge.prior.shares)
         if at.unknown is not None:
@@ -129,7 +135,7 @@ class DecidedRun:
         """Label the rows of these numbers; return also their totals."""
         knowledge = replace(self.knowledge, labels=self.given.at(np.asarray(rows)))
         items = BatchItems.of(points[None], self.reference, knowledge)
-        found = self.batch.label(items, rows)
+        found = self.batch.label(items)
         named = fold_unnamed(found, self.reference.n_named, self.reference.settings)
         unknown = np.full(len(rows), np.nan) if named.unknown is None else named.unknown[0]
         labels, values = best_two(named.probabilities[0])

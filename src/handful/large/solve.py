@@ -46,12 +46,13 @@ from handful.machine.outputs import is_remote, refuse_overwriting
 from handful.machine.threads import one_thread
 from handful.model.knowledge import Knowledge, ToldShare
 from handful.model.summary import BatchTotals, summarize
+from handful.model.unknown_in_batch import UnknownCounts
 from handful.progress import Progress, Reporter, bars
 from handful.runs.run_file import begin, refuse_another
 from handful.shapes import Float, Int
 
 # Incremented when the meaning of a run's files changes. [version; convention]
-FORMAT = 11
+FORMAT = 12
 # What a run writes after `run.json`.
 KINDS = (SUMS, FOLDER)
 # Rows that are labelled as one part of the work, by default. [rows; work]
@@ -209,11 +210,10 @@ def _solved(
     share = knowledge.share
     unknown = None
     if judged and share is not None:
-        unknown = np.concatenate([part["unknown"] for part in read_answers(work.folder)])[None]
+        unknown = UnknownCounts.of(np.concatenate([part["unknown"] for part in read_answers(work.folder)])[None])
     summary = summarize(
         decided.decision,
         totals,
-        n_rows,
         catalogue.reference.n_named,
         unknown,
         share,

@@ -18,7 +18,7 @@ from scipy import sparse
 from scipy.special import expit, logit
 
 from handful.model.arrays import Floats, Ints
-from handful.model.limits import CONVERGED, MOST_LOG_ODDS, NEARLY_EQUAL, PAIR_MOST, PAIR_START
+from handful.model.limits import CONVERGED, MOST_LOG_ODDS, MULTIPLIED_ANCHORS, NEARLY_EQUAL, PAIR_MOST, PAIR_START
 from handful.model.settings import DEFAULT, Settings
 
 
@@ -106,7 +106,11 @@ class Anchors(NamedTuple):
         is_anchor[rows] = True
         lengths = _lengths(away)
         along = (away @ self.directions.swapaxes(-1, -2)) / lengths[..., None]
-        chances = expit(self.odds(along))
+        chances = self.odds(along)
+        with np.errstate(over="ignore"):  # one over infinity is zero
+            np.exp(np.negative(chances, out=chances), out=chances)
+        chances += 1
+        np.reciprocal(chances, out=chances)
         chances[:, rows, anchors] = 0
         n_anchors = along.shape[-1]
         others = n_anchors - is_anchor
@@ -129,7 +133,7 @@ class Anchors(NamedTuple):
         # |Σ_j a_nj x_j|², from lengths and cosines of pairs.
         numbers = strongest + _firsts(self.cosines[..., :1, :]).reshape(*self.lengths.shape[:-1], 1, 1)
         reach = weights * self.lengths.take(numbers)
-        squares = _square(reach, self.cosines.take(n_anchors * numbers[..., None] + strongest[..., None, :]))
+        squares = self._squares(reach, strongest, numbers)
         counted = self._counted(weights, numbers)
         if own.any():
             equal = self._equal(points, cosines, numbers) & ~is_anchor[:, None]
@@ -140,6 +144,15 @@ class Anchors(NamedTuple):
         ends = np.arange(0, numbers.size + 1, numbers.shape[-1])
         matrix = sparse.csr_array((weights.ravel(), numbers.ravel(), ends), (len(ends) - 1, self.lengths.size))
         return Links(matrix, own, np.maximum(1 / counted.astype(np.float64), 1), squares, in_class)
+
+    def _squares(self, reach: Floats, strongest: Ints, numbers: Ints) -> Floats:
+        """Return `Σ_ij r_i r_j cos_ij` over the strongest links of each item, [batch, item]."""
+        n_anchors = self.cosines.shape[-1]
+        if n_anchors > MULTIPLIED_ANCHORS:
+            return _square(reach, self.cosines.take(n_anchors * numbers[..., None] + strongest[..., None, :]))
+        every = np.zeros((*reach.shape[:-1], n_anchors), reach.dtype)
+        np.put_along_axis(every, strongest, reach, -1)
+        return np.asarray(np.einsum("...a,...a->...", every @ self.cosines, every))
 
     def _counted(self, weights: Floats, numbers: Ints) -> Floats:
         """Return `Σ_j a_nj²`, where copies count as one item."""
@@ -165,10 +178,14 @@ def pair_log_odds(odds: Floats, settings: Settings) -> Floats:
     more[..., each, each] = 0  # every pair is there twice, and no item with itself
     more = more.reshape(*odds.shape[:-2], -1)
     chance = np.full(odds.shape[:-2], PAIR_START)
+    ratio = np.empty_like(more)
+    ones = np.ones(more.shape[-1], more.dtype)
     for _ in range(settings.pair_steps if len(each) > 1 else 0):
-        ratio = more / (1 + chance[..., None].astype(more.dtype) * more)
+        np.multiply(chance[..., None].astype(more.dtype), more, out=ratio)
+        ratio += 1
+        np.divide(more, ratio, out=ratio)
         curvature = (ratio[..., None, :] @ ratio[..., None])[..., 0, 0]
-        step = ratio.sum(-1, dtype=np.float64) / np.maximum(curvature, np.finfo(more.dtype).tiny)
+        step = (ratio @ ones).astype(np.float64) / np.maximum(curvature, np.finfo(more.dtype).tiny)
         # At most half of the way to either end, so that no step leaves the interval.
         least = np.maximum(chance / 2, settings.pair_least)
         most = np.minimum((1 + chance) / 2, PAIR_MOST)
@@ -193,14 +210,7 @@ def _strongest(values: Floats, n: int) -> Ints:
     n_anchors = values.shape[-1]
     if n == n_anchors:
         return np.broadcast_to(np.arange(n), values.shape)
-    # Sorting values is faster than partitioning positions.
-    is_chosen = values >= np.sort(values, -1)[..., -n, None]
-    if n_anchors * np.count_nonzero(is_chosen) != n * values.size:
-        tied = np.count_nonzero(is_chosen, axis=-1) != n  # rows in which some are equal
-        which = np.zeros((np.count_nonzero(tied), n_anchors), bool)
-        np.put_along_axis(which, np.argpartition(values[tied], -n, axis=-1)[:, -n:], True, -1)
-        is_chosen[tied] = which
-    return np.asarray(np.flatnonzero(is_chosen).reshape(*values.shape[:-1], n) - _firsts(values))
+    return np.asarray(np.argpartition(values, -n, axis=-1)[..., -n:])
 
 
 def _firsts(values: Floats) -> Ints:
