@@ -30,7 +30,7 @@ MEASURED = ROOT / "docs" / "measured" / "sensitivity.csv"
 # The package of the model.
 MODEL = "model"
 SETTINGS = f"handful.{MODEL}.settings"
-DOORS = ("estimators", "session", "fitted", "large", "many")
+DOORS = ("estimators", "session", "fitted", "large", "many", "scale")
 # Packages whose numbers are listed, and what they do.
 WALKED = {
     MODEL: "the model",
@@ -39,6 +39,7 @@ WALKED = {
     "session": "what a person is asked, and when to stop",
     "large": "one batch that does not fit into memory",
     "many": "many batches",
+    "scale": "tables of many batches, for any engine",
 }
 # Modules of these packages that are not walked, and why.
 LEFT_OUT = {

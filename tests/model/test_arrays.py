@@ -44,3 +44,10 @@ def test_rows_lie_in_equal_parts_of_the_batch():
     rows = spread_rows(100_000, 1000)
     np.testing.assert_array_equal(rows // 100, np.arange(1000))
     assert np.unique(rows % 100).size > 90  # a batch may have a period
+
+
+def test_rows_of_a_batch_that_is_little_larger_are_chosen_once():
+    for n_rows in (513, 700, 1023, 1025):
+        rows = spread_rows(n_rows, 512)
+        assert len(rows) == len(np.unique(rows)) == 512
+        assert rows.max() < n_rows

@@ -72,5 +72,5 @@ def spread_rows(n_rows: int, most: int) -> Ints:
     """
     if n_rows <= most:
         return np.arange(n_rows)
-    within = np.random.default_rng(0).random(most)
-    return np.minimum(((np.arange(most) + within) * (n_rows / most)).astype(np.int64), n_rows - 1)
+    ends = np.arange(most + 1) * n_rows // most
+    return np.asarray(ends[:-1] + (np.random.default_rng(0).random(most) * np.diff(ends)).astype(np.int64))

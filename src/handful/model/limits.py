@@ -7,7 +7,7 @@ stacks, which that did not try.
 
 # Numbers of a stack of batches that are labelled as one, of a block of items, and of what is read before it is labelled
 # or kept for a second look. [numbers; work]
-IN_STACK = 2**20
+IN_STACK = 2**21
 IN_BLOCK = 2**21
 IN_MEMORY = 2**23
 # Items that are labelled at a time, at most and at least. [items; work]

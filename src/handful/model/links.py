@@ -10,7 +10,7 @@ less noise.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -62,24 +62,16 @@ class Anchors(NamedTuple):
         n_items: int | None = None,
     ) -> Anchors:
         """Make anchors of items [batch, item, dim], of a batch of `n_items`; all pairs of them tell b_0."""
-        directions = points - centre
-        lengths = _lengths(directions)
-        directions /= lengths[..., None]
-        cosines = directions @ directions.swapaxes(-1, -2)
+        lengths, directions, cosines = _compared(points, centre)
         a, b = pair_odds
         log_odds = pair_log_odds(np.asarray(cosines * b + np.asarray(a, cosines.dtype)), settings)
-        return cls(
-            points,
-            lengths,
-            directions,
-            cosines,
-            copy_of,
-            centre,
-            pair_odds,
-            log_odds,
-            settings,
-            n_items or len(lengths[0]),
-        )
+        n_items = n_items or len(lengths[0])
+        return cls(points, lengths, directions, cosines, copy_of, centre, pair_odds, log_odds, settings, n_items)
+
+    def __reduce__(self) -> Any:
+        """Return what a pickle keeps: nothing that follows from the points."""
+        others = (self.copy_of, self.centre, self.pair_odds, self.log_odds, self.settings, self.n_items)
+        return _unpickled, (self.points, *others)
 
     def odds(self, cosines: Floats) -> Floats:
         """Log-odds to share a class with an anchor, from cosines [batch, item, some]."""
@@ -169,6 +161,18 @@ class Anchors(NamedTuple):
         some = np.nonzero(equal)
         equal[some] = (points[some[:-1]] == self.points.reshape(-1, points.shape[-1])[numbers[some]]).all(-1)
         return equal
+
+
+def _compared(points: Floats, centre: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return distances from the centre, directions from there, and the cosines of these."""
+    directions = points - centre
+    lengths = _lengths(directions)
+    directions /= lengths[..., None]
+    return lengths, directions, np.asarray(directions @ directions.swapaxes(-1, -2))
+
+
+def _unpickled(points: Floats, copy_of: Any, centre: Floats, *others: Any) -> Anchors:
+    return Anchors(points, *_compared(points, centre), copy_of, centre, *others)
 
 
 def pair_log_odds(odds: Floats, settings: Settings) -> Floats:
