@@ -33,6 +33,8 @@ LINEAGE = b"handful.lineage"
 # New columns of the table of items, and of the table of groups after the columns of the group.
 OF_ITEMS = ("label", "certainty", "unknown", "reason")
 MODEL = "model"
+# Column that says which of the two tables a row is of.
+TABLE = "table"
 OF_GROUPS = (
     *("items", "bad_rows", "joint_weight", "unknown_items", "unknown_above", "diagnostics"),
     *("class", "expected_count", "presence"),
@@ -40,10 +42,27 @@ OF_GROUPS = (
 
 
 class LabelledTables(NamedTuple):
-    """The two tables of `label_table`."""
+    """The two tables of `label_table`.
+
+    Attributes
+    ----------
+    items, groups : pyarrow.Table
+        As `label_table` has them.
+    """
 
     items: Any
     groups: Any
+
+    @property
+    def both(self) -> Any:
+        """Both as one table, for engines whose functions return one: a column `table` says `items` or `groups`.
+
+        Columns that only one of them has are null in the rows of the other.
+        """
+        pa, _ = import_pyarrow()
+        names = [pa.repeat(name, len(table)) for name, table in zip(self._fields, self, strict=True)]
+        told = [table.append_column(TABLE, name) for table, name in zip(self, names, strict=True)]
+        return pa.concat_tables(told, promote_options="default")
 
 
 @dataclass(frozen=True, eq=False)
