@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -218,19 +218,41 @@ def _in_blocks(
     points: Floats, reference: Reference, knowledge: Knowledge, contents: Floats | None
 ) -> tuple[Decision, ItemLabels, BatchTotals]:
     """Label a large batch block by block: the scores of all items are never in memory at once."""
-    n_items = points.shape[1]
+    own = points[0]
+    decision, labels = label_in_blocks(own if contents is None else contents, own.__getitem__, reference, knowledge)
+    blocks = list(labels)
+    return decision, ItemLabels.joined(blocks), BatchTotals.added([BatchTotals.of(block) for block in blocks])
+
+
+def label_in_blocks(
+    contents: Floats, points_at: Callable[[Ints | slice], Floats], reference: Reference, knowledge: Knowledge
+) -> tuple[Decision, Iterator[ItemLabels]]:
+    """Decide about a large batch, and label its items block by block.
+
+    Parameters
+    ----------
+    contents
+        The items as they came [item, number], see `Vectors`.
+    points_at
+        Returns the points of some of them.
+    reference, knowledge
+        What they are compared with, and what is known about the batch.
+    """
+    n_items = len(contents)
     n_classes = reference.n_classes
     settings = reference.settings
     size = rows_at_a_time(n_classes)
+    everything = slice(None)
+
+    def compared(rows: Ints | slice) -> BatchItems:
+        return BatchItems.of(points_at(rows)[None], reference, knowledge.rows(rows), contents[rows])
+
     # A batch of one block is counted and labelled by the same scores.
-    whole = BatchItems.of(points, reference, knowledge, contents) if n_items <= size else None
-    contents = points[0] if contents is None else contents
+    whole = compared(everything) if n_items <= size else None
 
     def items_at(rows: Ints | slice) -> BatchItems:
-        if whole is not None and (isinstance(rows, slice) or len(rows) == n_items):
-            return whole
-        return BatchItems.of(points[:, rows], reference, knowledge.rows(rows), contents[rows])
+        is_whole = whole is not None and (isinstance(rows, slice) or len(rows) == n_items)
+        return whole if whole is not None and is_whole else compared(rows)
 
     batch = DecidedBatch.of(contents, n_classes, items_at, knowledge.labelled, settings.most_counted, settings)
-    blocks = [batch.label(items_at(slice(at, at + size))) for at in range(0, n_items, size)]
-    return batch.decision, ItemLabels.joined(blocks), BatchTotals.added([BatchTotals.of(block) for block in blocks])
+    return batch.decision, (batch.label(items_at(slice(at, at + size))) for at in range(0, n_items, size))

@@ -9,8 +9,9 @@ A decision is small: it names its model, and every process opens that once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,9 @@ from handful.model.stream import DecidedBatch
 from handful.scale.found import FoundItems, OfGroups, PartTotals, decide_points, label_points, summary_of
 from handful.scale.labeller import TableLabeller
 from handful.scale.models import Model
+from handful.shapes import Float
+
+NO_KEYS: Mapping[str, Any] = MappingProxyType({})
 
 
 class Totals(NamedTuple):
@@ -42,7 +46,15 @@ class BatchDecision:
     """What a batch is like, by a sample of its rows; labels any of them. Made by `decide`."""
 
     labeller: TableLabeller
-    batch: DecidedBatch
+    batch: DecidedBatch | None  # None if no row of the batch can be labelled
+
+    @classmethod
+    def of(cls, labeller: TableLabeller, sample: Float[np.ndarray, "item dim"]) -> BatchDecision:
+        """Decide by the vectors of a sample, which may be empty."""
+        fitted = labeller.model.fitted
+        if not len(sample):
+            return cls(labeller, None)
+        return cls(labeller, decide_points(fitted, fitted.points(sample), sample, labeller.known))
 
     @one_thread()
     def label(self, table: Any) -> LabelledPart:
@@ -67,20 +79,22 @@ class BatchDecision:
         items = FoundItems.empty(len(table))
         found = FoundItems.empty(len(good))
         totals = None
-        if len(good):
+        if len(good) and self.batch is not None:
             contents = vectors[good]
             totals = label_points(self.batch, fitted, fitted.points(contents), contents, labeller.known, found)
         for values, some in zip(items, found, strict=True):
             values[good] = some
         return LabelledPart(labeller.items_table(table, items, reasons), Totals(totals, len(reasons)))
 
-    def summary(self, totals: Totals) -> Any:
+    def summary(self, totals: Totals, keys: Mapping[str, Any] = NO_KEYS) -> Any:
         """Say what the batch is like as a whole.
 
         Parameters
         ----------
         totals : Totals
             Those of all its rows, see `merge`.
+        keys : mapping of str to pyarrow.Array
+            Columns that say which group it is, of one value each.
 
         Returns
         -------
@@ -89,11 +103,11 @@ class BatchDecision:
         """
         fitted = self.labeller.model.fitted
         groups = OfGroups.empty(1)
-        if totals.found is not None:
+        if totals.found is not None and self.batch is not None:
             summary = summary_of(self.batch.decision, totals.found, fitted, self.labeller.known)
             groups.put(np.array([0]), summary, None, totals.found.sums.n_items)
             groups.n_zero[:] = totals.found.n_zero
-        return self.labeller.groups_table({}, groups, np.array([totals.n_bad]))
+        return self.labeller.groups_table(keys, groups, np.array([totals.n_bad]))
 
 
 @one_thread()
@@ -161,7 +175,7 @@ def decide(
     if not len(contents):
         why = next(iter(reasons.values()), "it is empty")
         raise TaskError(f"no row of the sample can be labelled (the first: {why}); draw another one")
-    return BatchDecision(labeller, decide_points(fitted, fitted.points(contents), contents, labeller.known))
+    return BatchDecision.of(labeller, contents)
 
 
 def merge(totals: Iterable[Totals]) -> Totals:

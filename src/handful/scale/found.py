@@ -26,7 +26,7 @@ from handful.model.summary import BatchSummary, BatchTotals, summarize
 from handful.model.unknown_in_batch import UnknownCounts
 from handful.shapes import Float, Int
 
-Rows = Float[np.ndarray, "item dim"]
+ItemVectors = Float[np.ndarray, "item dim"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +137,7 @@ LISTED = np.dtype([("group", "i8"), ("class", "i8"), ("expected_count", "f4"), (
 
 
 def label_groups(
-    fitted: FittedModel, vectors: Rows, sizes: Int[np.ndarray, "group"], known: KnownOfAll
+    fitted: FittedModel, vectors: ItemVectors, sizes: Int[np.ndarray, "group"], known: KnownOfAll
 ) -> tuple[FoundItems, OfGroups]:
     """Label groups of so many vectors each, one group after the other; a group may be empty."""
     items = FoundItems.empty(len(vectors))
@@ -172,7 +172,7 @@ def label_groups(
     return items, groups
 
 
-def decide_points(fitted: FittedModel, points: Rows, contents: Rows, known: KnownOfAll) -> DecidedBatch:
+def decide_points(fitted: FittedModel, points: ItemVectors, contents: ItemVectors, known: KnownOfAll) -> DecidedBatch:
     """Find out what a batch is like from a sample of these items, or all of them."""
     knowledge = known.of(1, fitted)
 
@@ -202,8 +202,8 @@ class PartTotals(NamedTuple):
 def label_points(
     batch: DecidedBatch,
     fitted: FittedModel,
-    points: Rows,
-    contents: Rows,
+    points: ItemVectors,
+    contents: ItemVectors,
     known: KnownOfAll,
     items: FoundItems,
     start: int = 0,
