@@ -44,8 +44,8 @@ from tests.trainings_at_hand import RECIPE
 
 TIMINGS = ("seconds", "cpu_seconds")
 RANDOM_KILLS = 20
-# Numbers of a table in memory, so that a small data set has several buckets.
-FEW_NUMBERS = 16 * 60
+# Numbers of a table in memory, so that a small data set has two buckets.
+FEW_NUMBERS = 16 * 300
 
 
 def nothing(out: Path) -> dict[Any, Any]:
