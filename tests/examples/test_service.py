@@ -1,7 +1,8 @@
-"""The server of examples/http answers as if every caller were alone, keeps its limits and survives being killed."""
+"""The service of examples/service answers as if every caller were alone, keeps its limits and survives being killed."""
 
 import importlib.util
 import json
+import shutil
 import signal
 import socket
 import subprocess
@@ -15,15 +16,16 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import handful
 from handful.estimators import BatchClassifier
 
-pytest.importorskip("fastapi", reason="the server needs fastapi: pip install fastapi uvicorn")
-pytest.importorskip("uvicorn", reason="the server needs uvicorn: pip install fastapi uvicorn")
+for needed in ("starlette", "uvicorn", "prometheus_client"):
+    pytest.importorskip(needed)
 
 pytestmark = pytest.mark.beyond
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "perf")]
-load = importlib.import_module("http_load")
+load = importlib.import_module("service_load")
 
 # Times and threads of the usual server: nothing times out on a busy machine.
 USUAL = {"SECONDS": 60, "THREADS": 2, "MOST_REQUESTS": 16}
@@ -50,6 +52,7 @@ def expected(material):
             "present_classes": one.present_classes.tolist(),
             "unknown": None if np.isnan(one.unknown).any() else one.unknown.tolist(),
             "diagnostics": [{"name": seen.name, "message": seen.message} for seen in one.diagnostics],
+            "model": classifier.model_.content_hash,
         }
         for one in found
     ]
@@ -63,8 +66,8 @@ def server(material):
 
 
 def test_the_examples_are_short():
-    for path in (ROOT / "examples" / "http").glob("*.py"):
-        assert len(path.read_text().splitlines()) <= 100
+    for path in (ROOT / "examples" / "service").glob("*.py"):
+        assert len(path.read_text().splitlines()) <= 220
 
 
 def test_answers_are_those_of_the_classifier_bit_for_bit(server, material, expected):
@@ -151,8 +154,8 @@ def test_a_header_that_asks_for_much_takes_no_memory(server):
 
 
 def test_no_call_reads_more_json_than_one_vector(material, expected, monkeypatch):
-    monkeypatch.setenv("HANDFUL_CATALOGUE", str(material[0]))
-    found = importlib.util.spec_from_file_location("server", ROOT / "examples" / "http" / "server.py")
+    monkeypatch.setenv("HANDFUL_MODEL", str(material[0]))
+    found = importlib.util.spec_from_file_location("service", ROOT / "examples" / "service" / "service.py")
     module = importlib.util.module_from_spec(found)
     with warnings.catch_warnings():
         found.loader.exec_module(module)
@@ -250,15 +253,61 @@ def test_a_killed_server_answers_the_same_after_a_restart_and_keeps_time(server,
         assert labelled_at_last(again, body) == expected[0]
 
 
-@pytest.mark.slow
-def test_a_deployment_on_ray_serve_answers_the_same(ray, material, expected):
-    # In a process of its own: importing it warns.
-    if subprocess.run([sys.executable, "-c", "import ray.serve"], capture_output=True).returncode != 0:
-        pytest.skip("Ray Serve is not installed: pip install 'ray[serve]'")
-    catalogue, batches = material
-    with load.serving(load.serve_on_ray, catalogue) as server:
-        answers, _ = load.at_once(server, [load.as_json(batch) for batch in batches])
-        assert [answer.status for answer in answers] == [200] * len(batches)
-        assert [answer.content for answer in answers] == expected
-        assert server.ask("/label", rows_of(0, 1001)).status == 413
-        assert server.ask("/label", b"[[1, 2").status == 422
+def counts(server):
+    """Metrics by their names and labels."""
+    lines = server.ask("/metrics").content.decode().splitlines()
+    return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines if not line.startswith("#")}
+
+
+def test_it_says_what_it_did_and_by_which_model(material):
+    model, batches = material
+    with load.serving(load.uvicorn, model, **USUAL) as server:
+        for batch in batches[:2]:
+            assert server.ask("/label", load.as_npy(batch), load.NPY).status == 200
+        assert server.ask("/label", b"7").status == 422
+        noise = np.random.default_rng(0).normal(size=(40, 384))
+        assert server.ask("/label", load.as_npy(noise), load.NPY).status == 200
+        assert server.ask("/ready").content == {"ready": True}
+        told = server.ask("/version").content
+        assert told == {"version": handful.__version__, "model": BatchClassifier.load(model).model_.content_hash}
+        found = counts(server)
+        assert found['handful_requests_total{status="200"}'] == 3
+        assert found['handful_requests_total{status="422"}'] == 1
+        assert found["handful_items_total"] == 190
+        assert found["handful_unknown_items_total"] >= 0
+        assert found['handful_diagnostics_total{name="unlike_catalogue"}'] == 1
+        assert found["handful_seconds_count"] == 4
+        assert found[f'handful_model{{model="{told["model"]}",version="{told["version"]}"}}'] == 1
+
+
+def until(true):
+    give_up = time.monotonic() + load.PATIENCE
+    while not true():
+        assert time.monotonic() < give_up
+        time.sleep(0.1)
+
+
+def test_a_model_that_is_replaced_is_taken_and_one_that_is_broken_is_not(material, tmp_path):
+    model, batches = material
+    place = tmp_path / "current.model"
+    shutil.copy(model, place)
+    with load.serving(load.uvicorn, place, **USUAL, LOOK_SECONDS=0.2) as server:
+        first = server.ask("/version").content["model"]
+        (tmp_path / "broken").write_bytes(model.read_bytes()[:1000])
+        (tmp_path / "broken").replace(place)
+        until(lambda: counts(server)["handful_refused_models_total"] == 1)
+        assert server.ask("/label", load.as_npy(batches[0]), load.NPY).content["model"] == first
+        vectors = np.eye(8).repeat(3, 0) + 0.05 * np.random.default_rng(0).normal(size=(24, 8))
+        other = BatchClassifier().fit(vectors, np.repeat(list("abcdefgh"), 3))
+        other.save(tmp_path / "other.model")
+        (tmp_path / "other.model").replace(place)
+        until(lambda: server.ask("/version").content["model"] == other.model_.content_hash != first)
+        answer = server.ask("/label", load.as_npy(np.eye(8)[[1, 1, 2]]), load.NPY)
+        assert answer.content["labels"] == ["b", "b", "c"]
+        assert len([name for name in counts(server) if name.startswith("handful_model{")]) == 1
+
+
+def test_what_puts_it_into_a_container_passes_linters():
+    folder = ROOT / "examples" / "service"
+    for command in (["hadolint", folder / "Dockerfile"], ["yamllint", "--strict", folder / "compose.yaml"]):
+        subprocess.run(command, check=True)

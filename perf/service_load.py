@@ -1,9 +1,9 @@
-"""The server of `examples/http` under load: `python perf/http_load.py`, or with `--ray` as a Ray Serve deployment.
+"""The service of `examples/service` under load: `python perf/service_load.py`.
 
 It is started on this machine with a catalogue of 150 intents, five sentences of each, and gets batches of 75 vectors of
 384 numbers. 200 callers ask at the same moment; those that are told to come back later do so after as many seconds as
-they are told. Memory is the resident set of the process that was started, the highest one since its start for the peak;
-on Ray, the work is done by other processes. Callers run on the same machine and take their share of its cores.
+they are told. Memory is the resident set of the process that was started, the highest one since its start for the peak.
+Callers run on the same machine and take their share of its cores.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ import torch
 from handful.datasets import load_clinc150
 from handful.estimators import BatchClassifier
 
-EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "http"
+EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "service"
 JSON, NPY = "application/json", "application/x-npy"
 CALLERS, ROWS = 200, 75
 # Longest wait for a server to start or to answer, in seconds.
@@ -84,7 +84,7 @@ def serving(command: Callable[[int], list[str]], catalogue: Path, **settings: ob
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     chosen = {f"HANDFUL_{name}": str(value) for name, value in settings.items()}
-    there = {**os.environ, "HANDFUL_CATALOGUE": str(catalogue), "PORT": str(port), **chosen}
+    there = {**os.environ, "HANDFUL_MODEL": str(catalogue), "PORT": str(port), **chosen}
     process = subprocess.Popen([sys.executable, *command(port)], env=there, cwd=EXAMPLE)
     server, give_up = Server(process, port), time.monotonic() + PATIENCE
     try:
@@ -105,12 +105,7 @@ def serving(command: Callable[[int], list[str]], catalogue: Path, **settings: ob
 def uvicorn(port: int) -> list[str]:
     """Return the command that starts the server under uvicorn."""
     there = ["--host", "127.0.0.1", "--port", str(port)]
-    return ["-m", "uvicorn", "server:app", "--http", "on_time:OnTime", *there, "--log-level", "warning"]
-
-
-def serve_on_ray(port: int) -> list[str]:
-    """Return the command that starts it under Ray Serve; the port is in its environment."""
-    return ["serve_on_ray.py"]
+    return ["-m", "uvicorn", "service:app", "--http", "on_time:OnTime", *there, "--log-level", "warning"]
 
 
 def intents(place: Path) -> tuple[Path, list[npt.NDArray[np.float32]]]:
@@ -118,12 +113,12 @@ def intents(place: Path) -> tuple[Path, list[npt.NDArray[np.float32]]]:
     bank, rng = load_clinc150(), np.random.default_rng(0)
     names, rows = np.array(bank.class_names), [np.flatnonzero(bank.labels == k) for k in range(bank.n_classes)]
     examples = np.concatenate([of_class[:5] for of_class in rows])
-    BatchClassifier().fit(bank.take(examples), names[bank.labels[examples]]).save(place / "intents.safetensors")
+    BatchClassifier().fit(bank.take(examples), names[bank.labels[examples]]).save(place / "intents.model")
     batches = []
     for _ in range(8):
         others = np.concatenate([rows[k][5:] for k in rng.choice(bank.n_classes, 5, replace=False)])
         batches.append(bank.take(rng.choice(others, ROWS, replace=False)))
-    return place / "intents.safetensors", batches
+    return place / "intents.model", batches
 
 
 def as_json(batch: npt.NDArray[Any]) -> bytes:
@@ -183,13 +178,12 @@ def quantiles(seconds: list[float]) -> str:
 def main() -> None:
     """Measure and print."""
     torch.set_num_threads(1)
-    command = serve_on_ray if "--ray" in sys.argv[1:] else uvicorn
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores; times are median / 95th percentile / largest")
     with tempfile.TemporaryDirectory() as place:
         catalogue, batches = intents(Path(place))
         for kind, write in ((JSON, as_json), (NPY, as_npy)):
             bodies = [write(batches[caller % len(batches)]) for caller in range(CALLERS)]
-            with serving(command, catalogue) as server:
+            with serving(uvicorn, catalogue) as server:
                 alone = [server.ask("/label", body, kind).seconds for body in bodies[:20]]
                 print(f"\n{kind}, {len(bodies[0]):,} bytes per request; alone {quantiles(alone)}")
                 large = write(np.concatenate(batches * 2)[:1000])
