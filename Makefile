@@ -65,8 +65,7 @@ perf:      ## speed, never part of the tests
 	python perf/tim.py
 	python perf/ici.py
 	python perf/benchmark.py
-	python perf/ray_overhead.py
-	python perf/large.py
+	python perf/run.py
 	python perf/labelling.py --out perf/results/labelling.json
 
 measure:   ## every figure again, with this version: make measure DATA=folder; goes on where it was stopped

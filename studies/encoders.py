@@ -27,7 +27,7 @@ from handful.fitted.comparison import BEST, WORSE, Comparison, Interval, compare
 from handful.fitted.left_out_batches import LeftOutBatches, together
 from handful.fitted.rows import unit
 from handful.model.knowledge import Knowledge
-from handful.model.labelling import label_batches
+from handful.model.labelling import KnownBatch, label_batches
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
@@ -60,7 +60,8 @@ def right(catalogue: FittedModel, points: Floats, codes: Ints, batches: list[Int
     """Return the share of fresh rows that are labelled right alone and jointly, mean over classes."""
     alone, jointly = np.zeros((2, len(codes)))
     times = np.zeros(len(codes))
-    answers = label_batches(((catalogue.points(points[batch]), Knowledge()) for batch in batches), catalogue.reference)
+    items = (KnownBatch(catalogue.points(points[batch]), Knowledge()) for batch in batches)
+    answers = label_batches(items, catalogue.reference)
     for batch, answer in zip(batches, answers, strict=True):
         scores = catalogue.head.scores(catalogue.points(points[batch]))
         alone[batch] += catalogue.classes[scores.argmax(1)] == codes[batch]

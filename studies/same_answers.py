@@ -15,7 +15,7 @@ that, each file must be written by a version in a repository, without changes th
 Six catalogues, of which ten classes are left out for unknown items, and about 100,000 items: closed and open batches of
 75, groups of three and of ten, batches of 600 and of 4,000 items; with labels that a person gave, classes or none of
 them, with weights of the classes, with candidates of a batch and of its items, with a share of unknown items that is
-told; by scores of another model, by names alone, and streamed. Scores are in double precision: in single precision
+told; by scores of another model, by names alone, and in blocks. Scores are in double precision: in single precision
 rounding alone moves chances by up to 3e-5. Each method of the literature labels two tasks of ten classes of a bank.
 """
 
@@ -28,7 +28,6 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,9 +37,11 @@ import handful
 import handful_fewshot as fewshot
 from bank_data import Floats, Ints, bank, rng_of
 from handful.estimators import BatchClassifier
+from handful.estimators.context import BatchContexts
+from handful.estimators.items import ModelItems
+from handful.estimators.large_batch import label_large
 from handful.fitted import FittedModel
 from handful.fitted.files import load_model, save_model
-from handful.large import solve
 from methods_table import ROWS
 from pages import SAME_ANSWERS, VERSIONS, keep
 
@@ -221,11 +222,10 @@ def labelled(world: World, classifier: BatchClassifier, part: int) -> Iterator[t
     yield "many scores", answers_of(found, found.probabilities)
     for share in (0.0, SHARE):
         rows = drawn(world, rng, large(part), share)
-        with TemporaryDirectory() as folder:
-            solution = solve(classifier.model_, world.points[rows], folder, shard_rows=1500)
-            answer = solution.answer()
+        contexts = BatchContexts({}, classifier.classes_, len(rows))
+        answer = label_large(ModelItems(classifier.model_, world.points[rows]), contexts)
         certainties = answer.to_frame()[["certainty", "runner_up_certainty"]].to_numpy()
-        yield "streamed", answers_of(answer, certainties)
+        yield "large", answers_of(answer, certainties)
 
 
 def by_methods(world: World) -> Iterator[tuple[str, Answers]]:

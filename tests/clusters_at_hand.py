@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from handful import FeatureBank
-from handful.executors.executor import on_ray
+from handful.workers import on_ray
 from handful_fewshot.benchmark import completion
 from handful_fewshot.benchmark.completion import complete
 from handful_fewshot.benchmark.journal import Journal

@@ -5,16 +5,16 @@ A door takes a `Room` and what is known about the batch, and returns the answer 
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest import mock
 
 import numpy as np
 
-from handful import Session, classify, large
+from handful import Session, classify
+from handful.classification import task
 from handful.estimators import Answer, BatchClassifier
-from handful.executors.executor import in_process
 
 GROUP = "wood"
 
@@ -39,10 +39,6 @@ class Room(NamedTuple):
         """The catalogue and the batch."""
         return self.folder / "c.safetensors", self.folder / "b.npz"
 
-    def new_folder(self) -> Path:
-        """A folder that nobody has used."""
-        return next(place for number in itertools.count() if not (place := self.folder / f"run {number}").exists())
-
 
 def _one_of_two_groups(room: Room, known: Mapping[str, Any]) -> Answer:
     """The batch beside a few items of another group; what is known about items holds for its own, which come first."""
@@ -51,11 +47,10 @@ def _one_of_two_groups(room: Room, known: Mapping[str, Any]) -> Answer:
     return room.classifier.infer(np.concatenate([room.batch, others]), groups, **known)[GROUP]
 
 
-def _solve(room: Room, known: Mapping[str, Any]) -> Answer:
-    catalogue = room.classifier.model_
-    rows = max(25, len(room.batch) // 4)
-    run = large.solve(catalogue, room.batch, room.new_folder(), shard_rows=rows, **known)
-    return run.answer(room.classifier.classes_)
+def _as_large(room: Room, known: Mapping[str, Any]) -> Answer:
+    """The batch as if its probabilities took much memory."""
+    with mock.patch.object(task, "MOST_DENSE_BYTES", 0):
+        return classify(*room.files, **known)
 
 
 DOORS: dict[str, Callable[[Room, Mapping[str, Any]], Answer]] = {
@@ -64,8 +59,5 @@ DOORS: dict[str, Callable[[Room, Mapping[str, Any]], Answer]] = {
     "session": lambda room, known: Session(room.batch, room.classifier, **known).result,
     "classify": lambda room, known: classify(*room.files, **known),
     "classify by groups": lambda room, known: classify(*room.files, group_by="site", **known)[GROUP],
-    "classify, streamed": lambda room, known: classify(
-        *room.files, executor=in_process(), folder=room.new_folder(), **known
-    ),
-    "large.solve": _solve,
+    "classify, large": _as_large,
 }

@@ -1,14 +1,9 @@
-"""Processes that may be killed, and how answers of streamed runs are compared."""
+"""Processes that may be killed."""
 
 from __future__ import annotations
 
-import itertools
 import multiprocessing
 from multiprocessing import forkserver
-
-import numpy as np
-
-from handful.large import LargeSolution
 
 # A server that has imported everything, and started no thread, forks the processes to be killed.
 PROCESSES = multiprocessing.get_context("forkserver")
@@ -22,17 +17,3 @@ def start_server(*modules: str) -> None:
 
 # Longest wait for a process, in seconds.
 PATIENCE = 600
-
-
-def differences(one: LargeSolution, other: LargeSolution) -> list[str]:
-    """Names of all that differs by a bit, the folder aside."""
-    different = [
-        name
-        for name, value in vars(one).items()
-        if name != "folder" and not np.array_equal(value, getattr(other, name))
-    ]
-    for part, again in itertools.zip_longest(one.answers(), other.answers(), fillvalue={}):
-        different += [
-            name for name in {*part, *again} if not np.array_equal(part.get(name), again.get(name), equal_nan=True)
-        ]
-    return different

@@ -16,12 +16,12 @@ from PIL import Image, ImageDraw
 
 import handful
 import handful_fewshot
-from handful import large
 from handful.cli.main import main
 from handful.errors import MissingExtraError
 from handful.estimators import FewClassSplit
 from handful.extraction.encoders import load_encoder
-from handful.many import label_groups
+from handful.scale import run
+from handful.workers import here
 
 K, D = 40, 32
 
@@ -97,11 +97,9 @@ def test_runs_from_disk_to_disk(files: Path) -> None:
 
     X, y, batch, _ = world()
     classifier = handful.BatchClassifier().fit(X, y)
-    run = large.solve(classifier.model_, batch, files / "run", shard_rows=20).answer(classifier.classes_)
-    assert run.labels.tolist() == classifier.predict(batch).tolist()
     sites = np.arange(36) % 3
     pq.write_table(pa.table({"site": sites, "vector": batch.tolist()}), files / "batch.parquet")
-    found = label_groups(classifier, files / "batch.parquet", files / "out", group_by="site")
+    found = run(files / "batch.parquet", classifier, files / "out", group_by="site", workers=here())
     assert pq.read_table(found.items)["label"].to_pylist() == classifier.predict(batch, groups=sites).tolist()
 
 

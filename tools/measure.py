@@ -124,16 +124,7 @@ STUDIES = {
         ("tools/render_performance.py",),
     ),
     "large_runs": Study(
-        (
-            "perf/many.py --rows 10000000 --json perf/results/many/10000000.json",
-            "perf/many.py --rows 300000 --mixed --json perf/results/many/mixed.json",
-            "perf/many.py --rows 100000 --group 10 --json perf/results/many/groups-of-10.json",
-            "perf/many.py --rows 100000 --noise 1.5 --json perf/results/many/noise1.5.json",
-            "perf/many.py --rows 1000000 --ray --json perf/results/many/ray.json",
-            "perf/large.py --k 1000 --q 1000000 --d 32 --spread 1.5 --json perf/results/large/k1000-q1000000-d32.json",
-            "perf/large.py --k 100000 --q 100000 --d 32 --json perf/results/large/k100000-q100000-d32.json",
-            "perf/plan.py --out perf/results/plan.json",
-        ),
+        ("perf/run.py --folder DATA/run",),
         ("tools/render_scale.py",),
     ),
 }

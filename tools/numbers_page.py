@@ -30,20 +30,20 @@ MEASURED = ROOT / "docs" / "measured" / "sensitivity.csv"
 # The package of the model.
 MODEL = "model"
 SETTINGS = f"handful.{MODEL}.settings"
-DOORS = ("estimators", "session", "fitted", "large", "many")
+DOORS = ("estimators", "session", "fitted", "scale")
 # Packages whose numbers are listed, and what they do.
 WALKED = {
     MODEL: "the model",
     "fitted": "examples, and what is fitted to them",
     "estimators": "what goes into the model, and what comes out",
     "session": "what a person is asked, and when to stop",
-    "large": "one batch that does not fit into memory",
-    "many": "many batches",
+    "scale": "tables of many batches, for any engine, and runs over them",
 }
 # Modules of these packages that are not walked, and why.
 LEFT_OUT = {
     "fitted.check": "lists examples to look at, and changes none",
     "fitted.page": "draws the page of a catalogue",
+    "scale.cost": "says what a run will cost",
     "estimators.other_methods": "turns the answers of other methods into answers of this one",
 }
 # All other parts of the package, and why their numbers are not listed.
@@ -56,7 +56,6 @@ OTHERS = {
     "cli": "turns the words of a command into arguments",
     "datasets": "loads the examples of the documentation",
     "errors": "has the names of errors",
-    "executors": "shares the work among processes",
     "extensions": "finds other packages",
     "extraction": "runs encoders, with the numbers of those who published them",
     "fields": "reads and writes the files of a field",
@@ -66,9 +65,9 @@ OTHERS = {
     "progress": "shows how far the work is",
     "reading": "reads files, or refuses them",
     "review": "shows a session in a browser, and keeps answers",
-    "runs": "keeps the state of a run",
     "shapes": "has the names of types",
     "version": "has the version",
+    "workers": "shares the work among processes",
 }
 # Halves and doubles, first and last, axes.
 PLAIN = (0, 1, 2, 0.5)

@@ -31,9 +31,9 @@ chroot "$root" bash -euc '
   export PYTHONUTF8=0 LC_ALL=C OMP_NUM_THREADS=1
   run="/venv/bin/python -m pytest --quiet -p no:cacheprovider -c /dev/null --rootdir $PWD"
   $run --noconftest tests/light.py
-  tests="tests/model tests/estimators tests/session tests/plots tests/review tests/runs tests/old_files/test_version_0_6_0.py"
+  tests="tests/model tests/estimators tests/session tests/plots tests/review tests/workers tests/old_files/test_version_0_6_0.py"
   HANDFUL_CORE=1 PYTHONPATH=. $run -W ignore::pytest.PytestUnknownMarkWarning -m "not slow and not beyond" $tests
   $run --noconftest --doctest-modules -k "not hugging_face" \
-    --pyargs handful.model handful.estimators handful.fitted handful.reading handful.runs handful.executors handful.progress handful.machine
+    --pyargs handful.model handful.estimators handful.fitted handful.reading handful.workers handful.progress handful.machine
   /venv/bin/python --version
 '

@@ -1,4 +1,4 @@
-"""Write the figures of docs/do/many_and_large.md from what `perf/large.py`, `perf/many.py` and `perf/plan.py` wrote.
+"""Write the figures of docs/do/many_batches.md from what `perf/run.py` wrote.
 
 python tools/render_scale.py
 """
@@ -6,60 +6,75 @@ python tools/render_scale.py
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 from handful_fewshot.reports.tables import markdown_table
 from render_performance import RESULTS, ROOT, not_again, with_parts
 
-PAGE = ROOT / "docs" / "do" / "many_and_large.md"
+PAGE = ROOT / "docs" / "do" / "many_batches.md"
+# Seconds of an hour, and workers of a node.
+HOUR, NODE = 3600, 16
+MILLION = 1_000_000
 
 
-def streamed(results: list[dict[str, Any]]) -> str:
-    """Render streamed batches."""
+def costs(found: Mapping[str, Any]) -> str:
+    """Render CPU time beside a bare pass, and memory, of the cases that were measured."""
     rows = []
-    for one in sorted(results, key=lambda one: one["k"]):
-        ours, right = one["streamed"], [f"{one[name]['accuracy']:.3f}" for name in ("nearest", "alone", "streamed")]
-        cost = [f"{ours['cpu']:.0f}", f"{ours['ratio']:.1f}", f"{ours['peak_mb'] / 1000:.2f}"]
-        rows.append([f"{one['k']:,}", f"{one['q']:,}", *cost, *right])
-    return markdown_table(["K", "items", "CPU s", "ratio", "GB", "nearest", "alone", "jointly"], rows)
+    for name, what in (("folders", "Hive folders, `run`"), ("scattered", "random order, `run`")):
+        if of := found.get(name):
+            rows.append([what, *_of(of["run"]), f"{of['ratio']:.1f}", _memory(of["run"])])
+    if of := found.get("duckdb"):
+        rows.append(["random order, DuckDB", *_of(of["recipe"]), f"{of['ratio']:.1f}", _memory(of["recipe"])])
+    if of := found.get("ray"):
+        for name, what in (("run", "Hive folders, `run` on Ray"), ("recipe", "Hive folders, Ray Data")):
+            seconds = of[name]["on_ray_cpu_s"]
+            rows.append([what, *_of({"cpu_s": seconds}), f"{seconds / of['bare']['on_ray_cpu_s']:.1f}", ""])
+    for name, what in (
+        ("giant", "one group of a million, 20,000 of five, `run`"),
+        ("rows", "ten million rows, `run`, two processes"),
+    ):
+        if of := found.get(name):
+            rows.append([what, *_of(of), "", _memory(of)])
+    for name, of in found.get("small", {}).items():
+        if name.startswith("groups"):
+            what = f"{name.replace('_', ' ')}, `label_table`"
+            rows.append([what, "", f"{of['label_table_us']:.0f}", f"{of['ratio']:.1f}", ""])
+    for name, of in found.get("classes", {}).items():
+        if name.isdecimal():
+            group = of["group_cpu_s"]
+            what = f"a group of 100 of {int(name):,} classes, `label_table`"
+            rows.append([what, f"{group:.2g}", f"{1e4 * group:,.0f}", "", _memory(of)])
+    return markdown_table(["", "CPU s", "µs per row", "ratio", "GB"], rows)
 
 
-def groups(results: list[dict[str, Any]]) -> str:
-    """Render runs of `label_groups`."""
+def _of(one: Mapping[str, Any]) -> list[str]:
+    """Return CPU seconds, and microseconds of a row; of a million rows, unless it says how many."""
+    return [f"{one['cpu_s']:.0f}", f"{1e6 * one['cpu_s'] / one.get('rows', MILLION):.0f}"]
+
+
+def _memory(one: Mapping[str, Any]) -> str:
+    return f"{one['peak_gb']:.2f}"
+
+
+def more(found: Mapping[str, Any]) -> str:
+    """Render what more rows would take."""
+    of = found.get("rows") or found["folders"]["run"]
+    each = of["cpu_s"] / of["rows"]
     rows = []
-    for one in sorted(results, key=lambda one: (-one["rows"], one["groups"])):
-        ours = one["ours"]
-        size = f"{one['rows'] // one['groups']}{', mixed' if one['mixed'] else ''}"
-        size += f", noise {one['noise']:g}" if one["noise"] != 1 else ""
-        cost = [f"{ours['cpu_s']:.0f}", f"{1e6 * sum(ours['portions_s']) / one['rows']:.0f}"]
-        found = [*cost, f"{one['ratio_cpu_s']:.1f}", f"{ours['peak_mb'] / 1000:.2f}"]
-        rows.append([f"{one['rows']:,}", size, *found])
-    return markdown_table(["rows", "group", "CPU s", "µs", "ratio", "GB"], rows)
-
-
-def plan(found: dict[str, Any]) -> str:
-    """Render core hours, and hours by the number of cores."""
-    cores, rows = list(found["simulated"][0]["wall_hours"]), []
-    for one in found["simulated"]:
-        hours = [f"{one['wall_hours'][number]:.2g}" for number in cores]
-        rows.append([f"{one['use']}; {one['how']}", f"{one['core_hours']:,.0f}", *hours])
-    return markdown_table(["", "core hours", *(f"{int(number):,} cores" for number in cores)], rows)
+    for name, number in (("10⁹", 1e9), ("10¹¹", 1e11)):
+        hours = each * number / HOUR
+        rows.append([name, f"{hours:,.0f}", f"{hours / NODE:,.1f}", f"{hours / (64 * NODE):,.2f}"])
+    return markdown_table(["rows", "core hours", "hours on a node of 16 cores", "hours on 64 nodes"], rows)
 
 
 def rendered(page: str) -> str:
     """Return the page with its figures as the results are now."""
-
-    def result(file: Path) -> dict[str, Any]:
-        return dict(json.loads(file.read_text(encoding="utf-8")))
-
-    large = [result(file) for file in sorted((RESULTS / "large").glob("*.json"))]
-    many = [result(file) for file in sorted((RESULTS / "many").glob("*.json"))]
-    by = sorted({f"{one['version']} (commit {one['commit']})" for one in (*large, *many)})
+    found = {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in (RESULTS / "run").glob("*.json")}
+    by = sorted({f"{one['version']} (commit {one['commit']})" for one in found.values()})
     parts = {
-        "streamed": streamed(large),
-        "groups": groups([one for one in many if "bare" in one]),
-        "plan": plan(result(RESULTS / "plan.json")),
+        "costs": costs(found),
+        "more": more(found),
         "version": " ".join([f"Measured with handful {' and '.join(by)}.", *not_again("large_runs")]),
     }
     return with_parts(page, {name: text.replace(" --- |", "---|") for name, text in parts.items()})

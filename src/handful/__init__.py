@@ -40,7 +40,7 @@ _HOMES = {
 _HOME = {name: f"handful.{home}" for home, names in _HOMES.items() for name in names}
 _HOME["open"] = "handful.review.open_catalogue"
 # Modules that are there after `import handful` alone.
-_PARTS = frozenset({*_HOMES, "catalogue", "datasets", "errors", "extraction", "large", "many", "review"})
+_PARTS = frozenset({*_HOMES, "catalogue", "datasets", "errors", "extraction", "review", "scale"})
 
 
 def __getattr__(name: str) -> Any:

@@ -17,12 +17,12 @@ class HandfulError(Exception):
 
     Examples
     --------
-    >>> from handful.executors import in_process
+    >>> from handful.workers import here
     >>> try:
-    ...     in_process(0)
+    ...     here(0)
     ... except HandfulError as error:
     ...     print(error)
-    workers must be at least 1, got 0
+    there must be at least 1 worker, got 0
     """
 
     def __init__(self, *said: object) -> None:
@@ -68,6 +68,15 @@ class StorageError(HandfulError, OSError):
 
 class BehindError(HandfulError):
     """Something was said since the state that an answer is about was shown."""
+
+
+class PartitionsError(HandfulError, RuntimeError):
+    """Some partitions of a run could not be labelled; `report` says which, and what was done."""
+
+    def __init__(self, said: str, report: object = None) -> None:
+        """Keep the report."""
+        super().__init__(said)
+        self.report = report
 
 
 class ClusterError(HandfulError, RuntimeError):

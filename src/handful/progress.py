@@ -32,11 +32,10 @@ class Progress:
     Attributes
     ----------
     stage : str
-        Current stage: `decide` (by some of the queries) or `label`; in `handful.many`, `sort`, `label` or `write`;
-        `embed` in an extraction, and in `classify` `embed the catalogue` and `embed the batch`.
+        Current stage: `label`; in a run over partitions `bring groups together` before it; `embed` in an extraction,
+        and in `classify` `embed the catalogue` and `embed the batch`.
     done, total : int
-        What is finished of this stage, and all of it: shards; in `handful.many`, rows or files; items that are
-        embedded.
+        What is finished of this stage, and all of it: items, files or partitions.
     seconds, seconds_left : float, float or None
         Time since the run started or resumed; and an estimate of what this stage will still take.
     unit : str

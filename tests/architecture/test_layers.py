@@ -58,7 +58,7 @@ def test_documents_show_the_layers_as_they_are():
         ("handful", ["torch", "numpy", "sklearn", *EXTRAS]),
         ("handful.banks, handful.fitted, handful.reading", ["torch", "sklearn", *EXTRAS]),
         # scikit-learn itself loads pandas where it is installed.
-        ("handful.classification, handful.large, handful.many", ["torch", "handful_fewshot.task", "ray", "typer"]),
+        ("handful.classification, handful.scale", ["torch", "handful_fewshot.task", "ray", "typer"]),
     ],
 )
 def test_imports_are_light(modules, absent):

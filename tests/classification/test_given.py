@@ -97,11 +97,9 @@ def test_none_of_these_can_be_said_where_unknown_items_cannot_be_judged(tmp_path
     assert data["unknown"][2] < 0.5
 
 
-def test_a_streamed_batch_takes_them_too(files, monkeypatch):
+def test_a_large_batch_takes_them_too(files, monkeypatch):
     folder, _truth = files
     monkeypatch.setattr("handful.classification.task.MOST_DENSE_BYTES", 0)
-    before = classify(folder / "c.npz", folder / "b.npz")
-    assert before.about.streamed
     said = dict.fromkeys(range(45, 49), "class 11") | {0: "class 5", 1: None}
     after = classify(folder / "c.npz", folder / "b.npz", given=said, new_classes=["class 11"])
     assert after.rejected[[0, 1, *range(45, 49)]].tolist() == [False, True] + [False] * 4

@@ -87,9 +87,7 @@ def test_every_batch_has_a_page(tmp_path, table):
 
 
 def test_how_the_batch_was_labelled_is_said(tmp_path):
-    assert "The batch was streamed." in written(tmp_path, classified(TABLE, streamed=True))
     page = written(tmp_path, classified(TABLE, about={"joint_weight": 0.0}))
-    assert "The batch was streamed." not in page
     assert "4 items, each labelled alone, with a catalogue of 4 classes" in page
     assert "jointly" not in top_of(page)
 

@@ -33,9 +33,9 @@ def test_sites_are_all_files_of_a_package(tmp_path):
 
 
 def test_outputs_have_others_beside_them():
-    found = paths_written(predictions=Path("a/o.h5ad"), grouped=True, run=Path("a/o.h5ad.run"), tasks=Path("t.json"))
+    found = paths_written(predictions=Path("a/o.h5ad"), grouped=True, tasks=Path("t.json"))
     assert [str(path) for path in found.values() if path is not None] == [
-        *("a/o.h5ad", "a/o.groups.csv", "a/o.h5ad.run", "t.json", "t.xml"),
+        *("a/o.h5ad", "a/o.groups.csv", "t.json", "t.xml"),
     ]
     assert set(paths_written(predictions=Path("o.csv")).values()) == {Path("o.csv"), None}
 

@@ -34,7 +34,6 @@ from handful.errors import BankError, FileFormatError, LabelError, OptionError, 
 from handful.estimators import BatchClassifier
 from handful.estimators.answer import groups_of_items
 from handful.estimators.batches import Batches
-from handful.executors.executor import in_process
 from handful.extraction.extract import extract
 from handful.extraction.items import list_items
 from handful.fitted import fitted, save_model
@@ -114,19 +113,27 @@ def test_a_catalogue_of_one_class_has_no_runner_up(tmp_path):
     assert (table["label"], table["runner_up"], table["runner_up_certainty"]) == (["a"] * 3, [None] * 3, [None] * 3)
 
 
-def test_a_large_batch_is_streamed_and_labelled_the_same(tmp_path, monkeypatch):
+def is_large(answer):
+    """Whether the probabilities of all classes were not kept."""
+    try:
+        return answer.probabilities is None
+    except OptionError:
+        return True
+
+
+def test_a_large_batch_is_labelled_the_same(tmp_path, monkeypatch):
     known, labels, batch, _ = rows_of_clinc()
     np.savez(tmp_path / "c.npz", features=known, labels=labels)
     np.save(tmp_path / "b.npy", batch)
     dense = classify(tmp_path / "c.npz", tmp_path / "b.npy")
     assert dense_bytes(30, 30, 150, 384) == 4 * (30 * 30 + 180 * 384)
     monkeypatch.setattr(task, "MOST_DENSE_BYTES", dense_bytes(30, 30, 150, 384))
-    assert not classify(tmp_path / "c.npz", tmp_path / "b.npy").about.streamed
+    assert classify(tmp_path / "c.npz", tmp_path / "b.npy").probabilities.shape == (30, 30)
     monkeypatch.setattr(task, "MOST_DENSE_BYTES", dense_bytes(30, 30, 150, 384) - 1)
     reports = []
-    large = classify(tmp_path / "c.npz", tmp_path / "b.npy", folder=tmp_path / "run", on_progress=reports.append)
-    assert (dense.about.streamed, large.about.streamed) == (False, True)
-    assert {report.stage for report in reports} == {"decide", "label"}
+    large = classify(tmp_path / "c.npz", tmp_path / "b.npy", on_progress=reports.append)
+    assert is_large(large)
+    assert {report.stage for report in reports} == {"label"}
     assert class_names(large) == class_names(dense)
     assert present_codes(large) == present_codes(dense)
     for name, values in predictions(dense).items():
@@ -152,7 +159,7 @@ def test_unknown_items_of_a_large_batch_are_counted(tmp_path, monkeypatch):
     np.save(tmp_path / "b.npy", batch)
     monkeypatch.setattr(task, "MOST_DENSE_BYTES", 0)
     found = classify(tmp_path / "c.npz", tmp_path / "b.npy")
-    assert found.about.streamed
+    assert is_large(found)
     np.testing.assert_array_equal(found.rejected, truth == gone)
     assert unknown_summary(found) == "15 items look like none of your 29 classes."
     assert predictions(found)["unknown"] == found.unknown.tolist()
@@ -184,7 +191,7 @@ def test_classes_without_examples_are_left_out(tmp_path, monkeypatch):
 def test_pictures_of_a_large_batch(pictures, monkeypatch):
     monkeypatch.setattr(task, "MOST_DENSE_BYTES", 0)
     found = classify(pictures / "catalogue", pictures / "batch")
-    assert found.about.streamed
+    assert is_large(found)
     assert predictions(found)["label"] == ["red"] * 6 + ["blue"] * 3
     assert len(found.about.batch.skipped) == 1
 
@@ -367,19 +374,19 @@ def test_the_page_explains_labels_with_the_prior(vectors):
         assert class_names(found)[why[0]] == wanted.alone != truth[0]
 
 
-def test_a_streamed_batch_takes_candidates_and_prior(vectors, monkeypatch):
+def test_a_large_batch_takes_candidates_and_prior(vectors, monkeypatch):
     folder, _, _, truth, _ = vectors
     known = {"candidates": folder / "list.txt", "prior": folder / "w.csv"}
     in_memory = classify(folder / "c.npz", folder / "b.npz", **known)
     monkeypatch.setattr(task, "MOST_DENSE_BYTES", 0)
-    streamed = classify(folder / "c.npz", folder / "b.npz", **known)
-    assert (streamed.about.streamed, in_memory.about.streamed) == (True, False)
-    assert predictions(streamed)["label"] == predictions(in_memory)["label"]
-    np.testing.assert_allclose(streamed.presence, in_memory.presence, atol=1e-3)
-    with pytest.raises(OptionError, match="30 items is streamed, without sequence; leave it out"):
+    large = classify(folder / "c.npz", folder / "b.npz", **known)
+    assert is_large(large)
+    assert predictions(large)["label"] == predictions(in_memory)["label"]
+    np.testing.assert_allclose(large.presence, in_memory.presence, atol=1e-3)
+    with pytest.raises(OptionError, match="30 items and 30 classes is too large for sequence; leave it out"):
         classify(folder / "c.npz", folder / "b.npz", sequence="site")
     (folder / "may.csv").write_text(f"site,class\n0,{truth[0]}\n")
-    with pytest.raises(OptionError, match="streamed, without candidates of single items; leave it out"):
+    with pytest.raises(OptionError, match="too large for candidates of single items; leave it out"):
         classify(folder / "c.npz", folder / "b.npz", candidates=folder / "may.csv")
 
 
@@ -424,12 +431,6 @@ def test_columns_of_the_batch_say_what_is_known(vectors):
         labels(sequence="colony")
     with pytest.raises(OptionError, match="there is no argument 'cluster'"):
         labels(cluster="animal")
-
-
-def test_a_batch_with_an_executor_is_streamed_whatever_its_size(vectors):
-    folder, *_ = vectors
-    assert not classify(folder / "c.npz", folder / "b.npz").about.streamed
-    assert classify(folder / "c.npz", folder / "b.npz", executor=in_process()).about.streamed
 
 
 def test_what_a_person_said_cannot_be_ruled_out(vectors):
@@ -495,13 +496,13 @@ def test_a_class_that_is_missing_is_found_by_the_first_rows_of_the_others():
     assert found.rejected.sum() > 10
 
 
-@pytest.mark.parametrize("how", ["in memory", "streamed", "groups"])
+@pytest.mark.parametrize("how", ["in memory", "large", "groups"])
 def test_unknown_items_have_the_label_that_was_asked_for(tmp_path, monkeypatch, how):
     known, labels, batch, truth = rows_of_clinc(mixed=True)
     gone = truth[-1]
     np.savez(tmp_path / "c.npz", features=known[labels != gone], labels=labels[labels != gone])
     np.savez(tmp_path / "b.npz", features=batch, site=["all"] * len(batch))
-    if how == "streamed":
+    if how == "large":
         monkeypatch.setattr(task, "MOST_DENSE_BYTES", 0)
     group_by = "site" if how == "groups" else None
     least_bad = predictions(classify(tmp_path / "c.npz", tmp_path / "b.npz", group_by=group_by))

@@ -12,7 +12,6 @@ from handful.classification import task
 from handful.cli import printed
 from handful.cli.main import main
 from handful.datasets import load_clinc150
-from handful.runs import parts
 
 
 @pytest.fixture
@@ -88,7 +87,7 @@ def test_items_of_missing_classes_are_counted_and_written(files, capsys, mixed):
     assert "New group 1" in page
 
 
-def test_a_large_batch_leaves_the_same_labels_and_no_run(files, capsys, monkeypatch):
+def test_a_large_batch_has_the_same_labels(files, capsys, monkeypatch):
     folder, _ = files
     texts = []
     for limit in (2**28, 0):
@@ -102,25 +101,6 @@ def test_a_large_batch_leaves_the_same_labels_and_no_run(files, capsys, monkeypa
             told = out.replace(str(folder / str(limit)), "out")
             texts.append(([(row["item"], row["label"]) for row in csv.DictReader(stream)], told.split()))
     assert texts[0] == texts[1]
-    assert not list(folder.glob("*.run"))
-    assert "The batch was streamed." in (folder / "0.html").read_text()
-
-
-def test_an_interrupted_large_batch_goes_on(files, capsys, monkeypatch):
-    folder, _ = files
-    monkeypatch.setattr(task, "MOST_DENSE_BYTES", 0)
-    arguments = (folder / "catalogue.npz", folder / "batch.npz", "--out", folder / "p.csv")
-
-    def interrupted(*_):
-        raise RuntimeError("the machine went down")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(parts, "append_checksum", interrupted)
-        with pytest.raises(RuntimeError, match="went down"):
-            run(capsys, *arguments)
-    assert (folder / "p.csv.run" / "answers").exists()
-    assert run(capsys, *arguments)[0] == 0
-    assert not (folder / "p.csv.run").exists()
 
 
 def test_what_looks_wrong_is_said_on_standard_error(files, capsys):

@@ -22,7 +22,6 @@ OF_A_GRID = (
 # A command that would work, and the options that do not go with it.
 REFUSED = {
     BATCH: ("--skip-bad", "third.npz"),
-    f"{BATCH} --group-by site": ("--on ray",),
     "rescore s.json --out p.csv": ("--annotate noted.json",),
     "features import toy new": COLUMNS,
     "features info toy": COLUMNS,

@@ -15,7 +15,7 @@ from handful.estimators import Known
 OUTPUTS = {"out", "annotate"}
 ELSEWHERE = {"on": "executor"}
 # Arguments about how labelling runs.
-RUNNING = {"method", "folder", "executor", "on_progress"}
+RUNNING = {"method", "on_progress"}
 # What only a page has.
 OF_THE_PAGE = {"address", "opens", "opens_next"}
 # What a person says about single rows: at the command line, the page asks.

@@ -25,7 +25,7 @@ def test_it_has_the_options_of_classify_word_for_word():
     own, theirs = inspect.signature(review_command).parameters, inspect.signature(classify_command).parameters
     assert set(FROM_CLASSIFY) <= set(own)
     without = set(theirs) - set(own)
-    assert without == {"method", "on"}
+    assert without == {"method"}
 
 
 def test_an_interrupted_review_goes_on_with_the_same_command(here, monkeypatch, capsys):

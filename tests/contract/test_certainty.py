@@ -12,7 +12,7 @@ import handful
 from handful.classification import classify, task, write_page, write_predictions, write_tasks
 from handful.estimators import BatchClassifier
 from handful.fields.voices.rttm import read_rttm
-from handful.many import label_groups
+from handful.scale import label_table
 from handful_fewshot import MethodClassifier
 from tests.answers_at_hand import answer_of
 from tests.worlds import Clouds
@@ -91,11 +91,11 @@ def test_questions_ask_about_what_is_likely_wrong(world, expected):
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
-@pytest.mark.parametrize("how", ["whole", "groups", "streamed"])
+@pytest.mark.parametrize("how", ["whole", "groups", "large"])
 def test_tables_of_predictions(world, expected, monkeypatch, tmp_path, how, ending):
     folder, _, _ = world
     found, certainty = expected
-    if how == "streamed":
+    if how == "large":
         monkeypatch.setattr(task, "MOST_DENSE_BYTES", 0)
     by = "site" if how == "groups" else None
     for none in (None, "other"):
@@ -161,13 +161,11 @@ def test_voices(world, expected, tmp_path):
     assert [name.startswith("unknown") for name in names] == found.rejected.tolist()
 
 
-def test_groups_on_disk(world, expected, tmp_path):
+def test_tables_of_groups(world, expected):
     _, classifier, batch = world
     table = pa.table({"site": ["marsh"] * len(batch), "vector": batch.tolist()})
-    pq.write_table(table, tmp_path / "b.parquet")
-    out = label_groups(classifier, tmp_path / "b.parquet", tmp_path / "out", group_by="site", features="vector")
-    on_disk = pq.read_table(out.items)["certainty"].to_numpy()
-    np.testing.assert_allclose(on_disk, expected[1], atol=1e-5)
+    items, _ = label_table(table, classifier, "site", features="vector")
+    np.testing.assert_allclose(items["certainty"].to_numpy(), expected[1], atol=1e-5)
 
 
 def test_methods_of_the_literature(world):
@@ -177,10 +175,10 @@ def test_methods_of_the_literature(world):
     np.testing.assert_allclose(found.certainty, found.probabilities.max(1) * MOST)
 
 
-@pytest.mark.parametrize("how", ["memory", "streamed"])
+@pytest.mark.parametrize("how", ["memory", "large"])
 def test_what_a_person_said_is_certain(world, monkeypatch, how):
     folder, _, batch = world
-    if how == "streamed":
+    if how == "large":
         monkeypatch.setattr(task, "MOST_DENSE_BYTES", 0)
     told = classify(folder / "c.npz", folder / "b.npz", given={0: "class 05", 1: None, 30: "class 03"})
     assert told.certainty[[0, 1, 30]].tolist() == [1, 0, 1]

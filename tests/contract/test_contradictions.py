@@ -10,7 +10,7 @@ from handful.classification import classify, rescore
 from handful.cli.main import main
 from handful.errors import HandfulError
 from handful.estimators import BatchClassifier, infer_scores
-from handful.many import label_groups
+from handful.scale import label_table
 from tests.worlds import Clouds
 
 pytestmark = pytest.mark.filterwarnings("ignore::handful.errors.HandfulWarning")
@@ -154,12 +154,10 @@ def test_the_command_line(world, tmp_path, capsys, what):
         assert main([*map(str, words), "--sequence", "site"]) == 0
 
 
-def test_data_sets(world, tmp_path):
-    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+def test_tables_of_groups(world):
+    arrow = pytest.importorskip("pyarrow")
     _, classifier, batch, _ = world
     table = arrow.table({"site": SITES.tolist(), "vector": batch.tolist()})
-    where = {"group_by": "site", "features": "vector"}
-    parquet.write_table(table, tmp_path / "b.parquet")
     for lists in ([["c2"]] * 11 + ["c3"], ["C2"]):
         with pytest.raises(HandfulError, match=r"not every row has a list|did you mean"):
-            label_groups(classifier, tmp_path / "b.parquet", tmp_path / "out", **where, candidates=lists)
+            label_table(table, classifier, "site", features="vector", candidates=lists)

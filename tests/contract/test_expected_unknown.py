@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 
 import handful_fewshot as fewshot
-from handful import large
 from handful.classification import classify, rescore
 from handful.classification import task as task_module
 from handful.classification.files import write_predictions
@@ -16,7 +15,7 @@ from handful.cli.main import main
 from handful.errors import HandfulError, OptionError, UnusedShareWarning
 from handful.estimators import BatchClassifier, infer_scores
 from handful.estimators.unknown_share import UnknownShare
-from handful.many import label_groups
+from handful.scale import decide, label_table
 from tests.doors import DOORS, Room
 from tests.worlds import Clouds
 
@@ -70,17 +69,14 @@ class OwnDoors:
         assert found["marsh"].rejected.tolist() == bare.rejected.tolist()
         return found["wood"].rejected, found["wood"].unknown
 
-    def label_groups(self, said, _):
-        self._parquet()
-        found = label_groups(
-            self.classifier, self.out / "b.parquet", self.out / "many", group_by="site", expect_unknown=said
-        )
-        items, groups = pd.read_parquet(found.items), pd.read_parquet(found.groups)
-        return int(groups["unknown_items"].iloc[0]), items["unknown"].to_numpy()
+    def label_table(self, said, _):
+        items, groups = label_table(self._table(), self.classifier, "site", expect_unknown=said)
+        return groups["unknown_items"][0].as_py(), items["unknown"].to_numpy()
 
-    def label_groups_streamed(self, said, _):
-        self.monkeypatch.setattr("handful.many.portions.LARGE_SCORES", 100)
-        return self.label_groups(said, _)
+    def decide(self, said, _):
+        decision = decide(self._table(), self.classifier, expect_unknown=said)
+        items, totals = decision.label(self._table())
+        return decision.summary(totals)["unknown_items"][0].as_py(), items["unknown"].to_numpy()
 
     def command_line(self, _, words):
         files = [self.folder / "c.npz", self.folder / "b.npz"]
@@ -93,10 +89,9 @@ class OwnDoors:
         assert main(["classify", *map(str, files), "--expect-unknown", *words]) == 0
         return pd.read_csv(self.out / "o.csv")["rejected"].to_numpy(), None
 
-    def _parquet(self):
-        arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-        table = arrow.table({"site": ["wood"] * N_ITEMS, "vector": self.batch.tolist()})
-        parquet.write_table(table, self.out / "b.parquet")
+    def _table(self):
+        arrow = pytest.importorskip("pyarrow")
+        return arrow.table({"site": ["wood"] * N_ITEMS, "vector": self.batch.tolist()})
 
 
 OWN_DOORS = [name for name in vars(OwnDoors) if not name.startswith("_")]
@@ -152,19 +147,17 @@ def test_what_is_said_changes_the_answer(world):
 
 
 @pytest.mark.parametrize("said", [1, 1.5, -0.1, "0.3", "many", (0.5, 0.1), [0.3], (0.1, 0.2, 0.3), float("nan"), []])
-def test_anything_else_is_refused(world, tmp_path, said):
+def test_anything_else_is_refused(world, said):
     folder, classifier, batch, _ = world
     for door in (
         lambda: classifier.infer(batch, expect_unknown=said),
         lambda: classifier.infer(batch, ["wood"] * N_ITEMS, expect_unknown={"wood": said}),
         lambda: classifier.predict(batch, expect_unknown=said),
-        lambda: large.solve(classifier.model_, batch, tmp_path / "run", expect_unknown=said),
     ):
         with pytest.raises(OptionError, match=r"expect_unknown must be True, a share .* such as 0\.3"):
             door()
     with pytest.raises(OptionError, match="expect_unknown"):
         classify(folder / "c.npz", folder / "b.npz", expect_unknown=said)
-    assert not (tmp_path / "run").exists() or not any((tmp_path / "run").glob("*.json"))
 
 
 @pytest.mark.parametrize("said", ["1.5", "0.5-0.1", "0.1,0.2,0.3", "many"])
@@ -206,7 +199,7 @@ def test_scores_and_other_methods_cannot_use_it(world, tmp_path, capsys):
             classify(folder / "c.npz", folder / "b.npz", method="paddle", expect_unknown=said)
 
 
-def test_a_catalogue_that_cannot_tell_says_so(world, tmp_path):
+def test_a_catalogue_that_cannot_tell_says_so(world):
     _, _, batch, _ = world
     rng = np.random.default_rng(1)
     single = BatchClassifier().fit(rng.normal(size=(30, 24)), np.arange(30))  # one example of each
@@ -214,8 +207,6 @@ def test_a_catalogue_that_cannot_tell_says_so(world, tmp_path):
         found = single.infer(batch, expect_unknown=0.3)
     assert not found.rejected.any()
     assert "unused_share" in [diagnostic.name for diagnostic in found.diagnostics]
-    run = large.solve(single.model_, batch, tmp_path / "run", expect_unknown=0.3)
-    assert "unused_share" in [diagnostic.name for diagnostic in run.answer().diagnostics]
     grouped = single.infer(batch, ["wood"] * N_ITEMS, expect_unknown={"wood": True})
     assert "unused_share" in [diagnostic.name for diagnostic in grouped["wood"].diagnostics]
     with warnings.catch_warnings():
@@ -286,7 +277,7 @@ def test_earlier_predictions_are_not_overwritten(world, tmp_path, capsys):
 # -- labels of a person reach the model at every door -----------------------------------------------------------------
 
 
-def test_labels_of_a_person_count_alike_at_every_door(world, tmp_path, monkeypatch):
+def test_labels_of_a_person_count_alike_at_every_door(world, monkeypatch):
     folder, classifier, batch, truth = world
     given = {item: None if STRANGE[item] else f"c{truth[item]:02d}" for item in range(0, N_ITEMS, 6)}
     found = classifier.infer(batch, given=given, expect_unknown=0.3)
@@ -299,7 +290,7 @@ def test_labels_of_a_person_count_alike_at_every_door(world, tmp_path, monkeypat
         "classify groups": classify(folder / "c.npz", folder / "b.npz", group_by="site", **about),
     }
     monkeypatch.setattr(task_module, "MOST_DENSE_BYTES", 0)
-    doors["stream"] = classify(folder / "c.npz", folder / "b.npz", folder=tmp_path / "r", **about)
+    doors["large"] = classify(folder / "c.npz", folder / "b.npz", **about)
     for door, answer in doors.items():
         assert answer.rejected.tolist() == found.rejected.tolist(), door
         np.testing.assert_allclose(answer.unknown, found.unknown, atol=1e-4, err_msg=door)
@@ -307,23 +298,8 @@ def test_labels_of_a_person_count_alike_at_every_door(world, tmp_path, monkeypat
         np.testing.assert_allclose(np.ravel(answer.presence), found.presence, atol=1e-3, err_msg=door)
 
 
-def test_a_streamed_run_with_other_knowledge_is_refused(world, tmp_path):
-    _, classifier, batch, _ = world
-    said = {"expect_unknown": 0.3, "given": {0: "c01", 50: None}}
-    first = large.solve(classifier.model_, batch, tmp_path / "run", **said).answer()
-    assert large.solve(classifier.model_, batch, tmp_path / "run", **said).answer().unknown.tolist() == (
-        first.unknown.tolist()
-    )
-    for other, name in (({"expect_unknown": 0.4}, "unknown_share"), ({"given": {0: "c01"}}, "given")):
-        with pytest.raises(OptionError, match=f"differs in {name}"):
-            large.solve(classifier.model_, batch, tmp_path / "run", **(said | other))
-    for wrong, message in (({60: "c01"}, "row 60"), ({0: "C01"}, "did you mean 'c01'"), ({0: " "}, "give a class")):
-        with pytest.raises(HandfulError, match=message):
-            large.solve(classifier.model_, batch, tmp_path / "other", given=wrong)
-
-
 @pytest.mark.parametrize("n_items", [1500])
-def test_in_a_large_batch_labels_of_a_person_are_among_the_items_that_decide(world, n_items, tmp_path, monkeypatch):
+def test_in_a_large_batch_labels_of_a_person_are_among_the_items_that_decide(world, n_items, monkeypatch):
     _, classifier, _, _ = world
     rng, seen = np.random.default_rng(0), []
     batch = rng.normal(size=(n_items, 24)).astype(np.float32)
@@ -340,10 +316,8 @@ def test_in_a_large_batch_labels_of_a_person_are_among_the_items_that_decide(wor
 
     monkeypatch.setattr(stream, "decide", watched)
     found = classifier.infer(batch, given=given, expect_unknown=0.3)
-    run = large.solve(classifier.model_, batch, tmp_path / "run", given=given, expect_unknown=0.3).answer()
     n_classes = len(classifier.classes_)
-    assert [(codes >= n_classes).sum() for codes in seen] == [len(given)] * 2
-    assert run.rejected.tolist() == found.rejected.tolist()
+    assert [(codes >= n_classes).sum() for codes in seen] == [len(given)]
     assert found.rejected[list(given)].all()
 
 

@@ -9,13 +9,12 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 
 from handful import BatchClassifier, Session, infer_scores
-from handful.many import label_groups
+from handful.scale import label_table
 from tests.doors import DOORS, Room
-from tests.many_at_hand import lists, pa
+from tests.scale_at_hand import lists, pa
 from tests.worlds import Clouds
 
 pytestmark = pytest.mark.filterwarnings("ignore::handful.errors.HandfulWarning")
@@ -154,9 +153,8 @@ def test_tables_of_groups_have_finite_numbers(number, tmp_path):
     some = next(batches(number))
     of_group = np.arange(len(some)).repeat([len(items) for items in some])
     vectors = np.concatenate(some).astype(np.float32)
-    pq.write_table(pa.table({"site": of_group, "vector": lists(vectors)}), tmp_path / "batches.parquet")
-    found = label_groups(world.classifier, tmp_path / "batches.parquet", tmp_path / "labelled", group_by="site")
-    items = pq.read_table(found.items)
+    table = pa.table({"site": of_group, "vector": lists(vectors)})
+    items, _ = label_table(table, world.classifier, "site")
     assert np.isfinite(items["certainty"].to_numpy()).all()
     if world.classifier.model_.unknown_model is not None:
         assert np.isfinite(items["unknown"].to_numpy()).all()

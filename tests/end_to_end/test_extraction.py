@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from handful.banks import FeatureBank
-from handful.executors.executor import on_ray
 from handful.extraction.encoders import load_encoder
 from handful.extraction.extract import extract
 from handful.extraction.items import list_items
+from handful.workers import on_ray
 from tests.items_at_hand import cosines, shared_data, slowly
 
 pytestmark = pytest.mark.slow
@@ -90,7 +90,7 @@ def test_photographs_over_two_nodes_one_of_which_dies(tmp_path, monkeypatch):
             slowly(encoder, book, seconds=0),
             tmp_path / "there",
             shard_size=32,
-            executor=on_ray(),
+            workers=on_ray(),
             on_progress=kill_in_the_middle,
         )
     finally:

@@ -22,16 +22,15 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from handful.banks import FeatureBank
-from handful.estimators import BatchClassifier
-from handful.executors import in_process
 from handful.extraction.extract import extract
 from handful.extraction.items import list_items
-from handful.large import solve
 from handful.machine.threads import one_thread
-from handful.many import label_groups, portions
+from handful.scale import plan, run
+from handful.workers import here
 from handful_fewshot.benchmark import completion
 from handful_fewshot.benchmark.journal import Journal
 from handful_fewshot.errors import PlanError
@@ -39,13 +38,14 @@ from handful_fewshot.networks.checkpoint import Checkpoint
 from handful_fewshot.training import BaseSplit, hold_out, train
 from tests.items_at_hand import image_folder, small_encoder
 from tests.kills_at_hand import PATIENCE, PROCESSES, start_server
-from tests.large_at_hand import large_problem
-from tests.many_at_hand import SMALL, contents, world, written
 from tests.plans_at_hand import small_plan
+from tests.scale_at_hand import world
 from tests.trainings_at_hand import RECIPE
 
 TIMINGS = ("seconds", "cpu_seconds")
 RANDOM_KILLS = 20
+# Numbers of a table in memory, so that a small data set has two buckets.
+FEW_NUMBERS = 16 * 300
 
 
 def nothing(out: Path) -> dict[Any, Any]:
@@ -62,34 +62,22 @@ class Kind:
     kept: Callable[[Path], dict[Any, Any]] = nothing
 
 
-def prepare_large(inputs: Path) -> None:
-    problem = large_problem(n_classes=50, n_query=300, n_present=6, shots=(3, 4), apart=1.2, even=True)
-    problem.catalogue.save(inputs / "catalogue")
-    problem.queries.save(inputs / "queries")
+def prepare_partitions(inputs: Path) -> None:
+    """Files whose groups are scattered, so that rows are brought together first."""
+    given = world(inputs)
+    (inputs / "rows").mkdir()
+    for number, rows in enumerate(np.array_split(np.arange(len(given.sites)), 3)):
+        pq.write_table(given.table(rows), inputs / "rows" / f"{number}.parquet")
 
 
-def run_large(inputs: Path, out: Path) -> None:
-    found = solve(inputs / "catalogue", inputs / "queries", out, shard_rows=60, executor=in_process(2))
-    np.savez(out.with_suffix(".npz"), **{name: getattr(found, name) for name in ("expected_counts", "presence")})
+def run_partitions(inputs: Path, out: Path) -> None:
+    with mock.patch.object(plan, "HELD_NUMBERS", FEW_NUMBERS):
+        run(inputs / "rows", inputs / "birds.model", out, group_by="site", workers=here())
 
 
-def outcome_of_large(out: Path) -> Any:
-    totals = np.load(out.with_suffix(".npz"))
-    files = {file.name: file.read_bytes() for file in (out / "answers").iterdir()}
-    return files, {name: totals[name].tobytes() for name in totals.files}
-
-
-def prepare_many(inputs: Path) -> None:
-    given = world()
-    given.classifier.save(inputs / "classifier")
-    rows = np.random.default_rng(0).permutation(len(given.groups))
-    written([given.table(part) for part in np.array_split(rows, 2)], inputs / "tables")
-
-
-def run_many(inputs: Path, out: Path) -> None:
-    classifier = BatchClassifier.load(inputs / "classifier")
-    with mock.patch.object(portions, "HELD_NUMBERS", SMALL):
-        label_groups(classifier, inputs / "tables", out, group_by="site", executor=in_process(2))
+def outcome_of_partitions(out: Path) -> Any:
+    """Rows of all files; nothing twice, and nothing beside them."""
+    return {str(file.relative_to(out)): pq.read_table(file).to_pydict() for file in sorted(out.glob("*/*.parquet"))}
 
 
 def run_extraction(inputs: Path, out: Path) -> None:
@@ -146,8 +134,7 @@ def outcome_of_training(out: Path) -> Any:
 
 
 KINDS = {
-    "large": Kind(prepare_large, run_large, outcome_of_large),
-    "many": Kind(prepare_many, run_many, contents),
+    "partitions": Kind(prepare_partitions, run_partitions, outcome_of_partitions),
     "extraction": Kind(lambda inputs: image_folder(inputs / "images"), run_extraction, outcome_of_extraction),
     "benchmark": Kind(prepare_benchmark, run_benchmark, outcome_of_benchmark, rows_of),
     "training": Kind(lambda inputs: image_folder(inputs, n_classes=6), run_training, outcome_of_training),

@@ -16,8 +16,8 @@ from handful.classification import rescore, write_page, write_predictions, write
 from handful.classification.scores import write_annotations
 from handful.cli.main import main, make_app
 from handful.errors import OptionError
-from handful.large import solve
 from handful.machine.outputs import UNFINISHED
+from handful.scale import run
 from tests.killed_commands import label_and_die
 from tests.kills_at_hand import PROCESSES, start_server
 from tests.spectra_at_hand import compounds, mgf, msp, noisy
@@ -36,6 +36,7 @@ READ = {
     "catalogue rename": ("catalogue",),
     "catalogue merge": ("catalogue",),
     "catalogue join": ("catalogue", "copy"),
+    "run": ("prior", "candidates"),
     "export": ("catalogue",),
     "features import": ("source",),
     "features export": ("source",),
@@ -87,7 +88,6 @@ OUTPUTS = {
         ("p.csv", "--out p.csv"),
         ("p.parquet", "--out p.parquet"),
         ("p.groups.csv", "--group-by site --out p.csv"),
-        ("p.csv.run", "--out p.csv"),
         ("p.html", "--out p.html"),
         ("p.json", "--out o.csv --out p.json"),
         ("p.xml", "--out p.json"),
@@ -104,6 +104,10 @@ OTHERS = (
     ("p.html", "catalogue check p.html --report p.html"),
     ("p.handful", "export p.handful p.handful"),
     ("p.handful", "catalogue join p.handful p.handful"),
+    ("p", "run p --model m.model --group-by site --out p"),
+    ("p", "run rows --model p --group-by site --out p"),
+    ("p", "run rows --model m.model --prior p --group-by site --out p"),
+    ("p", "run rows --model m.model --candidates p --group-by site --out p"),
     ("p", "features import p p"),
     ("p", "features export p p"),
     ("p", "features extract --items p --encoder minilm --out p"),
@@ -244,8 +248,6 @@ def test_no_output_of_classify_is_inside_an_input_or_contains_one(here, capsys, 
 @pytest.mark.parametrize(
     "command",
     [
-        f"{CLASSIFY} --out o.csv --out o.csv.run/page.html",
-        f"{CLASSIFY} --out o.csv --out o.csv.run/t.json",
         f"{SCORES} --out o.csv --annotate o.csv",
         f"{SCORES} --out o.csv --annotate p.html --out p.html",
         f"{SCORES} --group-by folder --out o.csv --annotate o.groups.csv",
@@ -342,10 +344,8 @@ def test_files_beside_an_output_do_not_overwrite_either(tmp_path, labelled):
 def test_a_run_of_a_large_batch_is_not_kept_in_its_input(tmp_path, labelled):
     before = contents(tmp_path)
     for folder in (tmp_path / "b.npz", tmp_path / "c.npz", tmp_path):
-        with pytest.raises(OptionError, match=r"the unfinished run .* (would overwrite|contains) the"):
-            classify(tmp_path / "c.npz", tmp_path / "b.npz", folder=folder)
-        with pytest.raises(OptionError, match=r"the folder of answers .* (would overwrite|contains) the"):
-            solve(str(tmp_path / "c.npz"), tmp_path / "b.npz", folder)
+        with pytest.raises(OptionError, match=r"the folder of labels .* (would overwrite|contains) the"):
+            run(tmp_path / "b.npz", tmp_path / "c.npz", folder, group_by="site")
     assert contents(tmp_path) == before
 
 

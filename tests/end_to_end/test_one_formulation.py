@@ -1,13 +1,13 @@
-"""One formulation: a task, a batch against a fitted catalogue, a group and a streamed run answer alike."""
+"""One formulation: a task, a batch against a fitted model, a group, and a map over parts answer alike."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import handful_fewshot as fewshot
-from handful import large
 from handful.datasets import load_clinc150
 from handful.estimators import BatchClassifier
-from handful.fitted import FittedModel
+from handful.scale import decide, merge
 from tests.doors import DOORS, Room
 from tests.worlds import Clouds
 
@@ -16,7 +16,7 @@ SAME = {"atol": 2e-3, "rtol": 0}
 
 
 @pytest.mark.parametrize(("shots", "present"), [(5, 5), (1, 20), pytest.param(5, 150, marks=pytest.mark.slow)])
-def test_four_ways_to_one_answer(shots, present, tmp_path):
+def test_four_ways_to_one_answer(shots, present):
     bank, rng = load_clinc150(), np.random.default_rng(present)
     rows = [rng.permutation(np.flatnonzero(bank.labels == k)) for k in range(150)]
     support = np.concatenate([of_class[:shots] for of_class in rows])
@@ -26,7 +26,7 @@ def test_four_ways_to_one_answer(shots, present, tmp_path):
         pool = np.concatenate([rows[k][shots:] for k in rng.choice(150, present, replace=False)])
         batches.append(bank.take(rng.choice(pool, 75, replace=False)).astype(np.float32))
 
-    catalogue, classifier = FittedModel.of(X, y), BatchClassifier().fit(X, y)
+    classifier = BatchClassifier().fit(X, y)
     grouped = classifier.infer(np.concatenate(batches), groups=np.repeat([0, 1], 75))
     for place, batch in enumerate(batches):
         task = fewshot.transform("l2", fewshot.TaskBatch.single(X, y, batch, 150))
@@ -34,19 +34,22 @@ def test_four_ways_to_one_answer(shots, present, tmp_path):
         np.testing.assert_allclose(grouped[place].probabilities, of_task, **SAME)
         inferred = classifier.infer(batch)
         np.testing.assert_allclose(inferred.probabilities, of_task, **SAME)
-        run = large.solve(catalogue, batch, tmp_path / str(place), shard_rows=40)
-        found = list(run.answers())
-        best = np.concatenate([part["certainty"] for part in found])
-        np.testing.assert_allclose(best, inferred.certainty, **SAME)
-        assert run.answer().codes[:, 0].tolist() == of_task.argmax(-1).tolist()
-        np.testing.assert_allclose(run.expected_counts, inferred.expected_counts, atol=75 * 1e-4)
-        np.testing.assert_allclose(run.presence, inferred.presence, atol=1e-3)
-        weights = [float(grouped.joint_weight[place]), inferred.joint_weight, run.joint_weight]
+        table = pa.table({"vector": batch.tolist()})
+        decision = decide(table, classifier)
+        parts = [decision.label(table.slice(at, 40)) for at in (0, 40)]
+        items = pa.concat_tables([part.items for part in parts])
+        np.testing.assert_allclose(items["certainty"].to_numpy(), inferred.certainty, **SAME)
+        assert items["label"].to_pylist() == of_task.argmax(-1).tolist()
+        group = decision.summary(merge(part.totals for part in parts))
+        listed = group["class"].to_numpy()
+        np.testing.assert_allclose(group["expected_count"].to_numpy(), inferred.expected_counts[listed], atol=75 * 1e-4)
+        np.testing.assert_allclose(group["presence"].to_numpy(), inferred.presence[listed], atol=1e-3)
+        weights = [float(grouped.joint_weight[place]), inferred.joint_weight, group["joint_weight"][0].as_py()]
         assert weights == pytest.approx([weights[0]] * 3, abs=1e-4)
 
 
 # Those that label otherwise than in memory; with few items, all doors are tried.
-OF_MANY_ITEMS = ("one of two groups", "large.solve")
+OF_MANY_ITEMS = ("one of two groups",)
 
 
 @pytest.fixture(scope="module")

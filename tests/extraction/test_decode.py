@@ -1,7 +1,9 @@
 import io
 import struct
 import sys
+import warnings
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -163,3 +165,13 @@ def test_heic_without_the_extra_names_it(monkeypatch):
     found = decode_image(b"\0\0\0\x18ftypheic" + bytes(40))
     assert "needs the package 'pillow_heif'" in found.reason
     assert "[heic]" in found.reason
+
+
+def test_threads_that_decode_leave_the_filters_of_warnings_as_they_were():
+    picture = io.BytesIO()
+    Image.fromarray(np.zeros((300, 300, 3), np.uint8)).save(picture, "png")
+    before = list(warnings.filters)
+    with ThreadPoolExecutor(8) as pool:
+        for found in pool.map(decode_image, [picture.getvalue()] * 400):
+            assert found.size == (300, 300)
+    assert warnings.filters == before

@@ -9,11 +9,11 @@ import torch
 from handful.banks import FeatureBank
 from handful.banks.bank import Provenance
 from handful.errors import ExtractionError, OptionError
-from handful.executors.executor import in_process
 from handful.extraction.decode import decode_image
 from handful.extraction.extract import extract, skipped_items
 from handful.extraction.items import list_items
 from handful.reading import contents
+from handful.workers import here
 from tests.items_at_hand import image_bytes, image_folder, small_encoder
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,12 +25,12 @@ def items(tmp_path):
 
 
 def counted(seen: list):
-    """An executor that notes the shards it is asked for."""
+    """Workers that note the shards it is asked for."""
 
     def run(function, tasks):
         for task in tasks:
             seen.append(task[0].number)
-            yield from in_process()(function, [task])
+            yield from here()(function, [task])
 
     return run
 
@@ -40,7 +40,7 @@ def stopping_after(n_shards: int):
         for count, task in enumerate(tasks):
             if count == n_shards:
                 raise KeyboardInterrupt
-            yield from in_process()(function, [task])
+            yield from here()(function, [task])
 
     return run
 
@@ -68,7 +68,7 @@ def test_rows_are_the_vectors_of_the_items(tmp_path, items):
 def test_the_same_bytes_on_any_number_of_threads(tmp_path, items, workers, threads):
     torch.set_num_threads(threads)
     try:
-        bank = extract(items, small_encoder(), tmp_path / "bank", shard_size=5, executor=in_process(workers))
+        bank = extract(items, small_encoder(), tmp_path / "bank", shard_size=5, threads=workers)
     finally:
         torch.set_num_threads(1)
     assert bank.content_hash == extract(items, small_encoder(), tmp_path / "again", shard_size=5).content_hash
@@ -77,7 +77,7 @@ def test_the_same_bytes_on_any_number_of_threads(tmp_path, items, workers, threa
 def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path, items):
     whole = extract(items, small_encoder(), tmp_path / "whole", shard_size=4)
     with pytest.raises(KeyboardInterrupt):
-        extract(items, small_encoder(), tmp_path / "bank", shard_size=4, executor=stopping_after(2))
+        extract(items, small_encoder(), tmp_path / "bank", shard_size=4, workers=stopping_after(2))
     assert not (tmp_path / "bank").exists()
     seen, progress = [], []
     resumed = extract(
@@ -85,7 +85,7 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path, items):
         small_encoder(),
         tmp_path / "bank",
         shard_size=4,
-        executor=counted(seen),
+        workers=counted(seen),
         on_progress=lambda report: progress.append((report.done, report.total)),
     )
     assert seen == [2, 3, 4, 5]
@@ -95,7 +95,7 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path, items):
 
 def interrupted(tmp_path, items, **changes):
     with pytest.raises(KeyboardInterrupt):
-        extract(items, small_encoder(), tmp_path / "bank", shard_size=4, executor=stopping_after(3), **changes)
+        extract(items, small_encoder(), tmp_path / "bank", shard_size=4, workers=stopping_after(3), **changes)
 
 
 @pytest.mark.parametrize("change", ["weights", "preprocessing", "data", "batch size", "shard size", "dtype"])
@@ -114,7 +114,7 @@ def test_a_stale_shard_is_never_used(tmp_path, items, change):
     else:
         settings |= {"batch size": {"batch_size": 3}, "dtype": {"dtype": "float32"}}[change]
     seen = []
-    bank = extract(items, encoder, tmp_path / "bank", executor=counted(seen), **settings)
+    bank = extract(items, encoder, tmp_path / "bank", workers=counted(seen), **settings)
     assert seen == list(range(24 // settings["shard_size"]))
     assert bank.content_hash == extract(items, encoder, tmp_path / "fresh", **settings).content_hash
 
@@ -128,12 +128,14 @@ def test_a_damaged_shard_is_computed_again(tmp_path, items, damage):
         first.write_bytes(two)
         second.write_bytes(one)
     elif damage == "flipped":
-        first.write_bytes(first.read_bytes()[:-1] + bytes([first.read_bytes()[-1] ^ 1]))
+        data = bytearray(first.read_bytes())
+        data[len(data) // 2] ^= 1
+        first.write_bytes(data)
     else:
         data = first.read_bytes()
         first.write_bytes({"cut short": data[: len(data) // 2], "empty": b"", "garbage": b"x" * len(data)}[damage])
     seen = []
-    bank = extract(items, small_encoder(), tmp_path / "bank", shard_size=4, executor=counted(seen))
+    bank = extract(items, small_encoder(), tmp_path / "bank", shard_size=4, workers=counted(seen))
     assert seen == [0, *([1] if damage == "exchanged" else []), 3, 4, 5]
     assert bank.content_hash == extract(items, small_encoder(), tmp_path / "fresh", shard_size=4).content_hash
 
@@ -178,7 +180,7 @@ def test_a_finished_extraction_is_returned_and_not_repeated(tmp_path, items):
     first = extract(items, small_encoder(), tmp_path / "bank")
     (tmp_path / ".bank.shards" / "left behind").mkdir(parents=True)
     seen = []
-    again = extract(items, small_encoder(), tmp_path / "bank", executor=counted(seen))
+    again = extract(items, small_encoder(), tmp_path / "bank", workers=counted(seen))
     assert (again.content_hash, seen) == (first.content_hash, [])
     assert not (tmp_path / ".bank.shards").exists()
 

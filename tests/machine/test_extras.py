@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import pytest
 
 from handful.errors import MissingExtraError
-from handful.executors.executor import connected
 from handful.machine import extras
 from handful.machine.extras import import_extra, install_command
+from handful.workers.cluster import connected
 
 
 def test_a_missing_package_names_the_extra_to_install(monkeypatch):

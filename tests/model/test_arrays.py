@@ -12,13 +12,14 @@ def stack():
     return rng.normal(size=(4, 3, 9)), chosen
 
 
-def test_chosen_classes_come_first_and_no_class_twice():
+def test_chosen_classes_are_there_in_order_and_no_class_twice():
     _, chosen = stack()
-    columns = chosen_columns(chosen)
-    assert columns.shape == (4, chosen.sum(1).max())
-    for own, found in zip(chosen, columns, strict=True):
-        assert found[: own.sum()].tolist() == np.flatnonzero(own).tolist()
-        assert len(set(found.tolist())) == len(found)
+    for kept in (chosen, chosen[1:2], np.eye(4, 9) > 0, np.arange(9) >= 9 - np.arange(1, 5)[:, None]):
+        columns = chosen_columns(kept)
+        assert columns.shape == (len(kept), kept.sum(1).max())
+        for own, found in zip(kept, columns, strict=True):
+            assert np.isin(np.flatnonzero(own), found).all()
+            assert (np.diff(found) > 0).all()
 
 
 def test_a_stack_is_picked_and_put_like_each_of_its_batches():
@@ -43,3 +44,10 @@ def test_rows_lie_in_equal_parts_of_the_batch():
     rows = spread_rows(100_000, 1000)
     np.testing.assert_array_equal(rows // 100, np.arange(1000))
     assert np.unique(rows % 100).size > 90  # a batch may have a period
+
+
+def test_rows_of_a_batch_that_is_little_larger_are_chosen_once():
+    for n_rows in (513, 700, 1023, 1025):
+        rows = spread_rows(n_rows, 512)
+        assert len(rows) == len(np.unique(rows)) == 512
+        assert rows.max() < n_rows

@@ -6,7 +6,7 @@ import pytest
 from handful.model.batch import BatchItems, decide
 from handful.model.head import LinearHead, fit_head
 from handful.model.knowledge import FixedLabels, Knowledge, Prior, ToldShare
-from handful.model.labelling import label_batch, label_batches
+from handful.model.labelling import KnownBatch, label_batch, label_batches
 from handful.model.labels import ItemLabels, fold_unnamed
 from handful.model.left_out import HeadCalibration
 from handful.model.reference import Reference
@@ -194,7 +194,7 @@ def test_a_batch_of_a_stack_is_labelled_as_if_it_were_alone(known):
                 "fixed_labels": Knowledge(labels=FixedLabels.of(fixed_labels)),
             }[known]
         )
-    together = list(label_batches(zip(batches, contexts, strict=True), classes))
+    together = list(label_batches(map(KnownBatch, batches, contexts), classes))
     assert known != "nothing" or {bool(found.rejected.any()) for found in together} == {True, False}
     for points, context, found in zip(batches, contexts, together, strict=True):
         alone = label_batch(points, classes, context)
@@ -217,10 +217,9 @@ def world(sizes, seed=0, noise=0.6):
 def test_classes_that_the_deciding_items_do_not_show_are_counted():
     items, truth = world((2000 / np.arange(1, 61) / 4.7).astype(int) + 1)
     decision = decide(items.rows(slice(60)), DEFAULT).decision
-    counted = with_sizes(decision, items, DEFAULT)
+    counted = with_sizes(decision, items.scores.shots, lambda: [items], DEFAULT)
     before, after = (
-        DecidedBatch(one, np.arange(60), None, None, DEFAULT).label(items, range(len(truth))).probabilities[0]
-        for one in (decision, counted)
+        DecidedBatch(one, None, None, DEFAULT).label(items).probabilities[0] for one in (decision, counted)
     )
     assert counted.present.columns.shape[1] > decision.present.columns.shape[1]
     assert (after.argmax(1) == truth).mean() >= (before.argmax(1) == truth).mean()
@@ -229,7 +228,7 @@ def test_classes_that_the_deciding_items_do_not_show_are_counted():
 def test_a_few_even_classes_stay_as_they_were_decided():
     items, _ = world([100] * 5)
     decision = decide(items.rows(slice(200)), DEFAULT).decision
-    assert with_sizes(decision, items, DEFAULT) is decision
+    assert with_sizes(decision, items.scores.shots, lambda: [items], DEFAULT) is decision
 
 
 def test_items_that_a_person_labelled_move_no_mean_though_nothing_is_unknown():

@@ -7,7 +7,7 @@ from handful.model.head import fit_head
 from handful.model.knowledge import ToldShare
 from handful.model.linear import logistic_line
 from handful.model.settings import DEFAULT
-from handful.model.unknown_in_batch import UnknownEvidence, UnknownPosterior, rejection_limit
+from handful.model.unknown_in_batch import UnknownCounts, UnknownEvidence, UnknownPosterior, rejection_limit
 from handful.model.unknown_of_catalogue import UnknownModel, fit_unknown_model, unknown_reason
 
 
@@ -90,7 +90,7 @@ def with_share(t, a, b, of=None):
     evidence, share = UnknownEvidence.of(t[None]), ToldShare.of(np.array([a, b]))
     posterior = UnknownPosterior.of(of or model(5.0), evidence, share)
     chances = posterior.of_items(evidence)
-    return posterior, chances[0], chances[0] > rejection_limit(chances, share)[0]
+    return posterior, chances[0], chances[0] > rejection_limit(UnknownCounts.of(chances), share)[0]
 
 
 def test_where_nothing_can_be_told_apart_the_share_is_the_one_told():
@@ -128,12 +128,37 @@ def test_in_a_stack_each_batch_has_its_own_share():
     shares = ToldShare(np.array([1.0, 3.0, 0.0]), np.array([1.0, 7.0, 1.0]), np.array([False, True, True]))
     of = model(5.0)
     stack = UnknownPosterior.of(of, UnknownEvidence.of(t), shares)
-    limits = rejection_limit(stack.of_items(UnknownEvidence.of(t)), shares)
+    limits = rejection_limit(UnknownCounts.of(stack.of_items(UnknownEvidence.of(t))), shares)
     for place, share in enumerate([None, ToldShare.of(np.array([3.0, 7.0])), ToldShare.of(np.array([0.0, 1.0]))]):
         alone = UnknownEvidence.of(t[place : place + 1])
         one = UnknownPosterior.of(of, alone, share)
         np.testing.assert_allclose(stack.grid[place], one.grid[0], atol=1e-12)
-        assert limits[place] == pytest.approx(rejection_limit(one.of_items(alone), share)[0], abs=1e-6)
+        limit = rejection_limit(UnknownCounts.of(one.of_items(alone)), share)[0]
+        assert limits[place] == pytest.approx(limit, abs=1e-4)
+
+
+def test_parts_of_a_batch_have_one_limit_however_they_are_cut():
+    rng = np.random.default_rng(0)
+    unknown = rng.beta(0.4, 1.0, size=500)
+    share = ToldShare.of(np.array([3.0, 7.0]))
+    whole = UnknownCounts.of(unknown[None])
+    limit = rejection_limit(whole, share)
+    for cuts in ([250], [1, 2, 499], [100, 200, 300, 400]):
+        parts = [UnknownCounts.of(part[None]) for part in np.split(rng.permutation(unknown), cuts)]
+        added = UnknownCounts.added(parts)
+        assert rejection_limit(added, share) == limit
+        assert added.above(limit) == whole.above(limit) == (unknown > limit[0]).sum()
+
+
+@pytest.mark.parametrize("share", [None, (3.0, 7.0), (0.0, 1.0)])
+def test_a_single_item_has_the_chance_that_the_sum_over_the_grid_gives(share):
+    t = np.linspace(-3, 15, 40)[:, None]
+    evidence = UnknownEvidence.of(t)
+    told = None if share is None else ToldShare(*(np.full(40, one) for one in share), np.ones(40, bool))
+    posterior = UnknownPosterior.of(model(5.0), evidence, told)
+    by_grid = posterior.of_items(UnknownEvidence.of(t))
+    np.testing.assert_allclose(posterior.of_items(evidence), by_grid, atol=2e-6)
+    assert (by_grid.max() > 0.5) == (share != (0.0, 1.0))
 
 
 def catalogue(shots=5, n_classes=20, noise=0.5, seed=0):

@@ -11,12 +11,9 @@ from typer.testing import CliRunner
 
 from handful import BatchClassifier, classify, read, read_bank
 from handful.cli.main import make_app
-from handful.errors import OptionError
 from handful.extraction.decode import decode_image
 from handful.extraction.encoders import load_encoder
 from handful.fitted import load_model
-from handful.large import solve
-from handful.many import label_groups
 from handful_fewshot.errors import PlanError
 from handful_fewshot.networks.checkpoint import Checkpoint
 from tests.items_at_hand import image_bytes
@@ -93,20 +90,5 @@ def test_a_network_embeds_images(folder):
     assert np.isfinite(vectors).all()
 
 
-OTHER_VERSION = "another version of handful; end it with that version, or choose another folder"
-
-
 def test_a_finished_table_of_groups_is_read(folder):
     assert len(read(folder / "groups" / "items" / "today.parquet").columns["label"]) == 20
-
-
-def test_a_run_of_groups_ends_with_its_own_version(folder):
-    classifier = BatchClassifier.load(folder / "classifier.safetensors")
-    with pytest.raises(OptionError, match=OTHER_VERSION):
-        label_groups(classifier, folder / "today.parquet", folder / "groups", group_by=["site"])
-
-
-def test_a_streamed_run_ends_with_its_own_version(folder):
-    catalogue = load_model(folder / "kinds.handful")
-    with pytest.raises(OptionError, match=OTHER_VERSION):
-        solve(catalogue, folder / "today.parquet", folder / "streamed")

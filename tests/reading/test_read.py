@@ -10,9 +10,9 @@ from handful import BatchClassifier, FeatureBank, classify
 from handful.errors import BankError, HandfulError, OptionError, StorageError
 from handful.fitted import load_model
 from handful.machine.lock import only_changer
-from handful.many import label_groups
 from handful.reading import read, read_bank
 from handful.reading.read import kind_of
+from handful.scale import run
 from tests.banks_at_hand import random_bank
 from tests.items_at_hand import image_bytes, image_folder, zipped
 
@@ -84,14 +84,14 @@ def test_a_folder_and_its_zip_are_read_alike(tmp_path):
 @pytest.mark.parametrize("ending", ["", ".csv", ".xlsx", ".zip", ".parquet", ".handful"])
 def test_a_path_that_no_system_could_have_does_not_exist(name, ending):
     path = name + ending
-    for door in (read, FeatureBank.load, load_model, lambda path: classify(path, path), label_groups_of):
+    for door in (read, FeatureBank.load, load_model, lambda path: classify(path, path), run_of):
         with pytest.raises(HandfulError) as refused:
             door(path)
         assert len(str(refused.value)) < 3 * len(path)
 
 
-def label_groups_of(path):
-    return label_groups(BatchClassifier().fit(np.eye(2), [0, 1]), path, path, group_by="a")
+def run_of(path):
+    return run(path, BatchClassifier().fit(np.eye(2), [0, 1]), path, group_by="a")
 
 
 def test_a_long_path_to_write_to_is_refused_in_a_sentence():

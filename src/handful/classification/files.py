@@ -86,7 +86,6 @@ def paths_written(
     *,
     predictions: Path | None = None,
     grouped: bool = False,
-    run: Path | None = None,
     annotations: Path | None = None,
     page: Path | None = None,
     tasks: Path | None = None,
@@ -98,7 +97,6 @@ def paths_written(
     return {
         "predictions": predictions,
         "table of groups": group_table_path(predictions) if grouped and predictions is not None else None,
-        "unfinished run": run,
         "annotations": annotations,
         "page": page,
         "tasks": tasks,

@@ -101,8 +101,6 @@ class About:
         What made the features, where that is known.
     group_by : tuple of str
         Names of the columns that name a group; empty for a single batch.
-    streamed : bool
-        Whether the batch was too large to be labelled in memory. It then has no proposals.
     unknown_label : str or None
         The label of rejected items; None if they have that of the least bad class.
     shown : Shown or None
@@ -119,7 +117,7 @@ class About:
     not_applied : tuple of Skipped
         What a person said about items that could not be read, each with the reason.
     batches : Batches or None
-        The items beside the catalogue, for questions and explanations on the page; None if they were streamed, or
+        The items beside the catalogue, for questions and explanations on the page; None if the batch was large, or
         labelled by scores or by a method of `handful_fewshot`.
     inputs : mapping of str to Path
         The files and folders that were read, by what they are, which no output may overwrite.
@@ -131,7 +129,6 @@ class About:
     n_examples: int
     encoder: str
     group_by: tuple[str, ...] = ()
-    streamed: bool = False
     unknown_label: str | None = None
     shown: Shown | None = None
     given: Mapping[int, int | None] = field(default_factory=dict)

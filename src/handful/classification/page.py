@@ -113,8 +113,7 @@ def page_top(answer: Answer, title: str) -> str:
     return "".join(
         [
             f"<h1>{escape(title)}{head}</h1>",
-            f"<p class='quiet'>{escape(how_labelled(answer))}.{escape(by)}"
-            f"{' The batch was streamed.' if about.streamed else ''}</p>",
+            f"<p class='quiet'>{escape(how_labelled(answer))}.{escape(by)}</p>",
             *(f"<p class='alarm' role='note'>{escape(message)}</p>" for message in messages(answer)),
             _skipped("catalogue", about.skipped_examples, about.n_examples - n_given),
             _skipped("batch", about.batch.skipped, len(about.batch.rows)),

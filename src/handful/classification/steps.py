@@ -4,7 +4,7 @@
     task = check(inputs, group_by="site")         whatever can be refused before the work is refused
     with TemporaryDirectory() as work:
         fitted = embed(task, work)                items to vectors, examples to a fitted catalogue
-        found = label_batch(fitted)                   vectors to an answer
+        found = label_batch(fitted)             vectors to an answer
 
 `label_batch` can be called again and again with the same `fitted`, each time with something else that is known about
 the batch: `label_batch(fitted, given={3: "dog"})`, `label_batch(fitted, expect_unknown=0.2)`. What is named replaces
@@ -17,8 +17,8 @@ A catalogue that is already fitted, a `FittedModel` or the path of one that was 
 Images and sentences are embedded with one encoder for both sides. A bank records which encoder made it, so a batch of
 photographs can be labelled with a bank of photographs without naming it.
 
-A batch whose dense arrays would be large (`dense_bytes`) is streamed by `handful.large`; any other is solved in memory.
-A batch with groups is many batches: each group is labelled jointly, in memory.
+Of a batch whose probabilities would be large (`dense_bytes`), the best two classes of each item are kept.
+A batch with groups is many batches: each group is labelled jointly.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ from typing import Any, Unpack, cast
 
 import numpy as np
 
-from handful import large
 from handful.arguments import takes
 from handful.banks import FeatureBank
 from handful.classification.batch import Batch, extracted
@@ -53,13 +52,11 @@ from handful.estimators.batches import Batches
 from handful.estimators.context import Known
 from handful.estimators.given import with_given
 from handful.estimators.items import ModelItems
-from handful.estimators.unknown_share import UnknownShare
-from handful.executors import Executor
+from handful.estimators.large_batch import label_large
 from handful.extraction.extract import skipped_items
 from handful.extraction.items import Items
 from handful.extraction.options import Reading
 from handful.fitted import FittedModel, Source
-from handful.machine.outputs import refuse_overwriting
 from handful.progress import Progress, bars
 from handful.reading.class_names import similar_names
 from handful.reading.contents import Contents, KeptPictures
@@ -143,20 +140,19 @@ def classify(
     group_by: str | Sequence[str] | None = None,
     unknown: str | None = None,
     method: str | None = None,
-    folder: PathLike | None = None,
-    executor: Executor | None = None,
     on_progress: Listener | None = None,
     **options: Unpack[ClassifyOptions],
 ) -> Answer:
     """Label every item of the batch jointly, with the classes of the catalogue.
 
-    Batches with `dense_bytes` above `MOST_DENSE_BYTES` are streamed, unless they have groups.
+    Of a batch with `dense_bytes` above `MOST_DENSE_BYTES`, the answer has the best two classes of each item, but not
+    the probabilities of all. A batch that does not fit in memory itself is for `handful.scale`.
 
     Keywords have the names and the groups of `handful classify --help`:
 
     - *Reading*: `names`, `group_by`, and all of `Reading`;
     - *What you know*: all of `Known`, and `unknown`;
-    - *How it runs*: `method`, `folder`, `executor`, `on_progress`.
+    - *How it runs*: `method`, `on_progress`.
 
     What the command writes are functions of the answer: `write_predictions`, `write_page`, `write_tasks`.
 
@@ -185,12 +181,6 @@ def classify(
     method : str, optional
         A method of `handful_fewshot` that labels the batch instead of the default, such as `paddle`. It has examples
         and no groups, is labelled in memory, and tells neither the chance that a class is present nor unknown items.
-    folder : path, optional
-        Where a streamed batch keeps its answers. Called again with the same folder, an interrupted run
-        resumes. By default a temporary folder.
-    executor : callable, optional
-        What runs the streaming, see `handful.large.solve`. A batch with an executor is streamed, whatever its size. By
-        default this process streams batches that are large.
     on_progress : callable, optional
         Called with a `handful.progress.Progress` after every part of a pass, and while images or sentences are
         embedded. By default there is a bar for each, on a terminal and in a notebook, if they take long.
@@ -215,12 +205,10 @@ def classify(
     """
     reading, known = divided(options)
     inputs = read_inputs(catalogue, batch, names=names, **reading)
-    stream = executor is not None
-    task = check(inputs, group_by=group_by, method=method, unknown=unknown, stream=stream, **known)
-    refuse_overwriting(task.inputs.paths, {"unfinished run": folder})
+    task = check(inputs, group_by=group_by, method=method, unknown=unknown, **known)
     with tempfile.TemporaryDirectory(prefix="handful-") as work, bars("classify", on_progress) as listener:
         fitted = embed(task, work, on_progress=listener)
-        return label_batch(fitted, folder=folder or Path(work) / "run", executor=executor, on_progress=listener)
+        return label_batch(fitted, on_progress=listener)
 
 
 def embed(task: Task, work: PathLike, *, on_progress: Listener | None = None) -> Fitted:
@@ -285,8 +273,6 @@ def _batch_embedded(task: Task, items: Items, place: Path, on_progress: Listener
 def label_batch(
     fitted: Fitted,
     *,
-    folder: PathLike | None = None,
-    executor: Executor | None = None,
     on_progress: Listener | None = None,
     keep: bool = False,
     left_out: Collection[int] = (),
@@ -298,8 +284,8 @@ def label_batch(
     ----------
     fitted : Fitted
         From `embed`.
-    folder, executor, on_progress
-        As in `classify`; a batch that is streamed needs a folder.
+    on_progress : callable, optional
+        Called with a `handful.progress.Progress` while a large batch is labelled.
     keep : bool
         Whether the answer keeps the probabilities of all classes also where there are groups.
     left_out : collection of int
@@ -336,21 +322,10 @@ def label_batch(
         "similar": tuple(similar_names(classes, catalogue.shots[: len(classes)].tolist())),
         "not_applied": tuple(lost),
     }
-    if task.streams:
-        assert folder is not None
-        run = large.solve(
-            fitted.catalogue,
-            points,
-            folder,
-            prior=None if contexts.prior is None else contexts.prior.shares[0],
-            given=labels,
-            new_classes=range(len(classes)),
-            expect_unknown=None if contexts.unknown_share is None else UnknownShare(*contexts.unknown_share[0]),
-            executor=executor,
-            on_progress=on_progress,
-        )
-        return _with_about(fitted, task, run.answer(contexts.classes), streamed=True, **about)
-    batches = Batches(ModelItems(catalogue, points, contexts.classes), contexts)
+    items = ModelItems(catalogue, points, contexts.classes)
+    if task.is_large and contexts.excluded is None:
+        return _with_about(fitted, task, label_large(items, contexts, on_progress), **about)
+    batches = Batches(items, contexts)
     # Without groups the table is small; a copy of the batch may have room for it in any case.
     grouped = task.batch.groups is not None
     writer = writer_of(task.batch.source)

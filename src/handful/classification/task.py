@@ -37,7 +37,7 @@ from handful.reading.read import in_hand, kind_of, read_input, refuse_useless
 from handful.reading.registry import candidate_rule
 from handful.reading.table import Skipped, Table
 
-# A batch is streamed when `dense_bytes` is larger. Labelling in memory holds several such copies at once.
+# A batch is large when its `dense_bytes` are more: labels with all probabilities hold several such copies at once.
 MOST_DENSE_BYTES = 2**28
 
 PathLike = str | os.PathLike[str]
@@ -109,8 +109,8 @@ class Task:
         What embeds images or sentences; None if both sides are vectors.
     method : classifier or None
         Of `handful_fewshot`; None for the default.
-    streams : bool
-        Whether the batch is streamed.
+    is_large : bool
+        Whether the probabilities of all classes would take much memory.
     unknown_label : str or None
         As in `About`.
     """
@@ -124,7 +124,7 @@ class Task:
     given: Mapping[int, str | None]
     network: Any
     method: Any
-    streams: bool
+    is_large: bool
     unknown_label: str | None
 
     def with_known(self, **changes: Unpack[Known]) -> Task:
@@ -198,19 +198,15 @@ def check(
     group_by: str | Sequence[str] | None = None,
     method: str | None = None,
     unknown: str | None = None,
-    stream: bool = False,
     **known: Unpack[Known],
 ) -> Task:
-    """Check everything that can be refused before items are embedded; the arguments are those of `classify`.
-
-    With `stream`, the batch is streamed, whatever its size.
-    """
+    """Check everything that can be refused before items are embedded; the arguments are those of `classify`."""
     id_column = inputs.reading.get("id_column")
     encoder = inputs.reading.get("encoder")
     by = () if group_by is None else asked_columns(group_by)
     classifier = None
     if method is not None:
-        others = {"names": inputs.names, "group_by": group_by, "unknown": unknown, "executor": stream or None}
+        others = {"names": inputs.names, "group_by": group_by, "unknown": unknown}
         classifier = _method(method, {**known, **others})
     paths = {**inputs.paths, **paths_read(known, encoder=encoder)}
     beside = {*by, *columns_named(known), inputs.labels, id_column}
@@ -228,7 +224,7 @@ def check(
     terms = _engine_terms(known, batch, classes)
     network = _encoder(inputs, examples, batch)
     task = Task(inputs, examples, batch, classes, known, *terms, network, classifier, False, unknown)
-    return replace(task, streams=_streams(task, stream))
+    return replace(task, is_large=_is_large(task))
 
 
 def _examples(
@@ -318,27 +314,28 @@ def without_candidates(known: Known) -> list[int]:
     return [item for item, names in enumerate(candidates) if names == []]
 
 
-def _streams(task: Task, asked: bool) -> bool:
-    """Whether the batch is streamed; refuse what only batches in memory can have."""
+def _is_large(task: Task) -> bool:
+    """Whether the probabilities of all classes would take much memory; refuse what needs them."""
     examples = task.examples
     n_items = len(task.batch.rows)
     n_classes = len(task.contexts.classes)
     n_examples = 0 if examples is None or isinstance(examples, FittedModel) else len(examples.labels)
     dim = task.network.dim if task.batch.points is None else task.batch.points.shape[1]
     size = dense_bytes(n_items, n_classes, n_examples, dim)
-    if task.batch.groups is not None or not (asked or size > MOST_DENSE_BYTES):
+    if task.batch.groups is not None or size <= MOST_DENSE_BYTES:
         return False
     if task.method is not None:
         raise OptionError(
-            f"a batch of {n_items:,} items and {n_classes:,} classes is streamed, which only the default can "
-            "do; leave the method out, or label smaller batches"
+            f"a batch of {n_items:,} items and {n_classes:,} classes is too large for a method; leave the "
+            "method out, or label smaller batches"
         )
     unfit = [name for name in ("sequence", "pool", "order", "coarse") if task.known.get(name)]
     if task.contexts.allowed is not None:
         unfit.append("candidates of single items")
     if unfit:
         raise OptionError(
-            f"a batch of {n_items:,} items is streamed, without {', '.join(unfit)}; leave it out, or label it in groups"
+            f"a batch of {n_items:,} items and {n_classes:,} classes is too large for {', '.join(unfit)}; leave "
+            "it out, or label the batch in groups"
         )
     return True
 

@@ -2,34 +2,27 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from handful.cli.options import (
-    HERE,
     WHAT_IS_LABELLED,
-    executor_at,
     known_of,
     reading_of,
-    refuse,
     with_options,
 )
 
-IN_GROUPS = "with --group-by every group is labelled here, in memory"
-NOT_IN_GROUPS = ("--on",)
 OPTIONS = (
     *("names", "sequence", "pool", "order", "coarse", "candidates", "prior", "method"),
     *("unknown", "expect_unknown", "group_by", "encoder", "features", "labels", "text", "id_column"),
-    *("missing", "header_row", "skip_bad", "device", "on"),
+    *("missing", "header_row", "skip_bad", "device"),
 )
 
 
 @with_options(*OPTIONS)
 def classify_command(
-    context: typer.Context,
     paths: Annotated[
         list[Path], typer.Argument(metavar="[CATALOGUE] BATCH", help=WHAT_IS_LABELLED, show_default=False)
     ],
@@ -52,11 +45,7 @@ def classify_command(
     Classes are given by examples, by their names (--names), or both. The encoder of the items embeds
     the names, so photographs need one that also reads text: one of open_clip. Underscores and CamelCase become spaces.
 
-    A batch too large for memory, or any batch with --on, is streamed, without --sequence or candidates of
-    single items. Until the predictions are written, the run is kept in a folder beside them that ends in .run: the same
-    command resumes after an interruption.
-
-    With --group-by every group of rows is one batch, labelled in memory. Predictions then have the columns of the
+    With --group-by every group of rows is one batch. Predictions then have the columns of the
     group, and a table of groups and their classes is written beside them: labels.groups.parquet for labels.parquet.
 
     A page (--out labels.html) shows the batch; `handful review` asks about it, and keeps the answers in a catalogue.
@@ -86,7 +75,6 @@ def classify_command(
         write_predictions,
         write_tasks,
     )
-    from handful.classification.labelled import about_of
     from handful.classification.page import write_page
     from handful.classification.steps import classify
     from handful.cli.printed import print_batch
@@ -98,15 +86,12 @@ def classify_command(
     known = known_of(options)
     group_by = options["group_by"] or None
     outputs = outputs_of(out)
-    run = out[0].parent / f"{out[0].name}.run"
-    if group_by:
-        refuse(context, NOT_IN_GROUPS, IN_GROUPS)
     if outputs.predictions is not None:
         check_ending(outputs.predictions, batch)
     read = {name: options[name] for name in ("names", "encoder")}
     refuse_overwriting(
         paths_read(known, catalogue=catalogue, batch=batch, **read),
-        paths_written(grouped=group_by is not None, run=run, **outputs._asdict()),
+        paths_written(grouped=group_by is not None, **outputs._asdict()),
         replaces=replaceable(outputs.predictions),
     )
     with bars(f"labelling {batch}") as on_progress:
@@ -114,8 +99,6 @@ def classify_command(
             catalogue,
             batch,
             group_by=group_by,
-            folder=run,
-            executor=None if options["on"] == HERE else executor_at(options["on"]),
             on_progress=on_progress,
             **{name: options[name] for name in ("names", "method", "unknown")},
             **reading_of(options),
@@ -134,8 +117,6 @@ def classify_command(
         if outputs.tasks is not None:
             write_tasks(answer, outputs.tasks)
             written.append((outputs.tasks, task_writer(outputs.tasks).written))
-        if about_of(answer).streamed:
-            shutil.rmtree(run)
     print_batch(answer, written)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from handful.cli.options import HERE, HeaderRow, On, SectionGroup, SkipBad, Trust, executor_at, is_here
+from handful.cli.options import HERE, HeaderRow, On, SectionGroup, SkipBad, Trust, is_here, number_here, workers_at
 from handful.cli.terminal import data
 from handful.errors import OptionError
 from handful.progress import bars
@@ -63,12 +63,14 @@ def extract_command(
     from handful.extraction.items import list_items
     from handful.machine.outputs import refuse_overwriting
     from handful.machine.threads import available_cores
+    from handful.workers import here
 
     reads = {"items": items, "encoder": checkpoint_of(encoder)}
     refuse_overwriting(reads, {"bank": out, "unfinished bank": shards_folder(out)})
     if device != "cpu" and not is_here(on):
         raise OptionError("--device is for running here; a Ray cluster uses all its processors: leave it out")
-    executor = executor_at(on, threads=available_cores())
+    workers = here() if is_here(on) else workers_at(on)
+    threads = number_here(on, available_cores()) if is_here(on) else 1
     with bars(f"listing {items}"):
         listed = list_items(
             items,
@@ -87,7 +89,8 @@ def extract_command(
             batch_size=batch_size,
             shard_size=shard_size,
             dtype=dtype,
-            executor=executor,
+            workers=workers,
+            threads=threads,
             provenance=Provenance(dataset, licence),
             on_progress=on_progress,
         )

@@ -26,7 +26,7 @@ def make_app() -> typer.Typer:
     """Put the commands together, one line each, and those of other packages."""
     import typer
 
-    from handful.cli import catalogue, classify, demo, doctor, export, features, options, rescore, review
+    from handful.cli import catalogue, classify, demo, doctor, export, features, options, rescore, review, run
     from handful.extensions import commands
 
     app = typer.Typer(
@@ -42,6 +42,7 @@ def make_app() -> typer.Typer:
     app.command("classify", cls=options.PanelCommand)(classify.classify_command)
     app.command("review", cls=options.PanelCommand)(review.review_command)
     app.command("rescore", cls=options.PanelCommand)(rescore.rescore_command)
+    app.command("run")(run.run_command)
     app.command("export")(export.export_command)
     app.add_typer(catalogue.app, name="catalogue")
     app.add_typer(features.app, name="features")

@@ -17,7 +17,7 @@ from handful.extensions import what_to_install
 from handful.version import __version__
 
 if TYPE_CHECKING:
-    from handful.executors.executor import Executor
+    from handful.workers import Workers
 
 
 Command = TypeVar("Command", bound=Callable[..., None])
@@ -72,36 +72,29 @@ def refuse(context: typer.Context, options: Collection[str], reason: str) -> Non
 On: TypeAlias = Annotated[
     str,
     typer.Option(
-        help="Where to run: here, here:4 (on four threads), processes:4, ray (a cluster started here) or ray:ADDRESS."
+        help="Where to run: here, here:4 (four tasks at a time), ray (a cluster started here) or ray:ADDRESS."
     ),
 ]
 HERE = "here"
 
 
-def executor_at(on: str, *, threads: int = 1, join: bool = True) -> Executor:
-    """Make the executor that `--on` asks for.
-
-    Parameters
-    ----------
-    on : str
-        What was given.
-    threads : int
-        Threads in this process, if `on` does not say how many.
-    join : bool
-        Whether an interruption waits for what is at work in this process.
-    """
-    from handful.executors.executor import in_process, on_ray
-    from handful.executors.processes import in_processes
+def workers_at(on: str) -> Workers:
+    """Return the workers that `--on` asks for."""
+    from handful.workers import here, on_ray
 
     place, colon, which = on.partition(":")
+    if place == "ray" and (which or not colon):
+        return on_ray(which or None)
+    return here(number_here(on, 1))
+
+
+def number_here(on: str, default: int) -> int:
+    """Return how many tasks at a time `--on` asks for on this machine; refuse what is no place."""
+    place, colon, which = on.partition(":")
     number = int(which) if which.isdecimal() else 0
-    if place == HERE and (not colon or number):
-        return in_process(number or threads, join=join)
-    if place == "processes" and number:
-        return in_processes(number, join=join)
-    if place != "ray" or (colon and not which):
-        raise OptionError(f"--on must be here, here:THREADS, processes:NUMBER, ray or ray:ADDRESS, got {on!r}")
-    return on_ray(which or None)
+    if place != HERE or (colon and not number):
+        raise OptionError(f"--on must be here, here:NUMBER, ray or ray:ADDRESS, got {on!r}")
+    return number or default
 
 
 def is_here(on: str) -> bool:
@@ -365,7 +358,6 @@ class JobOptions:
     header_row: HeaderRow = None
     skip_bad: SkipBad = False
     device: Annotated[str, typer.Option(help="Device of the encoder, as in torch: cpu, cuda.")] = "cpu"
-    on: On = HERE
 
 
 def with_options(*names: str, of: type = JobOptions) -> Callable[[Command], Command]:

@@ -195,13 +195,13 @@ class Answer:
     _: KW_ONLY
     # The chances that the two classes in `codes` are right.
     _certainties: Float[np.ndarray, "item two"]
-    # `probabilities`; None if these were not kept: for a streamed batch and for groups of a file.
+    # `probabilities`; None if these were not kept: for a large batch and for groups of a file.
     _table: Float[np.ndarray, "item class"] | None
     # Rejected items that a person called none of these, and those that look like them; they have no label.
     _none_of_these: Bool[np.ndarray, "item"]
     # The position in `groups` of each item's.
     _group_of: Int[np.ndarray, "item"] | None = None
-    # The items as they were compared, for pictures; None if they were not kept, for instance of a streamed batch.
+    # The items as they were compared, for pictures; None if they were not kept, for instance of a large batch.
     _items: AnsweredItems | None = None
     # Of a batch without a catalogue: the groups that nobody has named, see `handful.session.from_nothing`.
     _unnamed: UnnamedGroups | None = None
@@ -476,7 +476,7 @@ class Answer:
     def _proposal(self) -> Int[np.ndarray, "item"]:
         """The number of the group in `proposals` that each item is in, from 1; 0 if it is in none."""
         numbers = np.zeros(len(self.codes), np.int64)
-        of_groups = [self.proposals] if self.groups is None else self.proposals  # streamed groups have none
+        of_groups = [self.proposals] if self.groups is None else self.proposals  # large batches have none
         for rows, proposals in zip(self._rows_of, of_groups, strict=False):
             for number, found in enumerate(proposals, start=1):
                 numbers[rows[found.items]] = number

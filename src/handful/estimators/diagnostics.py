@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from handful.errors import (
     EqualClassesWarning,
@@ -23,7 +25,7 @@ from handful.errors import (
 )
 from handful.fitted.fitted import equal_sentence
 from handful.model.head import LinearHead
-from handful.shapes import Float
+from handful.shapes import Float, Int
 
 # With fewer items nothing is checked. [items; convention]
 FEWEST_ITEMS = 10
@@ -122,13 +124,47 @@ def warnings_of(diagnostics: tuple[Diagnostic, ...]) -> Iterator[HandfulWarning]
     return (diagnostic.warning(diagnostic.message) for diagnostic in diagnostics)
 
 
+def diagnosed_groups(
+    head: LinearHead,
+    n_items: Int[np.ndarray, "group"],
+    confidence: Float[np.ndarray, "group"],
+    n_zero: Int[np.ndarray, "group"],
+    *,
+    unknown_share: Float[np.ndarray, "two"] | None = None,
+    unknown_reason: str | None = None,
+) -> npt.NDArray[np.object_]:
+    """Return the names of the diagnostics of many groups, as `diagnose` has them, None where nothing looks wrong.
+
+    Classes with the same examples are a matter of the catalogue, and are left out.
+    """
+    unlike = is_unlike_catalogue(n_items, confidence, head)
+    # Most groups have nothing of their own: what they have in common is found once.
+    own = np.flatnonzero(unlike | (n_zero > 0) | (head.confidence is None))
+    found = np.full(len(n_items), None, object)
+    checked = partial(diagnose, head, unknown_share=unknown_share, unknown_reason=unknown_reason)
+    found[:] = _names(checked(0, head.confidence or 1.0))
+    for group in own.tolist():
+        of_group = checked(int(n_items[group]), float(confidence[group]), n_zero=int(n_zero[group]))
+        found[group] = _names(of_group)
+    return found
+
+
+def _names(diagnostics: tuple[Diagnostic, ...]) -> str | None:
+    return ", ".join(one.name for one in diagnostics) or None
+
+
+def is_unlike_catalogue(n_items: Any, confidence: Any, head: LinearHead) -> Any:
+    """Whether items are much less certain of their class, each alone, than left-out examples are; also of arrays."""
+    if head.confidence is None:
+        return np.zeros(np.shape(n_items), bool)
+    return (n_items >= FEWEST_ITEMS) & (confidence / head.confidence < LEAST_CONFIDENCE)
+
+
 def unlike_catalogue(n_items: int, confidence: float, head: LinearHead) -> Diagnostic | None:
     """Whether items are much less certain of their class, each alone, than left-out examples are."""
-    if head.confidence is None or n_items < FEWEST_ITEMS:
+    if head.confidence is None or not is_unlike_catalogue(n_items, confidence, head):
         return None
     ratio = confidence / head.confidence
-    if ratio >= LEAST_CONFIDENCE:
-        return None
     return Diagnostic(
         "unlike_catalogue",
         f"The mean probability of an item's class is {confidence:.2f}, against {head.confidence:.2f} for held-out "

@@ -15,7 +15,7 @@ from handful.fitted import FittedModel
 from handful.model.answer import JointAnswer
 from handful.model.head import LinearHead
 from handful.model.knowledge import Knowledge
-from handful.model.labelling import label_batches, label_scores
+from handful.model.labelling import KnownBatch, label_batches, label_scores
 from handful.model.settings import DEFAULT, Settings
 from handful.model.several import label_several
 from handful.shapes import Bool, Float, Int
@@ -96,11 +96,23 @@ class ModelItems:
 
     def label(self, batches: Sequence[KnownRows]) -> Iterator[JointAnswer]:
         """Label batches of some of the items each, those of one size as stacks."""
+        some = (self._batch(rows, known) for rows, known in batches)
+        if self.catalogue.only_names:
+            return (self.catalogue.label_points(batch.points, batch.knowledge) for batch in some)
+        if any(known.labels is not None for _, known in batches):
+            reference = self.catalogue.reference
+            n_unnamed = self.catalogue.n_unnamed
+            named = (batch._replace(knowledge=batch.knowledge.with_unnamed(n_unnamed)) for batch in some)
+            return (next(label_batches([batch], reference)) for batch in named)
+        return label_batches(some, self.catalogue.reference)
+
+    def _batch(self, rows: Int[np.ndarray, "some"], known: Knowledge) -> KnownBatch:
+        """Return some of the items; only of a large batch it matters what they were."""
         # Rows are in increasing order, and a copy of all points would take as long as their scores.
-        points = ((self.points if len(rows) == len(self) else self.points[rows], known) for rows, known in batches)
-        if self.catalogue.only_names or any(known.labels is not None for _, known in batches):
-            return (self.catalogue.label_points(*batch) for batch in points)
-        return label_batches(points, self.catalogue.reference)
+        if len(rows) == len(self):
+            return KnownBatch(self.points, known, self.features)
+        is_large = len(rows) > self.settings.most_anchors
+        return KnownBatch(self.points[rows], known, self.features[rows] if is_large else None)
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ from handful.model.answer import JointAnswer
 from handful.model.knowledge import ToldShare
 from handful.model.linear import class_sums
 from handful.model.links import NewGroup
-from handful.model.unknown_in_batch import rejection_limit
+from handful.model.unknown_in_batch import UnknownCounts, rejection_limit
 from handful.shapes import Bool, Float, Int
 
 
@@ -68,7 +68,11 @@ def averaged(found: JointAnswer, sequence_of: Int[np.ndarray, "item"], share: To
     counts = known @ q.astype(np.float64)
     presence = found.presence if np.isnan(unknown).all() else np.minimum(found.presence, counts)  # Markov's inequality
     presence = np.maximum(presence, (known[:, None] * q).max(0))
-    limit = found.limit if share is None else float(rejection_limit(np.nan_to_num(unknown)[None], share)[0])
+    limit = (
+        found.limit
+        if share is None
+        else float(rejection_limit(UnknownCounts.of(np.nan_to_num(unknown)[None]), share)[0])
+    )
     unnamed = np.where(unknown > limit, _most_frequent(found.unnamed, sequence_of), -1)
     found = replace(
         found,

@@ -6,7 +6,10 @@ import io
 import os
 import re
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,10 +42,7 @@ def decode_image(data: bytes) -> Image | Unreadable:
     what is white, from the least to the greatest value.
     """
     image_module = import_extra("PIL.Image", "images")
-    with warnings.catch_warnings():
-        # Pillow warns about odd metadata in files that decode well; only the warning about a bomb matters.
-        warnings.simplefilter("ignore")
-        warnings.simplefilter("error", image_module.DecompressionBombWarning)
+    with _pillow_quiet(image_module.DecompressionBombWarning):
         # Hostile bytes make decoders raise nearly anything (OSError, SyntaxError, struct.error, zlib.error, …), and
         # all of it means the same here. The bytes are in memory, so no fault of disk or network is hidden.
         try:
@@ -60,6 +60,37 @@ def decode_image(data: bytes) -> Image | Unreadable:
         except Exception as error:
             # Pillow names the object it read from, with an address that differs from run to run.
             return Unreadable(re.sub(r" <[^<>]* at 0x[0-9a-fA-F]+>", "", f"{type(error).__name__}: {error}"))
+
+
+class _Quiet:
+    """What is kept while images are decoded: by how many threads, and the filters of warnings from before."""
+
+    lock = Lock()
+    n_decoding = 0
+    before: warnings.catch_warnings[None] | None = None
+
+
+@contextmanager
+def _pillow_quiet(bomb: type[Warning]) -> Iterator[None]:
+    """Ignore warnings about odd metadata in files that decode well, and let that about a bomb be an error.
+
+    Filters of warnings belong to the process: the first of the threads that decode sets them, the last one puts them
+    back. If each did, one of them would put back what another one had set.
+    """
+    with _Quiet.lock:
+        if _Quiet.n_decoding == 0:
+            _Quiet.before = warnings.catch_warnings()
+            _Quiet.before.__enter__()
+            warnings.simplefilter("ignore")
+            warnings.simplefilter("error", bomb)
+        _Quiet.n_decoding += 1
+    try:
+        yield
+    finally:
+        with _Quiet.lock:
+            _Quiet.n_decoding -= 1
+            if _Quiet.n_decoding == 0 and _Quiet.before is not None:
+                _Quiet.before.__exit__(None, None, None)
 
 
 def _formats(data: bytes) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import shutil
+import zipfile
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
@@ -23,8 +24,6 @@ import numpy as np
 from handful.banks import store
 from handful.banks.bank import FeatureBank, Provenance
 from handful.errors import BankError, ExtractionError, OptionError
-from handful.executors import Executor, in_process
-from handful.executors.executor import Shared
 from handful.extraction.items import CALLED, Items
 from handful.extraction.pipeline import embedded
 from handful.machine.folders import LocalFolder
@@ -33,14 +32,14 @@ from handful.machine.untrusted import parse_json
 from handful.progress import Progress, Reporter, bars
 from handful.reading.contents import Contents
 from handful.reading.table import Skipped
-from handful.runs.parts import Parts
 from handful.shapes import Float
+from handful.workers import Shared, Workers, here
 
 if TYPE_CHECKING:
     from handful.extraction.encoder import Encoder
 
 # Part of every key: a change in how shards are computed or stored makes older ones invisible.
-SHARD_FORMAT = 3
+SHARD_FORMAT = 4
 # Start of a line about a skipped item in the bank's notes; the rest is a JSON object.
 SKIPPED = "skipped "
 
@@ -89,7 +88,7 @@ def extract(
     batch_size: int = 8,
     shard_size: int = 256,
     dtype: str = "float16",
-    executor: Executor | None = None,
+    workers: Workers | None = None,
     threads: int = 1,
     provenance: Provenance | None = None,
     on_progress: Callable[[Progress], None] | None = None,
@@ -110,8 +109,8 @@ def extract(
         Items saved at a time, and computed by one worker at a time; also part of the key.
     dtype : "float16" or "float32"
         How features are stored.
-    executor : Executor, optional
-        Who computes the shards: `in_process(workers)` of `handful.executors`, the default with one worker, or its
+    workers : Workers, optional
+        Who computes the shards: `here()` of `handful.workers`, the default, or its
         `on_ray(address)`; then every node must see the items under the same path.
     threads : int
         Threads that work on one shard; they change no byte.
@@ -150,12 +149,11 @@ def extract(
         with only_writer(work, ExtractionError):
             starts = range(0, len(items), shard_size)
             shards = [Shard(number, items.source[start : start + shard_size]) for number, start in enumerate(starts)]
-            parts = Parts(LocalFolder(work / key), "{:08d}", key)
+            folder = LocalFolder(work / key)
             with bars("embed", on_progress) as listener:
                 reporter = Reporter(listener)
-                skipped = _compute(
-                    shards, parts, (encoder, batch_size, dtype, threads), executor or in_process(), reporter
-                )
+                settings = (encoder, batch_size, dtype, threads)
+                skipped = _compute(shards, folder, settings, workers or here(), reporter)
             unread = {starts[k] + position: reason for k in sorted(skipped) for position, reason in skipped[k]}
             if len(unread) == len(items):
                 raise ExtractionError(f"none of the {len(items)} items could be read; the first: {unread[0]}")
@@ -171,7 +169,7 @@ def extract(
             # Shards are added to the bank one by one, so that it may be larger than memory.
             store.write(
                 out,
-                (_features(parts, shard) for shard in shards),
+                (_features(folder, shard) for shard in shards),
                 items.labels[[row not in unread for row in range(len(items))]],
                 dtype=dtype,
                 dim=encoder.dim,
@@ -186,35 +184,57 @@ def extract(
 
 def _compute(
     shards: Sequence[Shard],
-    parts: Parts,
+    folder: LocalFolder,
     settings: tuple[Encoder, int, str, int],
-    executor: Executor,
+    workers: Workers,
     reporter: Reporter,
 ) -> dict[int, Sequence[tuple[int, str]]]:
     """Compute the shards that are missing; return what each of all shards skipped."""
-    found = ((shard.number, parts.load(shard.number)) for shard in shards)
-    skipped = {number: json.loads(arrays[1].tobytes()) for number, arrays in found if arrays is not None}
+    found = ((shard.number, _load(folder, shard.number)) for shard in shards)
+    skipped: dict[int, Sequence[tuple[int, str]]] = {number: one.skipped for number, one in found if one is not None}
     missing = [shard for shard in shards if shard.number not in skipped]
     total, left = (sum(len(shard.source) for shard in some) for some in (shards, missing))
     report = reporter.stage("embed", total, total - left, CALLED[settings[0].reads][1])
     report(0)
-    # A tokeniser, or a module that keeps something of its last call, cannot serve two threads at once.
-    shared = Shared(settings[0], own=True)
+    shared = Shared(settings[0])
     tasks = [(shard, shared, *settings[1:]) for shard in missing]
-    with closing(executor(shard_features, tasks)) as results:
+    with closing(workers(shard_features, tasks)) as results:
         for result in results:
-            listed = np.frombuffer(json.dumps(result.skipped).encode(), np.uint8)
-            parts.save(result.number, result.features, listed)
+            _save(folder, result)
             skipped[result.number] = result.skipped
             report(len(shards[result.number].source))
     return skipped
 
 
-def _features(parts: Parts, shard: Shard) -> Float[np.ndarray, "kept dim"]:
-    arrays = parts.load(shard.number)
-    if arrays is None:
-        raise ExtractionError(f"shard {shard.number} vanished from {parts.folder.address}; run the extraction again")
-    return arrays[0]
+def _features(folder: LocalFolder, shard: Shard) -> Float[np.ndarray, "kept dim"]:
+    found = _load(folder, shard.number)
+    if found is None:
+        raise ExtractionError(f"shard {shard.number} vanished from {folder.path}; run the extraction again")
+    return found.features
+
+
+def _save(folder: LocalFolder, shard: ShardFeatures) -> None:
+    """Write a shard, complete or not at all."""
+    with folder.written(_name_of(shard.number)) as place, place.open("wb") as stream:
+        np.savez(
+            stream, number=np.array(shard.number), features=shard.features, skipped=np.array(json.dumps(shard.skipped))
+        )
+
+
+def _load(folder: LocalFolder, number: int) -> ShardFeatures | None:
+    """Return a shard; None if it is missing or damaged, which its checksums tell."""
+    try:
+        with (folder.path / _name_of(number)).open("rb") as stream, np.load(stream, allow_pickle=False) as there:
+            if there["number"] != number:
+                return None
+            skipped = tuple((int(at), str(why)) for at, why in json.loads(str(there["skipped"])))
+            return ShardFeatures(number, there["features"], skipped)
+    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile):
+        return None
+
+
+def _name_of(number: int) -> str:
+    return f"{number:08d}.npz"
 
 
 def checkpoint_of(encoder: str) -> str | None:

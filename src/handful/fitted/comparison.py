@@ -27,7 +27,7 @@ from handful.fitted.fitted import FittedModel
 from handful.fitted.left_out_batches import LeftOutBatches, Part
 from handful.model.answer import JointAnswer
 from handful.model.knowledge import Knowledge
-from handful.model.labelling import label_batches
+from handful.model.labelling import KnownBatch, label_batches
 from handful.progress import Reporter, silent
 from handful.shapes import Float, Int
 
@@ -135,8 +135,8 @@ def _label_open(features: Float[np.ndarray, "row dim"], codes: Rows, part: Part,
 def _answers(
     catalogue: FittedModel, features: Float[np.ndarray, "row dim"], part: Part
 ) -> Iterator[tuple[Rows, JointAnswer]]:
-    points = ((catalogue.points(features[batch]), Knowledge()) for batch in part.batches)
-    return zip(part.batches, label_batches(points, catalogue.reference), strict=True)
+    items = (KnownBatch(catalogue.points(features[batch]), Knowledge()) for batch in part.batches)
+    return zip(part.batches, label_batches(items, catalogue.reference), strict=True)
 
 
 class Interval(NamedTuple):

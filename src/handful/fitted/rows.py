@@ -52,10 +52,8 @@ def transform_rows(name: str, rows: Float[np.ndarray, "row dim"], first: int = 0
     if not math.isfinite(largest):
         bad = first + int(np.flatnonzero(~np.isfinite(sizes))[0])
         raise TaskError(f"row {bad} has a feature that is not finite; drop or impute such rows")
-    limits = np.finfo(rows.dtype)
-    least, most = (float(limits.tiny), math.inf) if name != "raw" else _squares_fit(rows.dtype)
-    # Sums over rows are squared as well.
-    if 0 < largest < least or largest > most / MOST_SUMMED:
+    least, most = size_limits(name, rows.dtype)
+    if 0 < largest < least or largest > most:
         raise TaskError(
             f"the largest number in the rows {first} … {first + len(sizes) - 1} is {largest:.2g}: {rows.dtype} "
             "cannot represent its square, or has lost digits of it; use transform='l2', or multiply all features by a "
@@ -64,9 +62,17 @@ def transform_rows(name: str, rows: Float[np.ndarray, "row dim"], first: int = 0
     return ROW_TRANSFORMS[name](rows)
 
 
+def size_limits(name: str, dtype: np.dtype[np.floating]) -> tuple[float, float]:
+    """Return between which sizes the largest number of a row must be, for a transform; zero is fit for both."""
+    if name != "raw":
+        return float(np.finfo(dtype).tiny), float(np.finfo(dtype).max)
+    least, most = _squares_fit(dtype)
+    return least, most / MOST_SUMMED  # sums over rows are squared as well
+
+
 def largest_feature(name: str, dtype: np.dtype[np.floating]) -> float:
     """Return the largest number that a row can have after a transform."""
-    return 1.0 if name == "l2" else _squares_fit(dtype)[1] / MOST_SUMMED
+    return 1.0 if name == "l2" else size_limits(name, dtype)[1]
 
 
 def _squares_fit(dtype: np.dtype[np.floating]) -> tuple[float, float]:

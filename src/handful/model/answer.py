@@ -59,7 +59,6 @@ class JointAnswer:
         labels: ItemLabels,
         named: NamedLabels,
         summary: BatchSummary,
-        prior_weight: Floats,
         batch: int = 0,
         groups: Sequence[NewGroup] = (),
     ) -> JointAnswer:
@@ -72,7 +71,7 @@ class JointAnswer:
             expected_counts=summary.expected_counts[batch],
             presence=summary.presence[batch],
             joint_weight=float(summary.joint_weight[batch]),
-            prior_weight=float(prior_weight[batch]),
+            prior_weight=float(summary.decision.tilts.prior_weight[batch]),
             unknown=nothing if named.unknown is None else named.unknown[batch].astype(np.float64),
             unnamed=named.unnamed[batch],
             interval=(float(low), float(high)),

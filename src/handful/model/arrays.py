@@ -19,14 +19,24 @@ ClassColumns = npt.NDArray[np.intp]
 
 
 def chosen_columns(chosen: Bools) -> ClassColumns:
-    """Return the positions of the chosen classes [batch, class], in increasing order, and then of some others.
+    """Return the positions of the chosen classes [batch, class] in increasing order, for each batch as many.
+
+    A batch that has fewer than another has some others among them.
 
     Examples
     --------
     >>> chosen_columns(np.array([[False, True, True], [False, False, True]])).tolist()
-    [[1, 2], [2, 0]]
+    [[1, 2], [0, 2]]
     """
-    return np.argsort(~chosen, axis=-1, kind="stable")[:, : int(chosen.sum(-1).max())]
+    n_chosen = chosen.sum(-1)
+    width = int(n_chosen.max())
+    if (n_chosen < width).any():
+        # The first positions of a batch hold as many others as it can lack.
+        first = slice(0, 2 * width)
+        others = ~chosen[:, first]
+        chosen = chosen.copy()
+        chosen[:, first] |= others & (others.cumsum(-1) <= (width - n_chosen)[:, None])
+    return np.asarray(np.nonzero(chosen)[1].reshape(len(chosen), width))
 
 
 def take_columns(table: npt.NDArray[Any], columns: ClassColumns) -> npt.NDArray[Any]:
@@ -62,5 +72,5 @@ def spread_rows(n_rows: int, most: int) -> Ints:
     """
     if n_rows <= most:
         return np.arange(n_rows)
-    within = np.random.default_rng(0).random(most)
-    return np.minimum(((np.arange(most) + within) * (n_rows / most)).astype(np.int64), n_rows - 1)
+    ends = np.arange(most + 1) * n_rows // most
+    return np.asarray(ends[:-1] + (np.random.default_rng(0).random(most) * np.diff(ends)).astype(np.int64))

@@ -33,23 +33,32 @@ class BatchItems:
     """Items of batches of one size: their scores, where they lie, and what is known about them.
 
     `vectors` is None if only their scores are known: then there is no offset, nothing is unknown, and no class mean
-    moves.
+    moves. If only the `near` classes are wanted, the others of each batch are counted together.
     """
 
     scores: Scores
     vectors: Vectors | None
     knowledge: Knowledge
+    near: bool = False
 
     @classmethod
-    def of(cls, points: Floats, reference: Reference, knowledge: Knowledge) -> BatchItems:
-        """Compare points [batch, item, dim] with the classes of a catalogue."""
+    def of(
+        cls,
+        points: Floats,
+        reference: Reference,
+        knowledge: Knowledge,
+        contents: Floats | None = None,
+        *,
+        near: bool = False,
+    ) -> BatchItems:
+        """Compare points [batch, item, dim] with the classes of a catalogue; `contents` are those of `Vectors`."""
         scores = Scores.of_vectors(points, reference, knowledge)
-        return cls(scores, Vectors(points, reference), knowledge)
+        return cls(scores, Vectors(points, reference, contents), knowledge, near)
 
     def rows(self, rows: Ints | slice) -> BatchItems:
         """Return some of the items of a single batch."""
-        vectors = None if self.vectors is None else Vectors(self.vectors.points[:, rows], self.vectors.reference)
-        return BatchItems(self.scores.rows(rows), vectors, self.knowledge.rows(rows))
+        vectors = None if self.vectors is None else self.vectors.rows(rows)
+        return BatchItems(self.scores.rows(rows), vectors, self.knowledge.rows(rows), self.near)
 
 
 class Decided(NamedTuple):
@@ -69,6 +78,8 @@ def decide(items: BatchItems, settings: Settings) -> Decided:
     tilts = estimate_tilts(scores, vectors, knowledge.prior, settings)  # (3), (22), (23)
     tilts = tilts.lowered(nats_of_unnamed(scores, vectors, tilts, settings))
     alone = label_alone(scores, tilts)  # (4)
+    if items.near:
+        alone = alone.of_near()
     present = find_sets(alone, scores.shots, n_classes, settings)  # (5), (6), (8), (9)
     if vectors is None:
         present = first_items_alone(present, scores.n_items, settings)
@@ -78,9 +89,11 @@ def decide(items: BatchItems, settings: Settings) -> Decided:
     places = find_places(vectors, tilts.of_batch, present, joint)
     distance = distance_ratio(scores, vectors, tilts.of_batch, places)  # f of (17)
     unknown = judge_items(scores, vectors, tilts, present, places, knowledge, settings)  # (12) to (15)
+    if scores.n_items == 1:  # it is left out of the mean that it moved
+        return Decided(Decision(n_classes, tilts, present, distance, None, unknown), alone, None)
     responsibilities = find_responsibilities(joint, alone, present, scores.labelled)  # (10)
     move = move_means(vectors, tilts, present, responsibilities, settings)  # (10)
-    alone = label_alone_after_move(scores, vectors, tilts, move, responsibilities)  # (4), (11)
+    alone = label_alone_after_move(alone, scores, vectors, tilts, move, responsibilities)  # (4), (11)
     present = find_sets(alone, scores.shots, n_classes, settings)
     return Decided(Decision(n_classes, tilts, present, distance, move, unknown), alone, responsibilities)
 

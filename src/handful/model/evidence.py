@@ -57,9 +57,7 @@ def distance_ratio(scores: Scores, vectors: Vectors, of_batch: BatchTilts, place
     unlabelled = ~scores.labelled
     if model is None:
         return np.ones(len(unlabelled))
-    inside = vectors.without(of_batch.offset)
-    away = np.einsum("bnd,bnd->bn", inside, inside)
-    away = away + (places.shares * (places.lengths[:, None] - 2 * places.dots)).sum(-1)
+    away = distances(vectors, of_batch, places)
     # Items that a person labelled come last, and are not counted.
     largest = np.finfo(away.dtype).max
     away = np.sort(np.where(unlabelled, away, largest), axis=-1)
@@ -72,15 +70,27 @@ def distance_ratio(scores: Scores, vectors: Vectors, of_batch: BatchTilts, place
     return np.maximum(quarter / model.quarter, 0.0)
 
 
+def distances(vectors: Vectors, of_batch: BatchTilts, places: Places) -> Floats:
+    """Squared distance of each item from its classes, [batch, item]."""
+    inside = vectors.without(of_batch.offset)
+    away = np.einsum("bnd,bnd->bn", inside, inside)
+    return np.asarray(away + (places.shares * (places.lengths[:, None] - 2 * places.dots)).sum(-1))
+
+
+def own_scores(scores: Scores, of_batch: BatchTilts, present: Presence, places: Places) -> Floats:
+    """Score of each item for its own classes, [batch, item]."""
+    nats = np.maximum(take_columns(scores.nats, present.columns), scores.top + LOWEST)
+    tilts = take_columns(of_batch.of_offset, present.columns)[:, None].astype(places.shares.dtype)
+    return np.asarray((places.shares * (nats + tilts)).sum(-1))
+
+
 def linked_values(scores: Scores, vectors: Vectors, of_batch: BatchTilts, present: Presence, places: Places) -> Floats:
     """Return what is averaged over groups of items, [batch, item, number].
 
     That is `<x - c, c - d>` and `|x - c|²`, with c the centre of the class means and d the offset; the score of the
     item's own classes; and the products of the item and the means of the candidate classes.
     """
-    nats = np.maximum(take_columns(scores.nats, present.columns), scores.top + LOWEST)
-    tilts = take_columns(of_batch.of_offset, present.columns)[:, None].astype(places.shares.dtype)
-    own = (places.shares * (nats + tilts)).sum(-1)
+    own = own_scores(scores, of_batch, present, places)
     inside = vectors.points - vectors.reference.centre
     direction = (vectors.reference.centre - of_batch.offset)[..., None]
     squares = np.einsum("bnd,bnd->bn", inside, inside)
@@ -100,6 +110,10 @@ def gather_evidence(
     reference = vectors.reference
     model = reference.unknown_model
     assert model is not None
+    if linked is None and scores.n_items == 1 and not scores.labelled.any():
+        t = model.statistic(distances(vectors, of_batch, places), own_scores(scores, of_batch, present, places))
+        one = np.ones_like(t)
+        return UnknownEvidence(t, one, one, scores.labelled, scores.restriction)
     mine = linked_values(scores, vectors, of_batch, present, places)
     if linked is None:
         rows = vectors.anchor_rows

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,17 +11,23 @@ from handful.model.answer import JointAnswer
 from handful.model.arrays import Floats, Ints
 from handful.model.batch import BatchItems, decide
 from handful.model.knowledge import Knowledge
-from handful.model.labels import Decision, ItemLabels, fold_unnamed, label_items
+from handful.model.labels import Decision, ItemLabels, NamedLabels, fold_unnamed, label_items
 from handful.model.limits import IN_MEMORY, IN_STACK
 from handful.model.reference import Reference
 from handful.model.rejected import gather_rejected
 from handful.model.scores import Scores, scores_of_names
 from handful.model.settings import DEFAULT, Settings
-from handful.model.stream import DecidedBatch, deciding_rows, rows_at_a_time
-from handful.model.summary import BatchTotals, summarize
+from handful.model.stream import DecidedBatch, deciding_items, rows_at_a_time
+from handful.model.summary import BatchSummary, BatchTotals, summarize
+from handful.model.unknown_in_batch import UnknownCounts
 
-# Items [item, dim] of a batch, and what is known about it.
-KnownBatch = tuple[Floats, Knowledge]
+
+class KnownBatch(NamedTuple):
+    """Items [item, dim] of a batch, what is known about it, and the items as they came, see `Vectors`."""
+
+    points: Floats
+    knowledge: Knowledge
+    contents: Floats | None = None
 
 
 def label_batch(points: Floats, reference: Reference, knowledge: Knowledge | None = None) -> JointAnswer:
@@ -37,7 +44,7 @@ def label_batch(points: Floats, reference: Reference, knowledge: Knowledge | Non
     >>> bool((answer.probabilities.argmax(1) == truth).mean() > 0.9), np.flatnonzero(answer.presence > 0.9).tolist()
     (True, [2, 11, 17])
     """
-    return next(label_batches([(points, knowledge or Knowledge())], reference))
+    return next(label_batches([KnownBatch(points, knowledge or Knowledge())], reference))
 
 
 def label_batches(
@@ -51,7 +58,7 @@ def label_batches(
     n_items = 0
     for batch in batches:
         read.append(batch)
-        n_items += len(batch[0])
+        n_items += len(batch.points)
         if n_items * reference.n_classes > numbers:
             yield from _in_stacks(read, reference)
             read = []
@@ -88,9 +95,8 @@ def label_scores(
     if several:
         totals = totals._replace(largest=np.zeros_like(totals.largest))
     n_classes = nats.shape[1]
-    summary = summarize(decision, totals, len(nats), n_classes, settings=settings)
-    named = fold_unnamed(labels, n_classes, settings)
-    return JointAnswer.of(labels, named, summary, decision.tilts.prior_weight)
+    summary = summarize(decision, totals, n_classes, settings=settings)
+    return JointAnswer.of(labels, fold_unnamed(labels, n_classes, settings), summary)
 
 
 def label_by_names(
@@ -111,69 +117,142 @@ def label_by_names(
     return label_scores(scores_of_names(points, names, knowledge, settings), knowledge, settings=settings)
 
 
+class Stack(NamedTuple):
+    """What is said about batches of one size; `labels` and `named` have the near classes alone if these are wanted."""
+
+    points: Floats  # [batch, item, dim]
+    labels: ItemLabels
+    named: NamedLabels
+    summary: BatchSummary
+
+    def answer(self, batch: int, reference: Reference) -> JointAnswer:
+        """Return the answer about one batch, with the groups that its rejected items make."""
+        answer = JointAnswer.of(self.labels, self.named, self.summary, batch)
+        if not answer.rejected.any():
+            return answer
+        groups = gather_rejected(self.points[batch], answer.unknown, answer.rejected, answer.unnamed, reference)
+        return JointAnswer.of(self.labels, self.named, self.summary, batch, groups)
+
+
 def _in_stacks(batches: Sequence[KnownBatch], reference: Reference) -> list[JointAnswer]:
-    """Label batches of any sizes, in stacks whose scores fit a cache; a large batch is a stack of its own."""
-    sizes = np.array([len(points) for points, _ in batches], int)
+    """Label batches of any sizes, in stacks whose scores fit a cache."""
+    sizes = np.array([len(batch.points) for batch in batches], int)
     answers = dict[int, JointAnswer]()
-    for size in np.unique(sizes).tolist():
-        numbers = np.flatnonzero(sizes == size).tolist()
-        is_large = len(deciding_rows(size, reference.n_classes, reference.settings)) < size
-        most = 1 if is_large else max(1, IN_STACK // (size * reference.n_classes))
-        for some in (numbers[at : at + most] for at in range(0, len(numbers), most)):
-            answers |= zip(some, _of_stack([batches[number] for number in some], reference), strict=True)
+    for some in stacks_of(sizes, reference):
+        first = batches[some[0]]
+        points = first.points[None] if len(some) == 1 else np.stack([batches[number].points for number in some])
+        knowledge = Knowledge.stacked([batches[number].knowledge for number in some])
+        stack = label_stack(points, reference, knowledge, first.contents)
+        answers |= {number: stack.answer(place, reference) for place, number in enumerate(some)}
     return [answers[number] for number in range(len(sizes))]
 
 
-def _of_stack(batches: Sequence[KnownBatch], reference: Reference) -> list[JointAnswer]:
-    """Label batches of one size."""
+def stacks_of(sizes: Ints, reference: Reference) -> Iterator[list[int]]:
+    """Yield the numbers of batches that are labelled as one stack; one that is too large to be compared whole is alone.
+
+    Examples
+    --------
+    >>> from handful.model.head import fit_head
+    >>> reference = Reference(fit_head(np.eye(3), np.arange(3), 3))
+    >>> list(stacks_of(np.array([2, 900, 2, 1]), reference))
+    [[3], [0, 2], [1]]
+    """
+    order = np.argsort(sizes, kind="stable")
+    for same in np.split(order, np.flatnonzero(np.diff(sizes[order])) + 1):
+        size = int(sizes[same[0]]) if len(same) else 0
+        settings = reference.settings
+        is_large = size > min(settings.most_anchors, deciding_items(reference.n_classes, settings))
+        most = 1 if is_large else max(1, IN_STACK // (max(size, 1) * reference.n_classes))
+        yield from (same[at : at + most].tolist() for at in range(0, len(same), most))
+
+
+def label_stack(
+    points: Floats,
+    reference: Reference,
+    knowledge: Knowledge,
+    contents: Floats | None = None,
+    *,
+    near: bool = False,
+) -> Stack:
+    """Label batches of one size.
+
+    Parameters
+    ----------
+    points
+        Their items [batch, item, dim].
+    reference, knowledge
+        What they are compared with, and what is known about them.
+    contents
+        The items of a single batch as they came; see `Vectors`.
+    near
+        Whether classes that are near none of the items of a batch are wanted as a sum only.
+    """
     settings = reference.settings
-    points = batches[0][0][None] if len(batches) == 1 else np.stack([one for one, _ in batches])
-    knowledge = Knowledge.stacked([one for _, one in batches])
-    n_items = points.shape[1]
-    if len(deciding_rows(n_items, reference.n_classes, settings)) == n_items:
-        items = BatchItems.of(points, reference, knowledge)
+    if points.shape[1] <= deciding_items(reference.n_classes, settings):
+        near = near and reference.n_unnamed == 0
+        items = BatchItems.of(points, reference, knowledge, contents if len(points) == 1 else None, near=near)
         decision, labels, totals = _labelled(items, settings)
     else:
-        decision, labels, totals = _in_blocks(points, reference, knowledge)
+        decision, labels, totals = _in_blocks(points, reference, knowledge, contents)
     named = fold_unnamed(labels, reference.n_named, settings)
-    share = knowledge.share
-    summary = summarize(decision, totals, n_items, reference.n_named, named.unknown, share, settings)
-    answers = []
-    for batch in range(len(points)):
-        answer = JointAnswer.of(labels, named, summary, decision.tilts.prior_weight, batch)
-        if answer.rejected.any():
-            groups = gather_rejected(points[batch], answer.unknown, answer.rejected, answer.unnamed, reference)
-            answer = JointAnswer.of(labels, named, summary, decision.tilts.prior_weight, batch, groups)
-        answers.append(answer)
-    return answers
+    unknown = None if named.unknown is None else UnknownCounts.of(named.unknown)
+    summary = summarize(decision, totals, reference.n_named, unknown, knowledge.share, settings, labels.near)
+    return Stack(points, labels, named, summary)
 
 
 def _labelled(items: BatchItems, settings: Settings) -> tuple[Decision, ItemLabels, BatchTotals]:
     """Decide by all items, or by some of a large batch of scores, and label them all."""
-    n_items = items.scores.n_items
     n_classes = items.scores.nats.shape[-1]
-    if len(deciding_rows(n_items, n_classes, settings)) < n_items:
-        batch = DecidedBatch.of(n_items, n_classes, items.rows, items.knowledge.labelled, settings)
-        labels = batch.label(items, range(n_items))
+    if items.scores.n_items > deciding_items(n_classes, settings):
+        labelled = items.knowledge.labelled
+        counted = settings.most_counted_scores
+        batch = DecidedBatch.of(items.scores.nats[0], n_classes, items.rows, labelled, counted, settings)
+        labels = batch.label(items)
         return batch.decision, labels, BatchTotals.of(labels)
     decision, alone, _ = decide(items, settings)
     labels = label_items(decision, items.scores, items.vectors, alone, items.knowledge.labels, settings)
     return decision, labels, BatchTotals.of(labels)
 
 
-def _in_blocks(points: Floats, reference: Reference, knowledge: Knowledge) -> tuple[Decision, ItemLabels, BatchTotals]:
+def _in_blocks(
+    points: Floats, reference: Reference, knowledge: Knowledge, contents: Floats | None
+) -> tuple[Decision, ItemLabels, BatchTotals]:
     """Label a large batch block by block: the scores of all items are never in memory at once."""
-    n_items = points.shape[1]
-    size = rows_at_a_time(reference.n_classes)
+    own = points[0]
+    decision, labels = label_in_blocks(own if contents is None else contents, own.__getitem__, reference, knowledge)
+    blocks = list(labels)
+    return decision, ItemLabels.joined(blocks), BatchTotals.added([BatchTotals.of(block) for block in blocks])
+
+
+def label_in_blocks(
+    contents: Floats, points_at: Callable[[Ints | slice], Floats], reference: Reference, knowledge: Knowledge
+) -> tuple[Decision, Iterator[ItemLabels]]:
+    """Decide about a large batch, and label its items block by block.
+
+    Parameters
+    ----------
+    contents
+        The items as they came [item, number], see `Vectors`.
+    points_at
+        Returns the points of some of them.
+    reference, knowledge
+        What they are compared with, and what is known about the batch.
+    """
+    n_items = len(contents)
+    n_classes = reference.n_classes
+    settings = reference.settings
+    size = rows_at_a_time(n_classes)
+    everything = slice(None)
+
+    def compared(rows: Ints | slice) -> BatchItems:
+        return BatchItems.of(points_at(rows)[None], reference, knowledge.rows(rows), contents[rows])
+
     # A batch of one block is counted and labelled by the same scores.
-    whole = BatchItems.of(points, reference, knowledge) if n_items <= size else None
+    whole = compared(everything) if n_items <= size else None
 
     def items_at(rows: Ints | slice) -> BatchItems:
-        if whole is not None and (isinstance(rows, slice) or len(rows) == n_items):
-            return whole
-        return BatchItems.of(points[:, rows], reference, knowledge.rows(rows))
+        is_whole = whole is not None and (isinstance(rows, slice) or len(rows) == n_items)
+        return whole if whole is not None and is_whole else compared(rows)
 
-    batch = DecidedBatch.of(n_items, reference.n_classes, items_at, knowledge.labelled, reference.settings)
-    starts = range(0, n_items, size)
-    blocks = [batch.label(items_at(slice(at, at + size)), range(at, min(at + size, n_items))) for at in starts]
-    return batch.decision, ItemLabels.joined(blocks), BatchTotals.added([BatchTotals.of(block) for block in blocks])
+    batch = DecidedBatch.of(contents, n_classes, items_at, knowledge.labelled, settings.most_counted, settings)
+    return batch.decision, (batch.label(items_at(slice(at, at + size))) for at in range(0, n_items, size))

@@ -7,14 +7,14 @@ stacks, which that did not try.
 
 # Numbers of a stack of batches that are labelled as one, of a block of items, and of what is read before it is labelled
 # or kept for a second look. [numbers; work]
-IN_STACK = 2**20
+IN_STACK = 2**21
 IN_BLOCK = 2**21
 IN_MEMORY = 2**23
 # Items that are labelled at a time, at most and at least. [items; work]
 BLOCK_ROWS = 2**12
 FEWEST_AT_A_TIME = 16
 # Densities of unknown items that are computed at a time. [densities; work]
-DENSITIES = 256
+DENSITIES = 1024
 # Numbers that a second-level cache holds: scores of a fit are computed in blocks of this many. [numbers; work]
 IN_CACHE = 2**19
 
@@ -49,8 +49,13 @@ EQUAL = 1e-6
 CONVERGED = 1e-5
 # Cells of a grid that are left out of the interval, by the largest of them. [ratio; convention]
 NO_CELL = 1e-4
+# Up to so many anchors, all products are computed sooner than those of the strongest links are gathered.
+# [anchors; work]
+MULTIPLIED_ANCHORS = 2**8
 # Cosine above which two items are compared number by number. [cosine; work]
 NEARLY_EQUAL = 0.999
+# Steps of one in which chances to be unknown are counted, so that counts of parts of a batch add. [steps; work]
+STEPS_OF_SHARE = 2**14
 # Bins in which values are counted, before a line in log-odds is fitted to the counts. [bins; work]
 LINE_BINS = 2**12
 # It is fitted until its gradient is this share of what is counted. [ratio; work]
@@ -73,6 +78,12 @@ NAME_WEIGHT_EXAMPLES = 200
 # Tables list classes that are present with at least this chance. No label and no chance depends on it.
 # [chance; convention]
 LEAST_LISTED = 0.02
+# A class with a smaller expected count in a group, each item alone, is nobody's label, and far from being listed: where
+# only labels and tables are wanted, such classes are counted together.
+# [items; convention: a twentieth of LEAST_LISTED]
+LEAST_NEAR = 1e-3
+# Chances of one label that differ by less are the same. [chance; convention]
+SAME_CHANCE = 1e-5
 # ε, the share of wrong labels among the examples, is at least this. [chance; convention]
 LEAST_WRONG_SHARE = 1e-4
 # Ends of an interval are compared a little above a multiple, so that rounding does not decide. [ratio; convention]

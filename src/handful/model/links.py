@@ -10,7 +10,7 @@ less noise.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ from scipy import sparse
 from scipy.special import expit, logit
 
 from handful.model.arrays import Floats, Ints
-from handful.model.limits import CONVERGED, MOST_LOG_ODDS, NEARLY_EQUAL, PAIR_MOST, PAIR_START
+from handful.model.limits import CONVERGED, MOST_LOG_ODDS, MULTIPLIED_ANCHORS, NEARLY_EQUAL, PAIR_MOST, PAIR_START
 from handful.model.settings import DEFAULT, Settings
 
 
@@ -62,24 +62,16 @@ class Anchors(NamedTuple):
         n_items: int | None = None,
     ) -> Anchors:
         """Make anchors of items [batch, item, dim], of a batch of `n_items`; all pairs of them tell b_0."""
-        directions = points - centre
-        lengths = _lengths(directions)
-        directions /= lengths[..., None]
-        cosines = directions @ directions.swapaxes(-1, -2)
+        lengths, directions, cosines = _compared(points, centre)
         a, b = pair_odds
         log_odds = pair_log_odds(np.asarray(cosines * b + np.asarray(a, cosines.dtype)), settings)
-        return cls(
-            points,
-            lengths,
-            directions,
-            cosines,
-            copy_of,
-            centre,
-            pair_odds,
-            log_odds,
-            settings,
-            n_items or len(lengths[0]),
-        )
+        n_items = n_items or len(lengths[0])
+        return cls(points, lengths, directions, cosines, copy_of, centre, pair_odds, log_odds, settings, n_items)
+
+    def __reduce__(self) -> Any:
+        """Return what a pickle keeps: nothing that follows from the points."""
+        others = (self.copy_of, self.centre, self.pair_odds, self.log_odds, self.settings, self.n_items)
+        return _unpickled, (self.points, *others)
 
     def odds(self, cosines: Floats) -> Floats:
         """Log-odds to share a class with an anchor, from cosines [batch, item, some]."""
@@ -106,7 +98,11 @@ class Anchors(NamedTuple):
         is_anchor[rows] = True
         lengths = _lengths(away)
         along = (away @ self.directions.swapaxes(-1, -2)) / lengths[..., None]
-        chances = expit(self.odds(along))
+        chances = self.odds(along)
+        with np.errstate(over="ignore"):  # one over infinity is zero
+            np.exp(np.negative(chances, out=chances), out=chances)
+        chances += 1
+        np.reciprocal(chances, out=chances)
         chances[:, rows, anchors] = 0
         n_anchors = along.shape[-1]
         others = n_anchors - is_anchor
@@ -129,7 +125,7 @@ class Anchors(NamedTuple):
         # |Σ_j a_nj x_j|², from lengths and cosines of pairs.
         numbers = strongest + _firsts(self.cosines[..., :1, :]).reshape(*self.lengths.shape[:-1], 1, 1)
         reach = weights * self.lengths.take(numbers)
-        squares = _square(reach, self.cosines.take(n_anchors * numbers[..., None] + strongest[..., None, :]))
+        squares = self._squares(reach, strongest, numbers)
         counted = self._counted(weights, numbers)
         if own.any():
             equal = self._equal(points, cosines, numbers) & ~is_anchor[:, None]
@@ -140,6 +136,15 @@ class Anchors(NamedTuple):
         ends = np.arange(0, numbers.size + 1, numbers.shape[-1])
         matrix = sparse.csr_array((weights.ravel(), numbers.ravel(), ends), (len(ends) - 1, self.lengths.size))
         return Links(matrix, own, np.maximum(1 / counted.astype(np.float64), 1), squares, in_class)
+
+    def _squares(self, reach: Floats, strongest: Ints, numbers: Ints) -> Floats:
+        """Return `Σ_ij r_i r_j cos_ij` over the strongest links of each item, [batch, item]."""
+        n_anchors = self.cosines.shape[-1]
+        if n_anchors > MULTIPLIED_ANCHORS:
+            return _square(reach, self.cosines.take(n_anchors * numbers[..., None] + strongest[..., None, :]))
+        every = np.zeros((*reach.shape[:-1], n_anchors), reach.dtype)
+        np.put_along_axis(every, strongest, reach, -1)
+        return np.asarray(np.einsum("...a,...a->...", every @ self.cosines, every))
 
     def _counted(self, weights: Floats, numbers: Ints) -> Floats:
         """Return `Σ_j a_nj²`, where copies count as one item."""
@@ -158,6 +163,18 @@ class Anchors(NamedTuple):
         return equal
 
 
+def _compared(points: Floats, centre: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return distances from the centre, directions from there, and the cosines of these."""
+    directions = points - centre
+    lengths = _lengths(directions)
+    directions /= lengths[..., None]
+    return lengths, directions, np.asarray(directions @ directions.swapaxes(-1, -2))
+
+
+def _unpickled(points: Floats, copy_of: Any, centre: Floats, *others: Any) -> Anchors:
+    return Anchors(points, *_compared(points, centre), copy_of, centre, *others)
+
+
 def pair_log_odds(odds: Floats, settings: Settings) -> Floats:
     """Log-odds that two items of a batch share a class, [batch]: the most likely ones; the likelihood is concave."""
     more = np.expm1(np.minimum(odds, MOST_LOG_ODDS))
@@ -165,10 +182,14 @@ def pair_log_odds(odds: Floats, settings: Settings) -> Floats:
     more[..., each, each] = 0  # every pair is there twice, and no item with itself
     more = more.reshape(*odds.shape[:-2], -1)
     chance = np.full(odds.shape[:-2], PAIR_START)
+    ratio = np.empty_like(more)
+    ones = np.ones(more.shape[-1], more.dtype)
     for _ in range(settings.pair_steps if len(each) > 1 else 0):
-        ratio = more / (1 + chance[..., None].astype(more.dtype) * more)
+        np.multiply(chance[..., None].astype(more.dtype), more, out=ratio)
+        ratio += 1
+        np.divide(more, ratio, out=ratio)
         curvature = (ratio[..., None, :] @ ratio[..., None])[..., 0, 0]
-        step = ratio.sum(-1, dtype=np.float64) / np.maximum(curvature, np.finfo(more.dtype).tiny)
+        step = (ratio @ ones).astype(np.float64) / np.maximum(curvature, np.finfo(more.dtype).tiny)
         # At most half of the way to either end, so that no step leaves the interval.
         least = np.maximum(chance / 2, settings.pair_least)
         most = np.minimum((1 + chance) / 2, PAIR_MOST)
@@ -193,14 +214,7 @@ def _strongest(values: Floats, n: int) -> Ints:
     n_anchors = values.shape[-1]
     if n == n_anchors:
         return np.broadcast_to(np.arange(n), values.shape)
-    # Sorting values is faster than partitioning positions.
-    is_chosen = values >= np.sort(values, -1)[..., -n, None]
-    if n_anchors * np.count_nonzero(is_chosen) != n * values.size:
-        tied = np.count_nonzero(is_chosen, axis=-1) != n  # rows in which some are equal
-        which = np.zeros((np.count_nonzero(tied), n_anchors), bool)
-        np.put_along_axis(which, np.argpartition(values[tied], -n, axis=-1)[:, -n:], True, -1)
-        is_chosen[tied] = which
-    return np.asarray(np.flatnonzero(is_chosen).reshape(*values.shape[:-1], n) - _firsts(values))
+    return np.asarray(np.argpartition(values, -n, axis=-1)[..., -n:])
 
 
 def _firsts(values: Floats) -> Ints:

@@ -29,23 +29,26 @@ class BatchTilts(NamedTuple):
 
 
 def estimate_offset(scores: Scores, vectors: Vectors | None, settings: Settings) -> BatchTilts:
-    """Estimate d and η of each batch; scores alone have no offset."""
+    """Estimate d and η of each batch; scores alone have no offset, and a single item has nothing in common."""
     possible = scores.possible
     n_batches = len(possible)
+    if vectors is None or scores.n_items == 1:
+        nothing = np.broadcast_to(0.0, possible.shape)
+        dim = 0 if vectors is None else vectors.points.shape[-1]
+        dtype = np.float64 if vectors is None else vectors.points.dtype
+        return BatchTilts(np.zeros((n_batches, dim), dtype), nothing, nothing)
     log_shots = np.log(scores.shots.astype(np.float64))
     log_shots = log_shots - (possible * log_shots).sum(-1, keepdims=True) / possible.sum(-1, keepdims=True)
     log_shots = np.where(possible, log_shots, 0.0)
     uneven = np.abs(log_shots).max(-1) > EQUAL
-    of_offset = np.zeros(possible.shape)
+    of_offset: Floats = np.broadcast_to(0.0, possible.shape)
     eta = np.zeros(n_batches)
-    if vectors is None:
-        return BatchTilts(np.zeros((n_batches, 0)), of_offset, of_offset)
     head = vectors.reference.head
     spread = vectors.spread
     centre = vectors.points.mean(1)
     offset = np.zeros_like(centre)
+    tilts = of_offset
     for _ in range(settings.offset_steps if spread.any() or uneven.any() else 0):
-        tilts = of_offset + eta[:, None] * log_shots
         shares = scores.counts(tilts) / scores.n_items
         if uneven.any():
             eta = np.where(uneven, _eta(eta, log_shots, possible, shares, settings), 0.0)
@@ -57,7 +60,8 @@ def estimate_offset(scores: Scores, vectors: Vectors | None, settings: Settings)
             if not offset.any() and not of_offset.any() and not uneven.any():
                 break
             of_offset = -(offset.astype(head.weights.dtype) @ head.weights.T).astype(np.float64)
-    return BatchTilts(offset.astype(vectors.points.dtype), of_offset, of_offset + eta[:, None] * log_shots)
+        tilts = of_offset + eta[:, None] * log_shots if uneven.any() else of_offset
+    return BatchTilts(offset.astype(vectors.points.dtype), of_offset, tilts)
 
 
 def _eta(eta: Floats, log_shots: Floats, possible: Bools, shares: Floats, settings: Settings) -> Floats:

@@ -39,20 +39,94 @@ import numpy as np
 from scipy.special import entr, expit, gammaln, logsumexp
 
 from handful.model.arrays import Bools, ClassColumns, Doubles, Floats, Ints, chosen_columns, put_columns, take_columns
-from handful.model.limits import LINEAR, SMALL_CHANCE, TOTAL_STEPS
+from handful.model.content import odd_factors
+from handful.model.limits import LEAST_NEAR, LINEAR, SMALL_CHANCE, SMALLEST_CHANCE, TOTAL_STEPS
 from handful.model.settings import DEFAULT, Settings
 
 
+class NearClasses(NamedTuple):
+    """Classes that some item of a batch may have; what the items have of all others is known as a sum."""
+
+    classes: ClassColumns  # [batch, near], in increasing order
+    rest: Floats  # [batch, item], Σ exp(S + t) over the others
+    whole: Floats  # [batch, item, class], exp(S + t) of all classes
+
+    def places(self, classes: ClassColumns) -> ClassColumns:
+        """Return where some of these classes are among them, [batch, column]."""
+        if len(classes) == 1:
+            return np.asarray(np.searchsorted(self.classes[0], classes[0])[None])
+        width = self.classes.shape[1]
+        # Batches one after the other, each beyond the last class of the one before.
+        first = (int(self.classes.max()) + 1) * np.arange(len(classes))[:, None]
+        found = np.searchsorted((self.classes + first).ravel(), (classes + first).ravel())
+        return np.asarray(found.reshape(classes.shape) - width * np.arange(len(classes))[:, None])
+
+    @property
+    def n_others(self) -> int:
+        """Number of the other classes."""
+        return int(self.whole.shape[-1] - self.classes.shape[-1])
+
+    def rest_of_powers(self, power: Floats, some: Bools) -> Floats:
+        """`Σ exp(S + t)^p` over the others, [some], for the powers p [batch, item] of some of the items."""
+        batch, item = np.nonzero(some)
+        p = power[batch, item, None]
+        near = np.take_along_axis(self.whole[batch, item], self.classes[batch], -1)
+        return np.asarray((self.whole[batch, item] ** p).sum(-1) - (near**p).sum(-1))
+
+
 class AloneLabels(NamedTuple):
-    """Chance of each class when an item is labelled alone, `E_nk = a_n exp(S_nk + t_k)`."""
+    """Chance of each class when an item is labelled alone, `E_nk = a_n exp(S_nk + t_k)`.
+
+    Classes are those of the catalogue, or the near ones of each batch.
+    """
 
     likelihood: Floats  # [batch, item, class], exp(S + t), not normalised
     scale: Floats  # [batch, item], a
+    near: NearClasses | None = None  # None if these are all classes
 
     @classmethod
-    def of(cls, likelihood: Floats) -> AloneLabels:
+    def of(cls, likelihood: Floats, near: NearClasses | None = None) -> AloneLabels:
         """Normalise likelihoods; they stay as they are."""
-        return cls(likelihood, 1 / (likelihood @ np.ones(likelihood.shape[-1], likelihood.dtype)))
+        total = likelihood @ np.ones(likelihood.shape[-1], likelihood.dtype)
+        return cls(likelihood, 1 / (total if near is None else total + near.rest), near)
+
+    def of_near(self) -> AloneLabels:
+        """Return the same of the near classes: those with an expected count of at least `LEAST_NEAR`.
+
+        They hold the best class of every item, and every class that a table could list.
+
+        Examples
+        --------
+        >>> alone = AloneLabels.of(np.array([[[8.0, 0.0, 1.9999, 0.0001], [5.0, 0.0, 5.0, 0.0002]]]))
+        >>> near = alone.of_near()
+        >>> near.near.classes.tolist(), near.of_columns(np.array([[2]])).round(3)[0, :, 0].tolist()
+        ([[0, 2]], [0.2, 0.5])
+        """
+        counts = (self.scale[:, None] @ self.likelihood)[:, 0]
+        kept = counts >= np.minimum(LEAST_NEAR, counts.max(-1, keepdims=True))
+        near = self._of_classes(kept)
+        lost = near.likelihood.max(-1) * self.scale < LEAST_NEAR  # only these can have a best class that is not kept
+        if lost.any():
+            batch, item = np.nonzero(lost)
+            kept[batch, self.likelihood[batch, item].argmax(-1)] = True
+            near = self._of_classes(kept)
+        return near
+
+    def _of_classes(self, kept: Bools) -> AloneLabels:
+        """Return the same of some of all classes, [batch, class]."""
+        classes = chosen_columns(kept)
+        likelihood = np.ascontiguousarray(take_columns(self.likelihood, classes))
+        total = likelihood @ np.ones(likelihood.shape[-1], likelihood.dtype)
+        near = NearClasses(classes, np.maximum(1 / self.scale - total, 0), self.likelihood)
+        return AloneLabels(likelihood, self.scale, near)
+
+    def classes_at(self, places: ClassColumns) -> ClassColumns:
+        """Return which classes of the catalogue these are, [batch, column]."""
+        return places if self.near is None else np.take_along_axis(self.near.classes, places, -1)
+
+    def places(self, classes: ClassColumns) -> ClassColumns:
+        """Return where some classes of the catalogue are, [batch, column]."""
+        return classes if self.near is None else self.near.places(classes)
 
     def sums(self, weights: Floats) -> Doubles:
         """Σ_n w_n E_nk for weights [batch, item], [batch, class]."""
@@ -60,13 +134,13 @@ class AloneLabels(NamedTuple):
         return np.asarray((each[:, None] @ self.likelihood)[:, 0], np.float64)
 
     def of_columns(self, columns: ClassColumns) -> Floats:
-        """Return the chances of some classes, [batch, item, column]."""
-        return np.asarray(take_columns(self.likelihood, columns) * self.scale[..., None])
+        """Return the chances of some classes of the catalogue, [batch, item, column]."""
+        return np.asarray(take_columns(self.likelihood, self.places(columns)) * self.scale[..., None])
 
     def with_columns(self, factors: Floats, columns: ClassColumns, values: Floats) -> Floats:
         """Return the chances of all classes times a factor for each item, and `values` for some of the classes."""
         q = self.likelihood * (factors * self.scale).astype(self.likelihood.dtype)[..., None]
-        put_columns(q, columns, values)
+        put_columns(q, self.places(columns), values)
         return np.asarray(q)
 
 
@@ -160,7 +234,7 @@ def find_sets(alone: AloneLabels, shots: Floats, n_classes: Ints, settings: Sett
     n_items = alone.scale.shape[1]
     if n_items == 1:
         # No set of classes is likelier than another but by its chances: the exact answer is that of the item alone.
-        best = alone.likelihood.argmax(-1)
+        best = alone.classes_at(alone.likelihood.argmax(-1))
         presence = alone.of_columns(best)[:, 0].astype(np.float64)
         one = np.ones((len(best), 1, 1), np.float32)
         single = np.ones(len(best))
@@ -170,8 +244,9 @@ def find_sets(alone: AloneLabels, shots: Floats, n_classes: Ints, settings: Sett
     # A class with a smaller expected count is absent but for strays; in proportion to the items of a large batch.
     least = settings.candidate_count * max(n_items / settings.candidate_items, 1.0)
     enough = counts >= np.minimum(least, counts.max(-1, keepdims=True))
-    columns = np.argsort(np.where(enough, -counts, 0.0), axis=-1, kind="stable")[:, : int(enough.sum(-1).max())]
-    valid = take_columns(enough, columns)
+    places = np.argsort(np.where(enough, -counts, 0.0), axis=-1, kind="stable")[:, : int(enough.sum(-1).max())]
+    valid = take_columns(enough, places)
+    columns = alone.classes_at(places)
     order = alone.scale.argsort(-1)  # sums of single precision are the same in whatever order the items came
     own = np.take_along_axis(alone.of_columns(columns), order[..., None], -2) * valid[:, None]
     shares = sparse_shares(own, settings)
@@ -219,12 +294,11 @@ class SetsOfClasses(NamedTuple):
 
     def log_weights(self, sets: Bools) -> Doubles:
         """`ln P(z) + τ Σ_n ln(K L_n(z))`, [batch, set]."""
-        h = sets.sum(-1).astype(np.float64)
         n_classes = self.n_classes[:, None].astype(np.float64)
-        likelihood = n_classes[..., None] * self._likelihood(sets)
-        evidence = np.log(likelihood, dtype=np.float64).sum(-1)
-        log_sets = gammaln(n_classes + 1) - gammaln(h + 1) - gammaln(n_classes - h + 1)
-        return np.asarray(self.temper[:, None] * evidence - log_sets - np.log(h))
+        evidence = np.log(self._likelihood(sets)).sum(-1, dtype=np.float64) + self.rows.shape[-1] * np.log(n_classes)
+        each_h = np.arange(1, sets.shape[-1] + 1)
+        log_sets = gammaln(n_classes + 1) - gammaln(each_h + 1) - gammaln(n_classes - each_h + 1) + np.log(each_h)
+        return np.asarray(self.temper[:, None] * evidence - np.take_along_axis(log_sets, sets.sum(-1) - 1, -1))
 
     def _likelihood(self, sets: Bools) -> Floats:
         """`L_n(z)`, [batch, set, item]."""
@@ -255,37 +329,41 @@ class SetsOfClasses(NamedTuple):
         _, width, n_items = self.rows.shape
         noise, turns = _noise(width, settings)
         order = np.argsort(turns, axis=0, kind="stable")
-        here = np.repeat(first[:, None], settings.chains, 1)  # [batch, chain, class]
+        # Items of all batches lie one after the other, so that steps of few items are not slower than of many.
+        here = np.repeat(first[None], settings.chains, 0)  # [chain, batch, class]
         visited = []
         # With strays in each row, `L_n(z)` is the mean of the rows of z, times 1 - φ.
         strays = settings.strays / (1 - settings.strays) / self.n_classes[:, None, None].astype(np.float32)
         rows = self.rows + strays
+        of_class = np.ascontiguousarray(rows.swapaxes(0, 1))
+        least = np.broadcast_to(strays[..., 0], of_class[0].shape).copy()
         others = np.maximum(np.arange(width + 1), 1)
         more = -n_items * np.log1p(1 / others)  # of equal shares of one class more
         of_set = np.log(others / np.maximum(self.n_classes[:, None] - others, 0.5))
         prior = self.temper[:, None] * more + of_set  # [batch, others]
-        batch = np.arange(len(rows))[:, None]
-        temper = self.temper[:, None]
+        batch = np.arange(len(rows))
         ones = np.ones(n_items, np.float32)
+        rest = np.empty((settings.chains, *of_class[0].shape), np.float32)
         for sweep in range(settings.sweeps):
-            total = here.astype(np.float32) @ rows  # [batch, chain, item]
+            total = np.ascontiguousarray((here.swapaxes(0, 1).astype(np.float32) @ rows).swapaxes(0, 1))
             h = here.sum(-1)
             for k in order[:, sweep].tolist():
-                own = rows[:, None, k]
+                own = of_class[k]
                 was = here[..., k]
-                rest = total - was[..., None] * own
-                np.maximum(rest, strays, out=rest)
+                np.multiply(was[..., None].astype(np.float32), own, out=rest)
+                np.subtract(total, rest, out=rest)
+                np.maximum(rest, least, out=rest)
                 np.divide(own, rest, out=rest)
                 rest += 1
                 evidence = np.log(rest, out=rest) @ ones
                 n_others = h - was
-                log_odds = temper * evidence + prior[batch, n_others]
-                now = ((log_odds + noise[k, sweep] > 0) | (n_others == 0)) & valid[:, None, k]
+                log_odds = self.temper * evidence + prior[batch, n_others]
+                now = ((log_odds + noise[k, sweep, :, None] > 0) | (n_others == 0)) & valid[:, k]
                 if (now != was).any():
                     total += (now.astype(np.float32) - was)[..., None] * own
                     h = n_others + now
                     here[..., k] = now
-            visited.append(here.copy())
+            visited.append(here.swapaxes(0, 1).copy())
         return np.concatenate(visited[settings.warm_up :], 1)
 
 
@@ -299,16 +377,15 @@ def distinct_sets(visited: Bools, log_weights: Doubles) -> tuple[Bools, Doubles]
     >>> some[0].tolist(), logs[0].tolist()
     ([[True, True], [True, False]], [1.0, 0.0])
     """
-    kept = []
-    for of_batch, logs in zip(np.packbits(visited, axis=-1), log_weights, strict=True):
-        whole = np.ascontiguousarray(of_batch)
-        _, once = np.unique(whole.view(np.dtype((np.void, whole.shape[1])))[:, 0], return_index=True)
-        kept.append(once[np.argsort(-logs[once], kind="stable")])
-    width = max(len(once) for once in kept)
-    rows = np.stack([np.resize(once, width) for once in kept])
-    logs = np.take_along_axis(log_weights, rows, 1)
-    logs[np.arange(width) >= np.array([[len(once)] for once in kept])] = -np.inf
-    return np.take_along_axis(visited, rows[..., None], 1), logs
+    keys = visited.astype(np.uint64) @ odd_factors(visited.shape[-1])
+    order = np.argsort(keys, axis=-1, kind="stable")
+    ordered = np.take_along_axis(keys, order, -1)
+    again = np.zeros(ordered.shape, bool)
+    again[:, 1:] = ordered[:, 1:] == ordered[:, :-1]
+    logs = np.where(again, -np.inf, np.take_along_axis(log_weights, order, -1))
+    likeliest = np.argsort(-logs, axis=-1, kind="stable")[:, : int((~again).sum(-1).max())]
+    rows = np.take_along_axis(order, likeliest, -1)
+    return np.take_along_axis(visited, rows[..., None], 1), np.take_along_axis(logs, likeliest, -1)
 
 
 def weights_of_met(log_weights: Doubles, visits: int) -> tuple[Doubles, Doubles]:
@@ -325,13 +402,16 @@ def weights_of_met(log_weights: Doubles, visits: int) -> tuple[Doubles, Doubles]
     [0.016, 0.016]
     """
     log_total = logsumexp(log_weights, axis=-1, keepdims=True)
+    met = np.isfinite(log_weights)
     for _ in range(TOTAL_STEPS):
         p = np.exp(log_weights - log_total)
         expected = visits * p
         weights = np.where(expected > SMALL_CHANCE, p / -np.expm1(-np.maximum(expected, SMALL_CHANCE)), 1 / visits)
-        weights = np.where(np.isfinite(log_weights), weights, 0.0)
+        weights *= met
         total = weights.sum(-1, keepdims=True)
         log_total = log_total + np.log(total)
+        if (np.abs(total - 1) < SMALLEST_CHANCE).all():
+            break
     return np.asarray(weights / total), np.asarray(log_total[..., 0])
 
 
@@ -368,18 +448,18 @@ def log_absence(alone: AloneLabels, others: Floats) -> Doubles:
     factors = [others, np.ones_like(others)]
     absent = -np.stack([alone.sums(factor) for factor in factors], -2)
     some = chosen_columns(absent[:, 1] <= -LINEAR)  # of others `ln(1 - x) = -x`
-    own = alone.of_columns(some)
+    own = alone.of_columns(alone.classes_at(some))
     chances = [(own * factor[..., None]).clip(max=1 - SMALL_CHANCE) for factor in factors]
     exact = [np.log1p(-chance).sum(-2, dtype=np.float64) for chance in chances]
     put_columns(absent, some, np.stack(exact, -2))
     return absent
 
 
-def presence_probability(present: Presence, absent: Floats, n_items: float) -> Doubles:
+def presence_probability(present: Presence, absent: Floats, n_items: float, near: NearClasses | None = None) -> Doubles:
     """Chance that each class has an item, [batch, class], from `log_absence` of `n_items` items, tempered by τ."""
     temper = temper_of(n_items, present.n_typical, present.shared)[:, None]
     here = np.zeros(absent[:, 0].shape)
-    put_columns(here, present.columns, present.presence)
+    put_columns(here, present.columns if near is None else near.places(present.columns), present.presence)
     few = 1 - (1 - here) * np.exp(temper * absent[:, 0])
     alone = present.alone_weight[:, None]
     return np.asarray((1 - alone) * few - alone * np.expm1(temper * absent[:, 1]))

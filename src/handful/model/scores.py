@@ -129,7 +129,7 @@ class Scores:
     @cached_property
     def confidence(self) -> Floats:
         """The largest probability of each item under the scores, [batch, item]."""
-        return np.asarray(1 / self.likelihood.sum(-1))
+        return np.asarray(1 / (self.likelihood @ np.ones(self.likelihood.shape[-1], self.likelihood.dtype)))
 
     @property
     def n_possible(self) -> npt.NDArray[np.intp]:
@@ -147,6 +147,8 @@ class Scores:
 
     def counts(self, tilts: Floats) -> Doubles:
         """`Σ_n p_nk` [batch, class] under constants [batch, class]."""
+        if not tilts.any():
+            return np.asarray((self.confidence[:, None] @ self.likelihood)[:, 0], dtype=np.float64)
         factors = class_factors(tilts).astype(self.likelihood.dtype)
         each = 1 / (self.likelihood @ factors[..., None])
         sums = (each.swapaxes(1, 2) @ self.likelihood)[:, 0]

@@ -46,6 +46,10 @@ class Settings:
     'C: inverse of the penalty on W, for rows of unit length'
     """
 
+    def __reduce__(self) -> Any:
+        """Return what a pickle says: the default is one in every process, so that what is made of it is made once."""
+        return "DEFAULT" if self is DEFAULT else super().__reduce__()
+
     # -- the head, trained on examples: `head` -----------------------------------------------------------------------
 
     inverse_ridge: float = _fitted(

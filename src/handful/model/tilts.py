@@ -24,7 +24,7 @@ class Tilts(NamedTuple):
 
     def lowered(self, nats: Floats) -> Tilts:
         """Return the same with some classes less likely, by nats [batch, class]."""
-        return self._replace(total=self.total - nats)
+        return self._replace(total=self.total - nats) if nats.any() else self
 
 
 def estimate_tilts(scores: Scores, vectors: Vectors | None, prior: Prior | None, settings: Settings) -> Tilts:

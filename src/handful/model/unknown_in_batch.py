@@ -20,15 +20,16 @@ they know.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import betainc, log_softmax
 
-from handful.model.arrays import Bools, Floats
+from handful.model.arrays import Bools, Floats, Ints
 from handful.model.knowledge import ToldShare
 from handful.model.limits import (
     ABOVE,
@@ -41,6 +42,7 @@ from handful.model.limits import (
     NO_CELL,
     NORMAL_CUBE,
     NORMAL_SLOPE,
+    STEPS_OF_SHARE,
 )
 from handful.model.settings import DEFAULT, Settings
 from handful.model.unknown_of_catalogue import UnknownModel
@@ -76,17 +78,17 @@ class UnknownPosterior:
     ----------
     model : UnknownModel
         Of the catalogue.
-    grid : Floats
-        Posterior of share, shift and width, [batch, share, shift, width].
-    interval : Floats
-        Of the share, 90 %, [batch, 2].
+    prior : Floats
+        Chance of each share, [batch, share].
+    evidence : UnknownEvidence
+        Of the items that tell it.
     settings : Settings
         Numbers of the model.
     """
 
     model: UnknownModel
-    grid: Floats
-    interval: Floats
+    prior: Floats
+    evidence: UnknownEvidence
     settings: Settings
 
     @classmethod
@@ -111,24 +113,42 @@ class UnknownPosterior:
         >>> int((UnknownPosterior.of(model, shifted).of_items(shifted) > 0.5).sum())
         0
         """
-        n_batches, n_items = evidence.t.shape
-        prior = _prior(share, n_batches, settings)
+        return cls(model, _prior(share, len(evidence.t), settings), evidence, settings)
+
+    def _parts(self) -> list[slice]:
+        """Batches that are integrated over at a time."""
+        n_batches, n_items = self.evidence.t.shape
         size = max(1, DENSITIES // n_items)
-        parts = [slice(at, at + size) for at in range(0, n_batches, size)]
-        found = [_integrated(model, prior[part], evidence.part(part), settings) for part in parts]
-        grid, interval = (np.concatenate(each) for each in zip(*found, strict=True))
-        return cls(model, grid, interval, settings)
+        return [slice(at, at + size) for at in range(0, n_batches, size)]
+
+    @cached_property
+    def grid(self) -> Floats:
+        """Posterior of share, shift and width, [batch, share, source]."""
+        parts = ((self.prior[part], self.evidence.part(part)) for part in self._parts())
+        return np.concatenate([_integrated(self.model, *part, self.settings) for part in parts])
+
+    @cached_property
+    def interval(self) -> Floats:
+        """Interval of the share, 90 %, [batch, 2]."""
+        every = np.arange(self.grid.shape[-1])
+        ends = []
+        for part in self._parts():
+            evidence = self.evidence.part(part)
+            ratio = _unknown_ratio(self.model, evidence, every, self.settings)
+            ends.append(_share_in_batch(self.grid[part], ratio, evidence.sizes, evidence.labelled, self.settings))
+        return np.concatenate(ends)
 
     def of_items(self, evidence: UnknownEvidence) -> npt.NDArray[np.float64]:
         """Chance of each item to be unknown, by its own evidence, [batch, item]."""
         n_batches, n_items = evidence.t.shape
+        if evidence is self.evidence and n_items == 1:
+            return self._of_single_items()
         shares = _grid(self.settings).shares
-        grid = self.grid.reshape(n_batches, len(shares), -1)
         unknown = np.zeros(evidence.t.shape)
         high = max(1, DENSITIES // n_items)
         for top in range(0, n_batches, high):
             some = slice(top, top + high)
-            sources, weights = _likely(grid[some], self.settings)
+            sources, weights = _likely(self.grid[some], self.settings)
             for left in range(0, n_items, DENSITIES):
                 here = some, slice(left, left + DENSITIES)
                 ratio = _unknown_ratio(self.model, evidence.part(*here), sources, self.settings)
@@ -138,30 +158,77 @@ class UnknownPosterior:
                     unknown[here] += (chance @ weights[:, number, :, None])[..., 0]
         return unknown.clip(0, 1)
 
+    def _of_single_items(self) -> npt.NDArray[np.float64]:
+        """Return (15) of items that are batches of their own: `E[ρ] Σ P N_unknown / Σ P ((1 - E[ρ]) N_known + …)`.
 
-def rejection_limit(unknown: Floats, share: ToldShare | None, settings: Settings = DEFAULT) -> Floats:
+        A posterior of one item takes one sum over the sources: the share stands in both parts as its mean alone.
+        """
+        shares = _grid(self.settings).shares
+        mean = (self.prior @ shares)[:, None]
+        evidence = self.evidence.part(slice(None))
+        known = _by_known(evidence, self.settings)
+        ratio = _unknown_ratio(self.model, evidence, np.arange(known.shape[-1]), self.settings)
+        weights = np.exp(known - known.max(-1, keepdims=True))
+        weights /= weights.sum(-1, keepdims=True)
+        unknown = mean * (weights[:, None] @ ratio[:, 0, :, None])[..., 0]
+        return np.asarray(unknown / (1 - mean + unknown))
+
+
+class UnknownCounts(NamedTuple):
+    """How many items of each batch have which chance to be unknown, in steps; counts of parts of a batch add.
+
+    Chances are rounded up to a step, so an item is above a step if its chance is.
+    """
+
+    steps: Ints  # [batch, some], falling
+    counts: Ints  # [batch, some], items
+
+    @classmethod
+    def of(cls, unknown: Floats) -> UnknownCounts:
+        """Count the items of batches, [batch, item]."""
+        steps = -np.sort(-np.ceil(unknown * STEPS_OF_SHARE).astype(np.int64), axis=-1)
+        return cls(steps, np.ones_like(steps))
+
+    @classmethod
+    def added(cls, parts: Sequence[UnknownCounts]) -> UnknownCounts:
+        """Add those of parts of a single batch."""
+        steps, which = np.unique(np.concatenate([part.steps[0] for part in parts]), return_inverse=True)
+        counts = np.bincount(which, np.concatenate([part.counts[0] for part in parts])).astype(np.int64)
+        return cls(steps[None, ::-1], counts[None, ::-1])
+
+    def above(self, limit: Floats) -> Ints:
+        """Return the number of items above a limit, [batch], which is a step."""
+        least = np.rint(limit * STEPS_OF_SHARE)[:, None]
+        return np.asarray((self.counts * (self.steps > least)).sum(-1))
+
+
+def rejection_limit(unknown: UnknownCounts, share: ToldShare | None, settings: Settings = DEFAULT) -> Floats:
     """Chance above which an item is rejected, [batch]: one half, as long as no share is told.
 
     If a share is told, as many items are rejected as are expected to be unknown, `Σ_n c_n`, the most likely ones; but
-    no more than so that 15 % (`most_known_rejected`) of the known items are expected to be among them.
+    no more than so that 15 % (`most_known_rejected`) of the known items are expected to be among them. Both are sums
+    over items, so parts of a batch in any order have one limit.
 
     Examples
     --------
-    >>> rejection_limit(np.array([[0.95, 0.4, 0.45, 0.1]]), ToldShare.of(np.array([3.0, 7.0])))
+    >>> told = ToldShare.of(np.array([3.0, 7.0]))
+    >>> rejection_limit(UnknownCounts.of(np.array([[0.95, 0.4, 0.45, 0.1]])), told).round(3)
     array([0.45])
-    >>> rejection_limit(np.array([[0.99, 0.98, 0.9, 0.6, 0.0, 0.0]]), None)
+    >>> rejection_limit(UnknownCounts.of(np.array([[0.99, 0.98, 0.9, 0.6, 0.0, 0.0]])), None)
     array([0.5])
     """
-    limit = np.full(len(unknown), settings.rejected)
+    limit = np.full(len(unknown.steps), settings.rejected)
     if share is None:
         return limit
-    falling = -np.sort(-unknown, axis=-1)
-    known = 1 - falling
+    steps, counts = unknown
+    known = counts * (STEPS_OF_SHARE - steps)
     few = known.cumsum(-1) <= settings.most_known_rejected * known.sum(-1, keepdims=True)
-    expected = np.rint(falling.sum(-1, keepdims=True)).astype(np.intp)
-    most = np.minimum(few.sum(-1, keepdims=True), expected)
-    falling = np.concatenate([falling, np.zeros((len(unknown), 1))], -1)
-    return np.where(share.told, np.take_along_axis(falling, most, -1)[:, 0], limit)
+    expected = np.rint((counts * steps).sum(-1, keepdims=True) / STEPS_OF_SHARE)
+    fits = few & (counts.cumsum(-1) <= expected)
+    # The first step of which not all items fit; zero where all do.
+    falling = np.concatenate([steps, np.zeros_like(steps[:, :1])], -1)
+    first = np.take_along_axis(falling, fits.sum(-1, keepdims=True), -1)[:, 0]
+    return np.where(share.told, first / STEPS_OF_SHARE, limit)
 
 
 def _prior(share: ToldShare | None, n_batches: int, settings: Settings) -> Floats:
@@ -207,42 +274,78 @@ def _variance(sizes: Floats, settings: Settings) -> Floats:
     return np.asarray(settings.common + (1 - settings.common) / sizes)
 
 
-def _integrated(
-    model: UnknownModel, prior: Floats, evidence: UnknownEvidence, settings: Settings
-) -> tuple[Floats, Floats]:
-    """Return grids [batch, share, shift, width] and intervals [batch, 2]."""
-    t, sizes, weights, labelled, _ = evidence
-    shifts, widths, shares, log_prior = _grid(settings)
+def _by_known(evidence: UnknownEvidence, settings: Settings) -> Floats:
+    """Return log chances of sources if all items are known, [batch, source]."""
+    t, sizes, weights, _, _ = evidence
+    shifts, widths, _, log_prior = _grid(settings)
     variance = _variance(sizes, settings)
-    squares = ((t[:, None] - shifts[:, None]) ** 2 / variance[:, None]) @ weights[..., None]  # [batch, shift, 1]
-    known = -0.5 * (squares / widths + weights.sum(1)[:, None, None] * np.log(widths)).reshape(len(t), -1)
+    squares = (((t[:, None] - shifts[:, None]) ** 2 / variance[:, None]) @ weights[..., None])[..., 0]
+    of_width = np.tile(widths, len(shifts))
+    known = np.repeat(squares, len(widths), 1)
+    known /= -2 * of_width
+    known += weights.sum(1)[:, None] * (-0.5 * np.log(of_width))
+    known += log_prior.ravel()
+    return known
 
-    ratio = _unknown_ratio(model, evidence, np.arange(log_prior.size), settings)
+
+def _integrated(model: UnknownModel, prior: Floats, evidence: UnknownEvidence, settings: Settings) -> Floats:
+    """Return grids [batch, share, source]."""
+    _, _, weights, labelled, _ = evidence
+    shares = _grid(settings).shares
+    known = _by_known(evidence, settings)
     free = np.where(labelled, 0.0, weights)[:, None].astype(np.float32)
-    log = np.zeros((len(t), len(shares), log_prior.size))
+    log_ratio = _log_unknown_ratio(model, evidence, np.arange(known.shape[-1]), settings)
+    possible = _possible_sources(known, free, log_ratio, prior, settings)
+    sources = np.flatnonzero(possible.any(0))
+    ratio = np.exp(log_ratio[..., sources])
+    # By the likeliest source, differences that count have all their digits in single precision.
+    by_known = (known - known.max(-1, keepdims=True))[:, sources].astype(np.float32)
+    some = np.zeros((len(known), len(shares), len(sources)), np.float32)
+    mixed = np.empty_like(ratio)
     for number in range(1, len(shares)):
-        mixed = ratio * np.float32(shares[number]) + np.float32(1 - shares[number])
-        log[:, number] = (free @ np.log(mixed))[:, 0]
+        np.multiply(ratio, np.float32(shares[number]), out=mixed)
+        mixed += np.float32(1 - shares[number])
+        some[:, number] = (free @ np.log(mixed, out=mixed))[:, 0]
     if labelled.any():
         said = np.where(labelled, weights, 0.0)[:, None].astype(np.float32)
-        log += said @ np.log(ratio * np.float32(settings.wrong_label) + np.float32(1 - settings.wrong_label))
-    log += known[:, None]
+        some += said @ np.log(ratio * np.float32(settings.wrong_label) + np.float32(1 - settings.wrong_label))
     with np.errstate(divide="ignore"):
-        log += log_prior.ravel()
-        log += np.log(prior)[..., None]
-    log -= log.max((1, 2), keepdims=True)
-    grid = np.exp(np.maximum(log, LEAST_LOG_CELL, dtype=np.float32))
+        some += np.where(possible[:, sources], by_known, -np.inf)[:, None]
+        some += np.log(prior)[..., None].astype(np.float32)
+    some -= some.max((1, 2), keepdims=True)
+    np.maximum(some, np.float32(LEAST_LOG_CELL), out=some)
+    grid = np.full((len(known), len(shares), known.shape[-1]), np.exp(np.float32(LEAST_LOG_CELL)))
+    grid[..., sources] = np.exp(some, out=some)
     grid /= grid.sum((1, 2), keepdims=True)
-    interval = _share_in_batch(grid, ratio, sizes, labelled, settings)
-    return grid.reshape(len(t), len(shares), *log_prior.shape), interval
+    return grid
+
+
+def _possible_sources(known: Floats, free: Floats, log_ratio: Floats, prior: Floats, settings: Settings) -> Bools:
+    """Return which sources can count, [batch, source]: no share makes the others as likely as `least_source`.
+
+    A source is at most as likely as if every item were known or unknown, whatever suits it; and the likeliest one is
+    at least as likely as if all were known, unless nobody expects that.
+    """
+    most = known + (free @ np.maximum(log_ratio, 0))[:, 0]
+    with np.errstate(divide="ignore"):
+        least = known.max(-1, keepdims=True) + np.log(settings.least_source * prior[:, :1])
+    return np.asarray(most > least)
 
 
 def _unknown_ratio(
     model: UnknownModel, evidence: UnknownEvidence, sources: npt.NDArray[np.intp], settings: Settings
 ) -> Floats:
-    """How many times as likely items are if they are unknown, [batch, item, source].
+    """How many times as likely items are if they are unknown, [batch, item, source]."""
+    log = _log_unknown_ratio(model, evidence, sources, settings)
+    return np.asarray(np.exp(log, out=log))
 
-    Its log is a parabola in x = t - κ. Before its turning point it is constant: an item farther out is never less
+
+def _log_unknown_ratio(
+    model: UnknownModel, evidence: UnknownEvidence, sources: npt.NDArray[np.intp], settings: Settings
+) -> Floats:
+    """Log of how many times as likely items are if they are unknown, [batch, item, source].
+
+    It is a parabola in x = t - κ. Before its turning point it is constant: an item farther out is never less
     likely to be unknown.
     """
     shifts, widths, _, log_prior = _grid(settings)
@@ -258,9 +361,13 @@ def _unknown_ratio(
     each = (turning_point, half_curvature, level / unknown, level**2 / (2 * unknown), constant)
     turning, a, b, c, log_ratio = (one.astype(np.float32)[..., None] for one in each)
     x = np.maximum(evidence.t.astype(np.float32)[..., None] - shifts[shift].astype(np.float32), turning)
-    log = ((a * x + b) * x - c) / widths[width].astype(np.float32) + log_ratio
-    np.clip(log, np.float32(LEAST_LOG_RATIO), np.float32(MOST_LOG_RATIO), out=log)
-    return np.asarray(np.exp(log, out=log))
+    log = a * x
+    log += b
+    log *= x
+    log -= c
+    log /= widths[width].astype(np.float32)
+    log += log_ratio
+    return np.asarray(np.clip(log, np.float32(LEAST_LOG_RATIO), np.float32(MOST_LOG_RATIO), out=log))
 
 
 def _item_posterior(inverse_ratio: Floats, share: float) -> Floats:

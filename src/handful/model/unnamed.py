@@ -22,7 +22,7 @@ from handful.model.vectors import Vectors
 def nats_of_unnamed(scores: Scores, vectors: Vectors | None, tilts: Tilts, settings: Settings) -> Floats:
     """Return the nats by which each class is less likely, [batch, class]; zero for all that have a name."""
     if vectors is None or vectors.reference.n_unnamed == 0:
-        return np.zeros_like(tilts.total)
+        return np.broadcast_to(0.0, tilts.total.shape)
     unnamed = vectors.reference.is_unnamed
     first = tilts.lowered(settings.unnamed_first * unnamed)
     alone = label_alone(scores, first)

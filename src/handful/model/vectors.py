@@ -8,17 +8,32 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from handful.model.arrays import Floats, Ints, spread_rows
+from handful.model.arrays import Floats, Ints
+from handful.model.content import spread_by_content
 from handful.model.links import Anchors, find_copies
 from handful.model.reference import Reference
 
 
 @dataclass(frozen=True, eq=False)
 class Vectors:
-    """Items [batch, item, dim] about the origin of the head, and what they are compared with."""
+    """Items [batch, item, dim] about the origin of the head, what they are compared with, and what they were.
+
+    `contents` [item, number] are the items of a single batch as they came; None if these are the points.
+    """
 
     points: Floats
     reference: Reference
+    contents: Floats | None = None
+
+    def rows(self, rows: Ints | slice) -> Vectors:
+        """Return some of the items."""
+        contents = None if self.contents is None else self.contents[rows]
+        return Vectors(self.points[:, rows], self.reference, contents)
+
+    @property
+    def own(self) -> Floats:
+        """What tells the items of a single batch apart."""
+        return self.points[0] if self.contents is None else self.contents
 
     @cached_property
     def spread(self) -> Floats:
@@ -37,8 +52,13 @@ class Vectors:
 
     @cached_property
     def anchor_rows(self) -> Ints:
-        """Numbers of the items that are anchors."""
-        return spread_rows(self.points.shape[1], self.reference.settings.most_anchors)
+        """Numbers of the items that are anchors; a batch with more items is alone."""
+        most = self.reference.settings.most_anchors
+        n_batches, n_items, _ = self.points.shape
+        if n_items <= most:
+            return np.arange(n_items)
+        assert n_batches == 1
+        return spread_by_content(self.own, most)
 
     @cached_property
     def anchors(self) -> Anchors:

@@ -245,7 +245,7 @@ def _vector_columns(pa: Any, schema: Any, asked: Asked, where: str) -> list[str]
     features = asked.features
     if asked.text and not features:
         return []
-    lists = any(_is_list(pa, field.type) and is_number(pa, field.type.value_type) for field in schema)
+    lists = any(is_list(pa, field.type) and is_number(pa, field.type.value_type) for field in schema)
     if features in schema.names or (features is None and lists):
         column = features or vector_column(pa, schema, where)
         return [find_column(schema.names, column, FEATURE_NAMES, "features", where)]
@@ -262,7 +262,7 @@ def _vector_columns(pa: Any, schema: Any, asked: Asked, where: str) -> list[str]
 def _measured(pa: Any, schema: Any, asked: Asked, where: str) -> list[str]:
     """Return the columns of measurements, if there are no other vectors."""
     numbers = [field.name for field in schema if is_number(pa, field.type)]
-    lists = any(_is_list(pa, field.type) and is_number(pa, field.type.value_type) for field in schema)
+    lists = any(is_list(pa, field.type) and is_number(pa, field.type.value_type) for field in schema)
     if asked.features in schema.names:
         return [name for name in numbers if name == asked.features]
     if asked.text or (asked.features is None and lists):
@@ -329,7 +329,7 @@ def _other_number(where: str, n_rows: int) -> BankError:
 
 def vector_column(pa: Any, schema: Any, where: str) -> str:
     """Return the column of lists of numbers; of several, the one with a usual name."""
-    columns = [str(f.name) for f in schema if _is_list(pa, f.type) and is_number(pa, f.type.value_type)]
+    columns = [str(f.name) for f in schema if is_list(pa, f.type) and is_number(pa, f.type.value_type)]
     if not columns:
         raise BankError(f"{where} has no column of lists of numbers; it has {some_of(schema.names)}")
     usual = [name for likely in FEATURE_NAMES for name in columns if name.lower() == likely]
@@ -341,7 +341,8 @@ def vector_column(pa: Any, schema: Any, where: str) -> str:
     return (usual or columns)[0]
 
 
-def _is_list(pa: Any, kind: Any) -> bool:
+def is_list(pa: Any, kind: Any) -> bool:
+    """Whether an Arrow type is one of lists."""
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
@@ -414,7 +415,7 @@ def matrix_of(pa: Any, column: Any, where: str, start: int) -> Float[np.ndarray,
 
     `start` is the number of the first row, for messages.
     """
-    if not _is_list(pa, column.type):
+    if not is_list(pa, column.type):
         raise BankError(f"{where}: not lists of numbers but {column.type}; name another column")
     if column.null_count:
         raise BankError(f"{where}: row {start + _first(column.is_null())} has no vector; drop such rows")

@@ -23,7 +23,7 @@ class FileLabeller:
     def __init__(self, fitted: Fitted) -> None:
         if fitted.catalogue is None:
             raise OptionError("a method of the few-shot literature cannot use answers; leave --method out")
-        if fitted.task.streams:
+        if fitted.task.is_large:
             raise OptionError("this batch is too large to be labelled after every answer; review it in groups or parts")
         self.fitted = fitted
 

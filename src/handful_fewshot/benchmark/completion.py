@@ -1,4 +1,4 @@
-"""complete: subtract what the journal has from what the plan wants, give the rest to an executor, write the rows."""
+"""complete: subtract what the journal has from what the plan wants, give the rest to workers, write the rows."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import numpy as np
 
 from handful.arguments import counted
 from handful.errors import HandfulWarning
-from handful.executors import Executor, Shared, in_process
 from handful.progress import Reporter, bars
 from handful.shapes import Int
+from handful.workers import Shared, Workers, here
 from handful_fewshot.benchmark.journal import Journal, remaining, rows_of_cells
 from handful_fewshot.benchmark.plan import Banks, Cell, Plan, refuse_another_file
 from handful_fewshot.benchmark.run import CPU, Material, Row, lost_range, run_range, versions_text
@@ -103,7 +103,7 @@ def _reports(states: Sequence[CellProgress]) -> Callable[[int], None]:
 def complete(
     journal: Journal,
     banks: Banks,
-    executor: Executor | None = None,
+    workers: Workers | None = None,
     *,
     mix_versions: bool = False,
     device: str = CPU,
@@ -120,8 +120,8 @@ def complete(
         The run; its plan must be bound to these banks.
     banks : Mapping[str, FeatureBank]
         Banks by the names that the plan uses.
-    executor : callable, optional
-        `in_process(...)` of `handful.executors.executor`, the default, or its `on_ray(...)`.
+    workers : callable, optional
+        `here(processes)` of `handful.workers`, by default this process alone, or its `on_ray(address)`.
     mix_versions : bool
         Continue even if existing rows were made by other versions. Otherwise that is a `PlanError`.
     device : str
@@ -150,7 +150,7 @@ def complete(
         waiting: list[Row] = []
         oldest = time.monotonic()
         try:
-            for rows in (executor or in_process())(run_range, _ranges(states.values(), banks, device), lost_range):
+            for rows in (workers or here())(run_range, _ranges(states.values(), banks, device), lost_range):
                 if not mix_versions:
                     _refuse_other_worker(rows[0])
                 if not waiting:

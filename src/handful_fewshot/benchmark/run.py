@@ -28,9 +28,9 @@ import torch
 
 from handful import FeatureBank, __version__
 from handful.errors import OptionError
-from handful.executors import Shared
 from handful.machine.threads import one_thread
 from handful.shapes import Float, Int
+from handful.workers import Shared
 from handful_fewshot.benchmark.plan import PREDICTIONS, Banks, Cell, named_bank, refuse_another_file
 from handful_fewshot.benchmark.score import TaskScores, score
 from handful_fewshot.dispatch import solve

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from handful.cli.options import HERE, executor_at, is_here, refuse
+from handful.cli.options import HERE, is_here, refuse, workers_at
 from handful.cli.terminal import Interrupted
 from handful.errors import OptionError
 from handful.progress import lines
@@ -41,7 +41,7 @@ def carry_out(
     mix_versions = given.get("mix_versions", False)
     if not resume:
         refuse(context, ("--mix-versions",), "a new run has no rows of other versions")
-    executor = executor_at(on, join=False)
+    workers = workers_at(on)
     in_files = [method for method in given.get("method", ()) if ".py:" in method]
     if in_files and not is_here(on):
         raise OptionError(f"a cluster needs methods in a package; leave out --on, or install {', '.join(in_files)}")
@@ -62,7 +62,7 @@ def carry_out(
             with lines():
                 sys.stderr.write(estimated_hours(progress(journal)) + "\n")
                 sys.stderr.flush()
-                complete(journal, banks, executor, mix_versions=mix_versions, device=device)
+                complete(journal, banks, workers, mix_versions=mix_versions, device=device)
     except KeyboardInterrupt:
         if not (begun or (not there and (out / PLAN_FILE).exists())):
             raise Interrupted("interrupted before anything was changed; run the same command again") from None

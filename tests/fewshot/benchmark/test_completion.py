@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from handful.errors import HandfulWarning
-from handful.executors.executor import in_process
+from handful.workers import here
 from handful_fewshot.benchmark import completion, run
 from handful_fewshot.benchmark.completion import CellProgress, complete, progress, time_left
 from handful_fewshot.benchmark.journal import SUMMARISED, Journal
@@ -52,7 +52,7 @@ class Killed(BaseException):
 def test_a_budget_leaves_the_first_tasks_of_the_list(tmp_path, banks):
     cells = [Cell("toy", SPEC, "paddle", n_tasks=5000, cpu_budget=0.2), Cell("toy", SPEC, "soft_kmeans", n_tasks=4)]
     journal = Journal.create(tmp_path / "run", bound_plan(cells, banks))
-    complete(journal, banks, in_process(2))
+    complete(journal, banks, here(2))
     done = journal.done(journal.plan[0])
     assert 0 < len(done) < 5000
     assert done.tolist() == list(range(len(done)))
@@ -121,7 +121,7 @@ def test_a_run_that_would_mix_versions_is_refused_unless_told(tmp_path, banks, m
     journal = Journal.create(tmp_path / "run", small_plan(banks))
 
     def half(*work):
-        for n, rows in enumerate(in_process()(*work)):
+        for n, rows in enumerate(here()(*work)):
             if n == 10:
                 raise Killed
             yield rows
@@ -143,7 +143,7 @@ def test_a_run_that_would_mix_versions_is_refused_unless_told(tmp_path, banks, m
 
 def test_rows_of_a_worker_with_other_versions_are_refused(tmp_path, banks):
     def elsewhere(*work):
-        for rows in in_process()(*work):
+        for rows in here()(*work):
             yield [{**row, "versions": "handful 9"} for row in rows]
 
     journal = Journal.create(tmp_path / "run", small_plan(banks))

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 from handful.errors import HandfulWarning, MissingExtraError
-from handful.executors import executor
-from handful.executors.executor import on_ray
+from handful.workers import cluster, on_ray
 from handful_fewshot.benchmark import completion
 from handful_fewshot.benchmark.completion import complete, progress
 from handful_fewshot.benchmark.journal import Journal
@@ -42,7 +41,7 @@ def test_a_range_whose_worker_dies_is_a_failure_of_the_machine_and_the_run_goes_
 
     banks = small_banks()
     journal = Journal.create(tmp_path / "there", small_plan(banks))
-    monkeypatch.setattr(executor, "RETRIES", 1)
+    monkeypatch.setattr(cluster, "RETRIES", 1)
     with monkeypatch.context() as patch:
         patch.setattr(completion, "run_range", dies)
         with pytest.warns(HandfulWarning, match="the machine failed on 3 tasks, first with BrokenExecutor: "):

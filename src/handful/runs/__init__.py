@@ -1,1 +1,0 @@
-"""Runs that survive: numbered parts with checksums, and the file that says what a run was started with."""
