@@ -28,6 +28,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,8 @@ REPEATS = 5
 # A group has these classes, drawn by a hash of its number.
 MIXING, MIXING_SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(33)
 KEYS = ("site", "day")
+# Of batches of many classes: how far items are from the centres, so that some labels are wrong, and how many batches.
+NOISE, BATCHES = 2.0, 20
 
 
 def model_at(folder: Path, n_classes: int = N_CLASSES) -> Path:
@@ -78,11 +81,12 @@ def centres(n_classes: int = N_CLASSES) -> Any:
     return np.random.default_rng(0).standard_normal((n_classes, DIM), dtype=np.float32)
 
 
-def table_of(rng: Any, groups: Any, n_classes: int = N_CLASSES, first: int = 0) -> Any:
+def table_of(rng: Any, groups: Any, n_classes: int = N_CLASSES, first: int = 0, noise: float = 1.0) -> Any:
     """Draw a row for each number of a group; a group has the same classes whatever its rows."""
     seeds = (groups * PRESENT + rng.integers(0, PRESENT, len(groups))).astype(np.uint64)
     truth = ((seeds * MIXING) >> MIXING_SHIFT).astype(np.int64) % n_classes
-    vectors = centres(n_classes)[truth] + rng.standard_normal((len(groups), DIM), dtype=np.float32)
+    around = rng.standard_normal((len(groups), DIM), dtype=np.float32)
+    vectors = centres(n_classes)[truth] + np.float32(noise) * around
     lists = pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), DIM)
     return pa.table({"id": np.arange(first, first + len(groups)), "site": groups, "truth": truth, "vector": lists})
 
@@ -183,6 +187,17 @@ class Bare:
         return table.drop_columns(["vector"]).append_column("label", self.names.take(pa.array(codes)))
 
 
+@cache
+def bare_of(model: Path) -> Bare:
+    """Open the model once in a process."""
+    return Bare(model)
+
+
+def bare_table(table: Any, model: Path) -> Any:
+    """Label a table of Ray Data."""
+    return bare_of(model)(table)
+
+
 def bare(model: Path, data: Path, out: Path) -> None:
     """Run the bare pass from file to file."""
     label = Bare(model)
@@ -241,15 +256,12 @@ def ray(folder: Path) -> dict[str, Any]:
     return found | ratios
 
 
-def nothing() -> None:
-    """Do nothing, on Ray."""
-
-
 def _on_ray(what: str, model: Path, data: Path, out: Path) -> Any:
     os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"
     sys.path.insert(0, str(ROOT / "examples"))
-    with connected() as of_ray:
-        of_ray.get(of_ray.remote(nothing).remote())
+    of_this = importlib.import_module("run")  # workers import it under this name
+    with connected():
+        list(on_ray()(of_this.model_at, [(model.parent,)]))  # so that a worker has begun
         before = cpu_of_tree()
         if what == "run":
             run(data, model, out, group_by=KEYS, workers=on_ray())
@@ -260,7 +272,7 @@ def _on_ray(what: str, model: Path, data: Path, out: Path) -> Any:
 
             rows = ray_data.read_parquet(str(data))
             labelled = rows.map_batches(
-                Bare, batch_format="pyarrow", batch_size=BLOCK, fn_constructor_args=[model], concurrency=2
+                of_this.bare_table, batch_format="pyarrow", batch_size=BLOCK, fn_kwargs={"model": model}
             )
             labelled.write_parquet(str(out))
         return {"on_ray_cpu_s": cpu_of_tree() - before}
@@ -335,7 +347,9 @@ def classes(folder: Path) -> dict[str, Any]:
 
 def _classes(model: Path, n_classes: int) -> Any:
     fitted = load_model(model)
-    batches = [table_of(np.random.default_rng(seed), np.full(GROUP, seed), n_classes) for seed in range(2 * REPEATS)]
+    batches = [
+        table_of(np.random.default_rng(seed), np.full(GROUP, seed), n_classes, noise=NOISE) for seed in range(BATCHES)
+    ]
     label_table(batches[0], fitted)
     seconds, right, together = [], [], []
     for batch in batches:
