@@ -265,3 +265,13 @@ def test_bad_rows_are_left_out_on_request_and_counted(files, capsys):
     page = (folder / "p.html").read_text(encoding="utf-8")
     assert "Catalogue: 2 of 22 items are left out" in page
     assert "Batch: 2 of 4 items are left out" in page
+
+
+def test_without_an_output_the_summary_is_printed(tmp_path, capsys):
+    np.savez(tmp_path / "c.npz", features=np.eye(4).repeat(3, 0), labels=list("aaabbbcccddd"))
+    np.savez(tmp_path / "b.npz", features=np.eye(4)[[0, 0, 1]])
+    assert main(["classify", str(tmp_path / "c.npz"), str(tmp_path / "b.npz")]) == 0
+    said = capsys.readouterr().out
+    assert "2 classes present" in said
+    assert "Nothing is written" in said
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["b.npz", "c.npz"]

@@ -27,13 +27,15 @@ def classify_command(
         list[Path], typer.Argument(metavar="[CATALOGUE] BATCH", help=WHAT_IS_LABELLED, show_default=False)
     ],
     out: Annotated[
-        list[Path],
+        list[Path] | None,
         typer.Option(
-            help="Predictions, one row per item: .parquet or .csv; .rttm for named voices; or, with the same ending, a "
-            "labelled copy of the batch (.h5ad, .mgf). A page about the batch: .html. Tasks with predictions to import "
-            "into Label Studio: .json. Repeat it for several."
+            help="Where the labels are written; by default only the summary is printed. Predictions, one row per item: "
+            ".parquet or .csv; .rttm for named voices; or, with the same ending, a labelled copy of the batch (.h5ad, "
+            ".mgf). A page about the batch: .html. Tasks with predictions to import into Label Studio: .json. Repeat it "
+            "for several.",
+            show_default=False,
         ),
-    ],
+    ] = None,
     **options: Any,
 ) -> None:
     """Label a batch as a whole; print the classes present, items in doubt, unknown items, and the files written.
@@ -85,7 +87,7 @@ def classify_command(
     catalogue, batch = _inputs(paths, options["names"])
     known = known_of(options)
     group_by = options["group_by"] or None
-    outputs = outputs_of(out)
+    outputs = outputs_of(out or ())
     if outputs.predictions is not None:
         check_ending(outputs.predictions, batch)
     read = {name: options[name] for name in ("names", "encoder")}

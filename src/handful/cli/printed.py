@@ -46,6 +46,8 @@ MOST_CLASSES_OF_A_GROUP = 6
 # Skipped items named one by one.
 MOST_SKIPPED = 20
 DOUBTFUL = "in doubt, because another class or none is nearly as likely"
+# What a summary ends with if no output was named.
+NOT_WRITTEN = "Nothing is written; name a file for the labels: --out labels.csv"
 
 
 def print_batch(found: Answer, files: Sequence[tuple[Path, str]]) -> None:
@@ -78,8 +80,7 @@ def print_batch(found: Answer, files: Sequence[tuple[Path, str]]) -> None:
         *([_plain(f"{counted(n_doubtful, 'item')} {are} {DOUBTFUL}.")] if n_doubtful else []),
         *([_plain(unknown)] if unknown else []),
         *([_plain(sure)] if sure else []),
-        _plain("Written:"),
-        written,
+        *((_plain("Written:"), written) if files else (_plain(NOT_WRITTEN),)),
     )
 
 
