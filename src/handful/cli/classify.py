@@ -31,8 +31,8 @@ def classify_command(
         typer.Option(
             help="Where the labels are written; by default only the summary is printed. Predictions, one row per item: "
             ".parquet or .csv; .rttm for named voices; or, with the same ending, a labelled copy of the batch (.h5ad, "
-            ".mgf). A page about the batch: .html. Tasks with predictions to import into Label Studio: .json. Repeat it "
-            "for several.",
+            ".mgf). A page about the batch: .html. Tasks with predictions to import into Label Studio: .json. Repeat "
+            "it for several.",
             show_default=False,
         ),
     ] = None,
