@@ -1,6 +1,8 @@
+import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 pytest.importorskip("typer")
@@ -142,3 +144,17 @@ def test_without_a_command_it_says_how_to_begin(capsys):
     said = capsys.readouterr().out
     for begin in ("handful review photos/", "handful classify table.xlsx table.xlsx", "handful.label(frame", "--help"):
         assert begin in said
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "ascii", "utf-8"])
+def test_letters_that_a_terminal_does_not_know_are_no_failure(tmp_path, encoding):
+    np.savez(tmp_path / "c.npz", features=np.eye(4).repeat(3, 0), labels=np.array(["狐", "犬", "ž", "ü"]).repeat(3))
+    np.savez(tmp_path / "b ž.npz", features=np.eye(4)[[0, 0, 1]])
+    environment = os.environ | {"PYTHONIOENCODING": encoding}
+    for command in (["classify", "c.npz", "b ž.npz"], ["classify", "狐.csv", "b ž.npz"], []):
+        ran = subprocess.run(
+            [sys.executable, "-m", "handful", *command], cwd=tmp_path, env=environment, capture_output=True
+        )
+        assert b"Traceback" not in ran.stderr
+        said = (ran.stdout + ran.stderr).decode(encoding)
+        assert ("狐" if encoding == "utf-8" else "\\u72d0") in said or not command

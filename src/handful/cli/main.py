@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import warnings
@@ -59,6 +60,9 @@ def make_app() -> typer.Typer:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal of Windows, or a file, may not know every letter
+            stream.reconfigure(errors="backslashreplace")
     try:
         app = make_app()
     except KeyboardInterrupt:
