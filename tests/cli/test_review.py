@@ -10,6 +10,7 @@ from handful.cli.classify import classify_command
 from handful.cli.main import main
 from handful.cli.review import FROM_CLASSIFY, _unfinished, review_command
 from handful.review import serve
+from handful.review.server import Wanted
 
 
 @pytest.fixture
@@ -41,7 +42,7 @@ def test_an_interrupted_review_goes_on_with_the_same_command(here, monkeypatch, 
 
 
 def test_what_was_written_is_said(here, monkeypatch, capsys):
-    monkeypatch.setattr(serve, "serve", lambda page, finish, where: finish(page.review))
+    monkeypatch.setattr(serve, "serve", lambda page, finish, where: finish(page.review, Wanted()))
     assert main(["review", "catalogue.npz", "today.npz", "--out", "labels.csv", "--out", "page.html"]) == 0
     said = capsys.readouterr().out
     for name in ("labels.csv", "page.html"):
@@ -58,7 +59,7 @@ def test_a_batch_alone_is_named(here, monkeypatch, capsys):
         offered.extend(page.review.session.names)
         page.review.decide(page.review.number, [0, 1], "new", "fox")
         assert (page.out, page.catalogue) == ("today.labels.csv", "today.handful")
-        return finish(page.review)
+        return finish(page.review, Wanted())
 
     monkeypatch.setattr(serve, "serve", served)
     assert main(["review", "today.npz", "--candidates", "names.txt"]) == 0
@@ -103,7 +104,7 @@ def test_a_folder_of_batches_is_reviewed_one_after_another(here, monkeypatch, ca
 
     def serves(page, finish, where):
         served.append(page.title)
-        return finish(page.review) if finishes else None
+        return finish(page.review, Wanted()) if finishes else None
 
     monkeypatch.setattr(serve, "serve", serves)
     command = ["review", "catalogue.npz", "days", "--next"]

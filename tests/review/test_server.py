@@ -32,7 +32,7 @@ def routes(tmp_path, prepared):
     with under_review(tmp_path / "review", prepared[0]) as review:
         ended = []
         page = Page(review, "today", out="labels.csv")
-        made = Routes(page, lambda review: Finished(["labels.csv"], "handful review"), ended.append)
+        made = Routes(page, lambda review, wanted: Finished(["labels.csv"], "handful review"), ended.append)
         made.ended = ended
         yield made
 
@@ -233,7 +233,7 @@ def test_pictures_come_by_ids_that_say_nothing(tmp_path, prepared):
     label.batch = type(label.batch)(label.batch.rows, label.batch.names, contents, (), content=label.batch.content)
     with under_review(tmp_path / "review", label) as review:
         page = Page(review, "today")
-        app = make_app(Routes(page, lambda _: Finished([]), lambda _: None), frozenset({HOST}), TOKEN)
+        app = make_app(Routes(page, lambda _, wanted: Finished([]), lambda _: None), frozenset({HOST}), TOKEN)
         with opened_page(app) as client:
             ids = client.get("/state").json()["pictures"]
             assert len(set(ids)) == n_items

@@ -65,8 +65,15 @@ class Finished(NamedTuple):
     next_batch: str = ""
 
 
+class Wanted(NamedTuple):
+    """What a person wants besides the table: a folder per class, and keywords next to the photographs."""
+
+    folder: bool = False
+    keywords: bool = False
+
+
 # Writes what a review found.
-Finish = Callable[[BatchReview], Finished]
+Finish = Callable[[BatchReview, Wanted], Finished]
 
 
 class Media:
@@ -127,13 +134,18 @@ class Page:
         Where the labels will be written, as shown; empty if the program that opened the page gets them.
     catalogue : str
         The catalogue that keeps the answers, as shown.
+    offers : sequence of str
+        What can be written besides: "folder", "keywords".
     """
 
-    def __init__(self, review: BatchReview, title: str, *, out: str = "", catalogue: str = "") -> None:
+    def __init__(
+        self, review: BatchReview, title: str, *, out: str = "", catalogue: str = "", offers: Sequence[str] = ()
+    ) -> None:
         self.review = review
         self.title = title
         self.out = out
         self.catalogue = catalogue
+        self.offers = list(offers)
         self.media = Media()
         self._items = review.on_page.tolist()
         self._place = {item: at for at, item in enumerate(self._items)}
@@ -175,6 +187,7 @@ class Page:
             "progress": review.progress(),
             "out": self.out,
             "catalogue": self.catalogue,
+            "offers": self.offers,
             "offered": list(map(str, review.session.names)) if review.session.from_nothing else [],
         }
 
@@ -416,11 +429,12 @@ class Routes:
         """Write the labels, and end the review."""
         body = await _body(request)
         number = _whole(body, "number")
+        wanted = Wanted(*(body.get(name) is True for name in Wanted._fields))
         found = list[Finished]()
 
         def work() -> dict[str, Any]:
             self.review.refuse_behind(number)
-            found.append(self.finish(self.review))
+            found.append(self.finish(self.review, wanted))
             return found[0]._asdict()
 
         answer = await self._alone(work)

@@ -16,6 +16,7 @@ from handful.items import bring, import_labelled, source_of
 from handful.items.bringing import name_in, name_of
 from handful.items.earlier import is_earlier, take_over_file
 from handful.progress import Listener
+from handful.reading.table import first_listed, skipped_summary
 from handful.review.earlier import EarlierReview
 
 ENDING = ".handful"
@@ -82,13 +83,13 @@ def start(
         if batch is None:
             name = last_batch(file)
             if source_of(file, name) is not None:
-                notes.append(_said(file, name, None, person, on_progress, {}))
+                notes += _said(file, name, None, person, on_progress, {})
         else:
             name = _name_in(file, batch, earlier)
             # Its examples are items of this batch, which were in an older file until now.
             was_old = _is_own(file, name, earlier)
-            said = _said(file, name, batch, person, on_progress, asked)
-            notes.append("" if was_old else said)
+            news, *left_out = _said(file, name, batch, person, on_progress, asked)
+            notes += ["" if was_old else news, *left_out]
     except BaseException:
         file.close()
         raise
@@ -102,12 +103,18 @@ def _said(
     person: str,
     on_progress: Listener | None,
     reading: Mapping[str, Any],
-) -> str:
-    """Bring a batch, and say what is new in it, if it was there before."""
+) -> list[str]:
+    """Bring a batch, and say what is new in it, if it was there before, and what was left out."""
     was_there = name in file.said.places
     brought = bring(file, name, batch, person=person, on_progress=on_progress, **dict(reading))
     changed = brought.new or brought.gone or brought.back or brought.moved
-    return f"{brought}." if was_there and changed else ""
+    news = f"{brought}." if was_there and changed else ""
+    if not brought.skipped:
+        return [news]
+    # What cannot be decoded is an item all the same, and counts once.
+    here = set(file.said.places[name].values())
+    n_all = len(here) + sum(one.name not in here for one in brought.skipped)
+    return [news, f"{skipped_summary(brought.skipped, n_all)}: {'; '.join(first_listed(brought.skipped))}."]
 
 
 def _is_own(file: CatalogueFile, name: str, earlier: EarlierReview | None) -> bool:

@@ -174,10 +174,11 @@ export async function undo() {
 }
 
 /**
- * Write the labels, and end the review.
+ * Write the labels, and what else is wanted, and end the review.
+ * @param {string[]} wanted
  * @returns {Promise<{ written: string[], next_batch: string } | null>}
  */
-export const finish = () => send("finish", {});
+export const finish = (wanted) => send("finish", Object.fromEntries(wanted.map((what) => [what, true])));
 
 /** A window that comes to the front looks whether another one has answered. */
 export async function look() {
