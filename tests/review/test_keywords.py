@@ -11,10 +11,10 @@ from handful.catalogue.file import CatalogueFile
 from handful.errors import OptionError
 from handful.items import bring
 from handful.review.exporting import export_keywords
-from handful.review.files import Outputs, finish, offers_of
+from handful.review.files import Outputs, finish
 from handful.review.keywords import with_keyword
 from handful.review.opening import open_batch
-from handful.review.server import Wanted
+from handful.review.server import Wanted, offers_of
 from tests.items.photographs import ENCODER, photographs, register
 
 N_PHOTOGRAPHS = 12

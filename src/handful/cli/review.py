@@ -136,37 +136,37 @@ def _reviewed(
 
     review = {
         name: import_extra(f"handful.review.{name}", "review")
-        for name in ("earlier", "files", "opening", "serve", "server", "starting")
+        for name in ("earlier", "file_source", "files", "opening", "serve", "server", "starting", "watching")
     }
     path = review["starting"].catalogue_path(catalogue, batch or Path())
     names = options["names"]
     candidates = options["candidates"]
     inputs = {"catalogue": catalogue or path, "batch": batch, "names": names, "candidates": candidates}
     refuse_overwriting(inputs, outputs.written)
-    person = getpass.getuser()
-    earlier = review["earlier"].read_review(outputs.labels)
+    how = review["opening"].OpenOptions(names, options["group_by"] or None, options["unknown"], sure, known_of(options))
+    page = review["server"].Page(None, path.stem, out=str(outputs.labels), catalogue=str(path))
+    finish = review["files"].finish
     with bars(f"reading {batch or path}") as on_progress:
-        reading = reading_of(options)
-        started = review["starting"].start(
-            catalogue, batch, person=person, on_progress=on_progress, reading=reading, earlier=earlier
+        source = review["file_source"].FileSource(
+            page,
+            catalogue,
+            batch,
+            how,
+            getpass.getuser(),
+            reading_of(options),
+            review["earlier"].read_review(outputs.labels),
         )
-    with started.file as file:
-        how = review["opening"].OpenOptions(
-            names, options["group_by"] or None, options["unknown"], sure, known_of(options)
-        )
-        notes = started.notes
-
-        def opens() -> Any:
-            return review["opening"].open_batch(file, started.batch, how, person=person, notes=notes)
-
-        if earlier is not None:
-            notes += review["earlier"].take_over(earlier, file, started.batch, opens)
-        under_review = opens()
-        finish = review["files"].finish
-        offers = review["files"].offers_of(under_review)
-        said: Any = {"out": str(outputs.labels), "catalogue": str(path), "offers": offers}
-        page = review["server"].Page(under_review, started.batch, **said)
-        return review["serve"].serve(page, lambda found, wanted: finish(found, outputs, started.batch, wanted), address)
+        watching = review["watching"].Watching(page, source, on_progress)
+        try:
+            return review["serve"].serve(
+                page,
+                lambda found, wanted: finish(found, outputs, source.name, wanted),
+                address,
+                catalogue=path,
+                watching=watching,
+            )
+        finally:
+            source.end()
 
 
 def _host_and_port(address: str) -> tuple[str, int]:

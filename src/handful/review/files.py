@@ -8,7 +8,6 @@ from pathlib import Path
 
 from handful.classification.files import write_tasks
 from handful.classification.page import write_page
-from handful.reading.contents import FolderFiles
 from handful.review.batch_review import BatchReview
 from handful.review.exporting import export, export_keywords
 from handful.review.item_tables import ENDINGS, kinds_beside
@@ -62,11 +61,6 @@ class Outputs:
 def is_table(path: Path) -> bool:
     """Whether labels can be written there."""
     return path.suffix.lower() in ENDINGS
-
-
-def offers_of(review: BatchReview) -> list[str]:
-    """Return what can be written besides tables: photographs in folders have a folder per class, and keywords."""
-    return ["folder", "keywords"] if isinstance(review.batch.contents, FolderFiles) else []
 
 
 def finish(review: BatchReview, outputs: Outputs, title: str, wanted: Wanted = Wanted()) -> Finished:  # noqa: B008

@@ -37,14 +37,14 @@ ITEM = f"{{{RDF}}}li"
 EMPTY = f'<x:xmpmeta xmlns:x="{META}"><rdf:RDF xmlns:rdf="{RDF}"><rdf:Description rdf:about=""/></rdf:RDF></x:xmpmeta>'
 
 
-class Written(NamedTuple):
+class Sidecars(NamedTuple):
     """What was written: how many sidecars, and which photographs have none, and why."""
 
     n_items: int
     lost: list[str]
 
 
-def write_keywords(file: CatalogueFile, rows: Sequence[SaidRow]) -> Written:
+def write_keywords(file: CatalogueFile, rows: Sequence[SaidRow]) -> Sidecars:
     """Write the label of each photograph into its sidecar; one without a label has no keyword of ours."""
     labels = {row.item: label_of(row) for row in rows}
     places = {row.item: row.place for row in rows}
@@ -72,7 +72,7 @@ def write_keywords(file: CatalogueFile, rows: Sequence[SaidRow]) -> Written:
         n_items += labels[item] is not None
     if items and len(lost) == len(items):
         raise StorageError(f"none of the {len(items):,} photographs can have a keyword, the first is {lost[0]}")
-    return Written(n_items, lost)
+    return Sidecars(n_items, lost)
 
 
 def _read(sidecar: Path) -> str | None:

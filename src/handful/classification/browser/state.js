@@ -100,6 +100,7 @@ import { counted } from "./elements.js";
  * @property {boolean} explains
  * @property {Ask | null} ask
  * @property {Progress} progress
+ * @property {string} proof what the server of this review knows, and nobody else
  * @property {string} out
  * @property {boolean} from_nothing whether there is no catalogue: what a person named are the examples
  * @property {number[]} not_named items that are like nothing named so far
