@@ -36,6 +36,7 @@ class MadeUp:
     pictures: bool = True
     told: list[dict[str, Any]] = field(default_factory=list)
     number: int = 0
+    wanted: dict[str, Any] = field(default_factory=dict)
     labels: list[int] = field(default_factory=lambda: [0] * N_ITEMS)
     changed_names: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
 
@@ -116,6 +117,7 @@ class MadeUp:
             },
             "out": "labels.csv",
             "catalogue": "today.handful",
+            "offers": ["folder", "keywords"],
         }
 
     @property
@@ -144,6 +146,7 @@ class MadeUp:
             found = similar_names(json.loads(route.request.post_data)["name"], [*CLASSES, *self.offered])
             route.fulfill(body=json.dumps({"similar": found}), content_type="application/json", headers=HEADERS)
         elif path == "finish":
+            self.wanted = json.loads(route.request.post_data)
             found = {"written": ["labels.csv"], "next_batch": "handful review <b>x</b>.handful"}
             route.fulfill(body=json.dumps(found), content_type="application/json", headers=HEADERS)
         else:
@@ -412,8 +415,10 @@ def test_the_end_says_so_and_finishes(opened):
     assert page.locator("#progress-left").inner_text() == "Everything has been seen"
     page.keyboard.press("s")
     assert "labels.csv" in page.locator("#sure-said").inner_text()
-    press(page, "Enter")
+    page.locator("#sure-more label", has_text="Keywords").click()
+    page.click("#sure-yes")
     page.wait_for_selector("html[data-finished]")
+    assert made_up.wanted == {"number": 1, "keywords": True}
     note = page.locator("#note").inner_text()
     assert note.startswith("Written: labels.csv. Your answers are in today.handful. You can close this page.")
     assert "For the next batch, run:\nhandful review <b>x</b>.handful" in note

@@ -10,6 +10,7 @@ from handful.cli.classify import classify_command
 from handful.cli.main import main
 from handful.cli.review import FROM_CLASSIFY, _unfinished, review_command
 from handful.review import serve
+from handful.review.server import Wanted
 
 
 @pytest.fixture
@@ -29,19 +30,36 @@ def test_it_has_the_options_of_classify_word_for_word():
 
 
 def test_an_interrupted_review_goes_on_with_the_same_command(here, monkeypatch, capsys):
-    served = []
-    monkeypatch.setattr(serve, "serve", lambda page, finish, where: served.append((page.title, where.host)))
+    interrupted = []
+
+    def interrupts(page, finish, where, *, catalogue, watching):
+        opens(watching)
+        interrupted.append((page.title, where.host, catalogue.name))
+
+    monkeypatch.setattr(serve, "serve", interrupts)
     for words in (["catalogue.npz", "today.npz"], ["catalogue.handful", "today.npz"], ["catalogue.handful"]):
         assert main(["review", *words]) == 130
         assert "run the same command again to go on" in capsys.readouterr().err
-    assert served == [("today", "127.0.0.1")] * 3
+    assert interrupted == [("today", "127.0.0.1", "catalogue.handful")] * 3
     assert {path.name for path in here.iterdir()} == {"catalogue.npz", "today.npz", "catalogue.handful"}
     with CatalogueFile.open(here / "catalogue.handful") as file:
         assert {name: len(items) for name, items in file.said.places.items()} == {"catalogue": 4, "today": 5}
 
 
+def opens(watching):
+    """Open the batch of a page, as a server does."""
+    watching.start(60)
+    watching.stop()
+
+
+def served(page, finish, where, *, catalogue, watching):
+    """Finish at once."""
+    opens(watching)
+    return finish(page.review, Wanted())
+
+
 def test_what_was_written_is_said(here, monkeypatch, capsys):
-    monkeypatch.setattr(serve, "serve", lambda page, finish, where: finish(page.review))
+    monkeypatch.setattr(serve, "serve", served)
     assert main(["review", "catalogue.npz", "today.npz", "--out", "labels.csv", "--out", "page.html"]) == 0
     said = capsys.readouterr().out
     for name in ("labels.csv", "page.html"):
@@ -54,13 +72,14 @@ def test_a_batch_alone_is_named(here, monkeypatch, capsys):
     (here / "names.txt").write_text("elk\nowl\n")
     offered = []
 
-    def served(page, finish, where):
+    def reviewed(page, finish, where, *, catalogue, watching):
+        opens(watching)
         offered.extend(page.review.session.names)
         page.review.decide(page.review.number, [0, 1], "new", "fox")
         assert (page.out, page.catalogue) == ("today.labels.csv", "today.handful")
-        return finish(page.review)
+        return finish(page.review, Wanted())
 
-    monkeypatch.setattr(serve, "serve", served)
+    monkeypatch.setattr(serve, "serve", reviewed)
     assert main(["review", "today.npz", "--candidates", "names.txt"]) == 0
     said = capsys.readouterr().out
     assert offered == ["elk", "owl"]
@@ -101,9 +120,10 @@ def test_a_folder_of_batches_is_reviewed_one_after_another(here, monkeypatch, ca
     (days / ".hidden").touch()
     served, finishes = [], False
 
-    def serves(page, finish, where):
+    def serves(page, finish, where, *, catalogue, watching):
+        opens(watching)
         served.append(page.title)
-        return finish(page.review) if finishes else None
+        return finish(page.review, Wanted()) if finishes else None
 
     monkeypatch.setattr(serve, "serve", serves)
     command = ["review", "catalogue.npz", "days", "--next"]

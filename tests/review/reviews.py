@@ -1,6 +1,7 @@
 """Small batches under review, for tests."""
 
 import json
+import time
 from contextlib import contextmanager
 from urllib.request import HTTPCookieProcessor, Request, build_opener
 
@@ -102,7 +103,10 @@ class Visitor:
         self.origin = address.partition("/?")[0]
 
     def get(self, path):
-        return json.loads(self.browser.open(self.base + path, timeout=20).read())
+        """Return what is there, once the batch is opened."""
+        while "opening" in (found := json.loads(self.browser.open(self.base + path, timeout=20).read())):
+            time.sleep(0.1)
+        return found
 
     def post(self, path, **body):
         headers = {"content-type": "application/json", "origin": self.origin}

@@ -78,12 +78,14 @@ def test_answers_reload_second_tab_undo_kill_resume_finish(folder, browser, star
     person.decides("u")
     assert person.shown() == shown
 
-    # Killed in the middle: the page says so, and the same command goes on.
+    # Killed in the middle: the page says so, and goes on by itself once the same command runs again.
     server.kill()
     person.page.keyboard.press("p")
     person.page.wait_for_selector("text=The server does not answer")
+    address = server.address
     server = start_review(folder, *WORDS, "--out", "labels.csv")
-    person.open(server.address)
+    assert server.address == address
+    person.page.wait_for_selector("text=The server is there again")
     assert person.shown() == shown
 
     person.finishes()
@@ -387,3 +389,26 @@ def test_the_page_is_the_pictures(kind, tmp_path, browser, start_review):
         assert person.page.locator(".tile").first.bounding_box()["height"] > before
         assert kind in person.text("#to-all")
         assert person.wrong == []
+
+
+def test_photographs_dropped_into_the_folder_appear_while_the_page_is_open(tmp_path, browser, start_review):
+    folder = tmp_path / of_kind("photographs", tmp_path)
+    # What is new is embedded by the test: the encoder of the catalogue is known here alone.
+    server = start_review(tmp_path, "photos")
+    person = Person(browser, server.address, {}, [])
+    page = person.page
+    page.keyboard.type("fox")
+    before = page.evaluate("document.documentElement.dataset.number")
+    photographs(folder, 30, first=60)
+    with CatalogueFile.open(tmp_path / "photos.handful") as file:
+        assert len(bring(file, "photos", encoder=ENCODER).new) == 30
+    page.wait_for_timeout(4_000)  # the page has looked
+    assert page.input_value("#name-field") == "fox"  # what a person does stays
+    shown = person.shown()["items"]
+    page.keyboard.press("Enter")  # the answer counts, about the same photographs
+    person.settled(before)
+    assert f"{len(shown)} of 90 photographs seen" in person.text("#progress-said")
+    page.keyboard.press("Escape")
+    page.click("#to-all")
+    assert person.text("#matches") == "90 photographs"
+    assert person.wrong == []

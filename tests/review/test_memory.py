@@ -13,6 +13,7 @@ from handful.estimators import BatchClassifier
 from handful.review import memory
 from handful.review.memory import PageLabeller
 from handful.review.serve import Address
+from handful.review.server import Wanted
 from handful.session import BatchSaid, Session
 from tests.review.reviews import under_review
 from tests.worlds import Clouds
@@ -123,7 +124,7 @@ def test_a_session_without_a_catalogue_is_reviewed(fitted, monkeypatch):
         assert state["offered"] == ["fox", "owl"]
         page.review.decide(page.review.number, [2, 3], "new", "foks")
         page.review.merge(page.review.number, "foks", "fox")
-        return finish(page.review)
+        return finish(page.review, Wanted())
 
     monkeypatch.setattr(memory, "serve", served)
     assert session.review() is session

@@ -54,7 +54,7 @@ def served(tmp_path):
     with under_review(tmp_path / "review", problem()[0]) as review:
         where = Address(opens=False, announce=announce)
         thread = threading.Thread(
-            target=lambda: serve(Page(review, "today"), lambda _: Finished([]), where), daemon=True
+            target=lambda: serve(Page(review, "today"), lambda _, wanted: Finished([]), where), daemon=True
         )
         thread.start()
         assert announced.wait(20)

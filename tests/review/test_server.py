@@ -1,6 +1,7 @@
 """The server: what it answers to the person, and that it answers nobody else."""
 
 import asyncio
+import hmac
 import io
 import json
 import os
@@ -11,8 +12,9 @@ import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
+from handful.progress import Progress
 from handful.reading.contents import FolderFiles
-from handful.review.guard import AT_ONCE, COOKIE, HEADERS, MOST_BYTES, PER_SECOND, Guard, new_token
+from handful.review.guard import AT_ONCE, COOKIE, HEADERS, MOST_BYTES, PER_SECOND, Guard, derived, new_token
 from handful.review.server import Finished, Page, Routes, make_app
 from tests.review.reviews import full_disk, problem, under_review
 
@@ -32,7 +34,7 @@ def routes(tmp_path, prepared):
     with under_review(tmp_path / "review", prepared[0]) as review:
         ended = []
         page = Page(review, "today", out="labels.csv")
-        made = Routes(page, lambda review: Finished(["labels.csv"], "handful review"), ended.append)
+        made = Routes(page, lambda review, wanted: Finished(["labels.csv"], "handful review"), ended.append)
         made.ended = ended
         yield made
 
@@ -233,7 +235,7 @@ def test_pictures_come_by_ids_that_say_nothing(tmp_path, prepared):
     label.batch = type(label.batch)(label.batch.rows, label.batch.names, contents, (), content=label.batch.content)
     with under_review(tmp_path / "review", label) as review:
         page = Page(review, "today")
-        app = make_app(Routes(page, lambda _: Finished([]), lambda _: None), frozenset({HOST}), TOKEN)
+        app = make_app(Routes(page, lambda _, wanted: Finished([]), lambda _: None), frozenset({HOST}), TOKEN)
         with opened_page(app) as client:
             ids = client.get("/state").json()["pictures"]
             assert len(set(ids)) == n_items
@@ -313,6 +315,35 @@ PATHS = (
     "/media/~root", "/journal.jsonl", "/.lock", "/review.js/../journal.jsonl", "/static/review.js", "/why/-1",
     "/why/1e9", "/why/a", "//etc/passwd",
 )  # fmt: skip
+
+
+def test_a_window_learns_without_its_cookie_whether_the_server_is_its_own(app, client):
+    client.get("/state")
+    proof = hmac.digest(derived(TOKEN, "proof").encode(), f"{HOST} 17".encode(), "sha256").hex()
+    assert stranger(app, "/").get("/back?nonce=17").json() == {"proof": proof}
+    other = Guard(app.app, frozenset({HOST}), new_token())
+    assert stranger(other, "/").get("/back?nonce=17").json() != {"proof": proof}
+    assert stranger(app, "/", host="localhost:8080", origin="http://localhost:8080").get("/back?nonce=17").json() != {
+        "proof": proof
+    }
+
+
+def test_until_the_batch_is_opened_the_page_says_how_far_it_is(tmp_path, prepared):
+    page = Page(None, "today")
+    app = make_app(Routes(page, lambda _, wanted: Finished([]), lambda _: None), frozenset({HOST}), TOKEN)
+    with opened_page(app, origin=f"http://{HOST}") as client:
+        assert client.get("/state").json() == {"opening": {"done": 0, "total": 0, "left": "", "pictures": []}}
+        page.opening = Progress("embed", 120, 300, 4.0, 6.0)
+        assert client.get("/state").json()["opening"]["left"] == "6 s left"
+        assert client.get("/number").json() == {"number": -1}
+        assert say(client, 0, 1).status_code == 503
+        with under_review(tmp_path / "review", prepared[0]) as review:
+            page.show(review)
+            first = client.get("/state").json()
+            assert say(client, 0, 1).status_code == 200
+            page.show(review)  # more has come
+            assert client.get("/number").json()["number"] > first["number"] + 1
+            assert say(client, 1, 2).status_code == 409
 
 
 def test_every_route_wants_the_token_the_host_and_the_origin(app, routes):

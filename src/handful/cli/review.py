@@ -43,9 +43,9 @@ def review_command(
     out: Annotated[
         list[Path] | None,
         typer.Option(
-            help="Where the labels are written in the end, as in `handful classify`; by default BATCH.labels.csv, "
-            "here. A page about the batch: .html. Tasks with predictions to import into Label Studio: .json. Repeat it "
-            "for several."
+            help="Where the labels are written in the end, as by `handful export`: .csv, .xlsx, .parquet, .jsonl; by "
+            "default BATCH.labels.csv, here. A page about the batch: .html. Tasks with predictions to import into "
+            "Label Studio: .json. Repeat it for several."
         ),
     ] = None,
     sure: Annotated[
@@ -77,7 +77,8 @@ def review_command(
     missed then. Every answer is on the disk before the page goes on. Stop with Ctrl-C whenever you like; the same
     command goes on. Items may come, go and move meanwhile: only what is new is read and embedded.
 
-    Finish on the page writes the labels to --out, with what you said and what the model said in columns of their own.
+    Finish on the page writes the labels to --out, as `handful export` does, and a folder per class or keywords that
+    photo programs read, if you want them.
 
     \b
     Examples:
@@ -109,7 +110,9 @@ def review_command(
     files, serving = (import_extra(f"handful.review.{name}", "review") for name in ("files", "serve"))
     asked = outputs_of(out or ())
     final = asked.predictions or _labels_of(batch or paths[0])
-    check_ending(final, batch or Path("labels.csv"))
+    if not files.is_table(final):
+        raise OptionError(f"labels are written as .csv, .xlsx, .parquet or .jsonl, got {final}; change the ending")
+    check_ending(final.with_suffix(".csv") if final.suffix == ".jsonl" else final)
     outputs = files.Outputs(final, asked.page, asked.tasks)
     place = serving.Address(*_host_and_port(address), opens, _announce)
     found = _reviewed(catalogue, batch, outputs, place, sure, options)
@@ -133,34 +136,37 @@ def _reviewed(
 
     review = {
         name: import_extra(f"handful.review.{name}", "review")
-        for name in ("earlier", "files", "opening", "serve", "server", "starting")
+        for name in ("earlier", "file_source", "files", "opening", "serve", "server", "starting", "watching")
     }
     path = review["starting"].catalogue_path(catalogue, batch or Path())
     names = options["names"]
     candidates = options["candidates"]
     inputs = {"catalogue": catalogue or path, "batch": batch, "names": names, "candidates": candidates}
     refuse_overwriting(inputs, outputs.written)
-    person = getpass.getuser()
-    earlier = review["earlier"].read_review(outputs.labels)
+    how = review["opening"].OpenOptions(names, options["group_by"] or None, options["unknown"], sure, known_of(options))
+    page = review["server"].Page(None, path.stem, out=str(outputs.labels), catalogue=str(path))
+    finish = review["files"].finish
     with bars(f"reading {batch or path}") as on_progress:
-        reading = reading_of(options)
-        started = review["starting"].start(
-            catalogue, batch, person=person, on_progress=on_progress, reading=reading, earlier=earlier
+        source = review["file_source"].FileSource(
+            page,
+            catalogue,
+            batch,
+            how,
+            getpass.getuser(),
+            reading_of(options),
+            review["earlier"].read_review(outputs.labels),
         )
-    with started.file as file:
-        how = review["opening"].OpenOptions(
-            names, options["group_by"] or None, options["unknown"], sure, known_of(options)
-        )
-        notes = started.notes
-
-        def opens() -> Any:
-            return review["opening"].open_batch(file, started.batch, how, person=person, notes=notes)
-
-        if earlier is not None:
-            notes += review["earlier"].take_over(earlier, file, started.batch, opens)
-        under_review = opens()
-        page = review["server"].Page(under_review, started.batch, out=str(outputs.labels), catalogue=str(path))
-        return review["serve"].serve(page, lambda found: review["files"].finish(found, outputs, started.batch), address)
+        watching = review["watching"].Watching(page, source, on_progress)
+        try:
+            return review["serve"].serve(
+                page,
+                lambda found, wanted: finish(found, outputs, source.name, wanted),
+                address,
+                catalogue=path,
+                watching=watching,
+            )
+        finally:
+            source.end()
 
 
 def _host_and_port(address: str) -> tuple[str, int]:

@@ -27,11 +27,12 @@ FORMATS = {
 }
 # Photographs of telephones; the extra `heic` reads them.
 HEIC = (".heic", ".heif", ".hif")
+VIDEO = "a video"
 # Endings of photographs and videos that cameras and telephones write and that are not read, with their names.
 NOT_READ = {
     **dict.fromkeys((".avif", ".jxl", ".jp2"), "this kind of image"),
     **dict.fromkeys((".cr2", ".cr3", ".nef", ".arw", ".dng", ".orf", ".rw2", ".raf"), "raw data of a camera"),
-    **dict.fromkeys((".mp4", ".mov", ".avi", ".m4v", ".mts", ".3gp"), "a video"),
+    **dict.fromkeys((".mp4", ".mov", ".avi", ".m4v", ".mts", ".3gp"), VIDEO),
 }
 IMAGE_SUFFIXES = frozenset(ending for endings in (*FORMATS.values(), HEIC) for ending in endings)
 # An image file is read no further than this: inside a .zip a small entry can expand to any size.

@@ -16,7 +16,16 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from handful.errors import BankError, FileFormatError
 from handful.machine.extras import install_command
-from handful.reading.contents import DAMAGED_ENTRY, HEIC, IMAGE_SUFFIXES, NOT_READ, FolderFiles, ZipFiles, no_file
+from handful.reading.contents import (
+    DAMAGED_ENTRY,
+    HEIC,
+    IMAGE_SUFFIXES,
+    NOT_READ,
+    VIDEO,
+    FolderFiles,
+    ZipFiles,
+    no_file,
+)
 from handful.reading.header import Asked
 from handful.reading.table import Table
 
@@ -122,7 +131,7 @@ def _table(names: tuple[str, ...], images: FolderFiles | ZipFiles, where: str) -
     """Return the images; those of kinds that are not read are left out and listed."""
     kinds = NOT_READ if find_spec("pillow_heif") else {**NOT_READ, **dict.fromkeys(HEIC, "HEIC")}
     unread = {row: kinds[_ending(name)] for row, name in enumerate(names) if _ending(name) in kinds}
-    instead = dict.fromkeys(unread.values(), "convert it to JPEG")
+    instead = dict.fromkeys(unread.values(), "convert it to JPEG") | {VIDEO: "save pictures of it as JPEG"}
     if "HEIC" in instead:
         instead["HEIC"] += f", or run: {install_command('heic')}"
     if len(unread) == len(names):

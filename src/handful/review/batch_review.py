@@ -30,6 +30,8 @@ TEXTS_ON_SHEET = 18
 SENTENCES = ("sentence", "sentences")
 ROWS = ("row", "rows")
 PHOTOGRAPHS = ("photograph", "photographs")
+# More revisions than a catalogue ever has. [revisions; limit]
+GENERATION = 10**9
 # Characters of the name of a class.
 MOST_LETTERS = 200
 # What the page calls an answer: what is shown is right; a class; a class that no example has; none of the classes; an
@@ -70,6 +72,8 @@ class BatchReview:
         self.lock = threading.RLock()
         self.first = session.first
         self.batch = about_of(self.first).batch
+        # How often the page was opened with other items.
+        self.generation = 0
         self.on_page: Int[np.ndarray, "some"] = items_on_page(self.first)
 
     @property
@@ -89,8 +93,8 @@ class BatchReview:
 
     @property
     def number(self) -> int:
-        """The revision of the catalogue that is shown: a page that shows another one is behind."""
-        return self.session.revision
+        """The revision of the catalogue that is shown, and how often items came: a page with another one is behind."""
+        return self.session.revision + GENERATION * self.generation
 
     def refresh(self) -> None:
         """Take what was said since by others who have the same catalogue open."""

@@ -1,8 +1,8 @@
 """export: what people said and what the model says about items of a catalogue, as files that other programs read.
 
 A table has one row per item, and another one beside it one row per kind; a folder has a folder per class, and the table
-of kinds; a model is what was fitted, without names of files or
-people. Each appears complete or not at all, and never over something that was read.
+of kinds; keywords are in files next to the photographs; a model is what was fitted, without names of files or people.
+Each file appears complete or not at all, and never over something that was read.
 """
 
 from __future__ import annotations
@@ -20,9 +20,11 @@ from handful.items.bringing import source_of
 from handful.items.fitting import model_of
 from handful.machine.outputs import refuse_overwriting
 from handful.reading.delimited import delimiter_of
+from handful.review.batch_review import BatchReview
 from handful.review.class_folders import write_class_folders
-from handful.review.item_rows import item_rows
+from handful.review.item_rows import SaidRow, item_rows
 from handful.review.item_tables import ENDINGS, kinds_beside, write_items, write_kinds
+from handful.review.keywords import write_keywords
 
 # Endings of models.
 MODELS = (".model", ".safetensors")
@@ -45,7 +47,12 @@ class Exported(NamedTuple):
 
 
 def export(
-    file: CatalogueFile, out: str | os.PathLike[str], *, batches: Sequence[str] = (), links: bool = False
+    file: CatalogueFile,
+    out: str | os.PathLike[str],
+    *,
+    batches: Sequence[str] = (),
+    links: bool = False,
+    review: BatchReview | None = None,
 ) -> Exported:
     """Write what a catalogue says.
 
@@ -60,6 +67,8 @@ def export(
         The batches whose items are written; by default all.
     links
         Whether a folder per class has links to the images instead of copies.
+    review
+        The review of one of the batches, if it is open.
     """
     final = Path(out)
     named = _batches(file, batches)
@@ -75,7 +84,7 @@ def export(
             f"an export is a table ({', '.join(ENDINGS)}), a model ({', '.join(MODELS)}) or a new folder, got {final}; "
             "change the ending. A catalogue is copied like any file"
         )
-    rows = [row for name in named for row in item_rows(file, name)]
+    rows = _rows(file, named, review)
     if ending in ENDINGS:
         delimiter = _delimiter(file, named)
         write_items(rows, final, delimiter=delimiter)
@@ -83,6 +92,25 @@ def export(
         return Exported(final, len(rows), "item")
     lost = write_class_folders(file, rows, final, links=links)
     return Exported(final, len(rows) - len(lost), "image", tuple(lost))
+
+
+def export_keywords(file: CatalogueFile, *, batches: Sequence[str] = (), review: BatchReview | None = None) -> Exported:
+    """Write the class of each photograph as a keyword into a file next to it, `photo.jpg.xmp`.
+
+    Parameters
+    ----------
+    file, batches, review
+        As in `export`.
+    """
+    named = _batches(file, batches)
+    n_items, lost = write_keywords(file, _rows(file, named, review))
+    folders = dict.fromkeys(source_of(file, name) for name in named)
+    return Exported(next((folder for folder in folders if folder is not None), Path()), n_items, "keyword", tuple(lost))
+
+
+def _rows(file: CatalogueFile, batches: Sequence[str], review: BatchReview | None) -> list[SaidRow]:
+    reviews = {} if review is None else {review.session.batch: review}
+    return [row for name in batches for row in item_rows(file, name, reviews.get(name))]
 
 
 def _batches(file: CatalogueFile, asked: Sequence[str]) -> list[str]:

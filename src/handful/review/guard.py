@@ -4,8 +4,11 @@
 - The Origin, which browsers send with every POST, is the same address.
 - The token, 192 random bits, comes once in the address that the command prints and opens. The answer leads to the path
   of this review, `/RANDOM/`, with a cookie for that path alone. The cookie is another secret than the token, no script
-  can read it, and no other site can send it. Browsers send cookies to all ports of a host; since no other server has
-  this path, none is sent the cookie, and after the server has ended it opens nothing.
+  can read it, and no other site can send it. Browsers send cookies to all ports of a host; no other server has this
+  path, so none is sent the cookie. The token of a catalogue stays the same, and path and cookie follow from it, so that
+  an open window goes on after a restart.
+- A window whose server has ended asks at `/back`, without its cookie, whether the server is there again. Only who has
+  the token can answer what it asks: the program of somebody else, who took the port meanwhile, learns nothing.
 - Bodies are small, and requests are few: beyond that the answer is 413 or 429, and nothing is kept.
 
 No answer allows another origin anything, and the page may load nothing but the program, pictures and data of this
@@ -14,6 +17,8 @@ server.
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import hmac
 import secrets
 import time
@@ -57,6 +62,11 @@ def new_token() -> str:
     return secrets.token_urlsafe(TOKEN_BYTES)
 
 
+def derived(token: str, what: str) -> str:
+    """Return another secret that follows from a token, and does not tell it."""
+    return base64.urlsafe_b64encode(hmac.digest(token.encode(), what.encode(), hashlib.sha256)).decode().rstrip("=")
+
+
 class Guard:
     """Let requests through to an application that show what they must.
 
@@ -93,8 +103,9 @@ class Guard:
         self.token = token
         self.clock = clock
         self.on_known = on_known
-        self.path = f"/{new_token()}/"
-        self.cookie = new_token()
+        self.path = f"/{derived(token, 'path')}/"
+        self.cookie = derived(token, "cookie")
+        self._proof = derived(token, "proof")
         self._left = AT_ONCE
         self._since = clock()
 
@@ -129,6 +140,8 @@ class Guard:
             return _refused(403, "Requests of other pages are refused.", wants_page)
         if scope["path"] == "/favicon.ico" and not writes:  # browsers ask for it by themselves
             return Response(status_code=204)
+        if scope["path"] == "/back" and not writes:
+            return self._back(scope, host[0].lower())
         asked = parse_qs(scope["query_string"].decode("latin-1")).get("token", [])
         if scope["path"] == "/" and not writes and len(asked) == 1 and _equal(asked[0], self.token):
             self._known(scope)
@@ -147,6 +160,12 @@ class Guard:
     def _known(self, scope: Scope) -> None:
         if scope.get("client") is not None:
             self.on_known(tuple(scope["client"]))
+
+    def _back(self, scope: Scope, host: str) -> Response:
+        """Prove to a window that this is the server of its review: with a secret that both have, about what it asks."""
+        asked = parse_qs(scope["query_string"].decode("latin-1")).get("nonce", [""])[0]
+        proof = hmac.digest(self._proof.encode(), f"{host} {asked}".encode(), hashlib.sha256)
+        return JSONResponse({"proof": proof.hex()})
 
     def _welcome(self) -> Any:
         """Turn the token in the address into a cookie, and take it out of the address."""

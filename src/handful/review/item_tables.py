@@ -36,6 +36,8 @@ def write_items(rows: Sequence[SaidRow], path: Path, *, delimiter: str = ",") ->
         "model": [row.model for row in rows],
         "certainty": [chance(row.certainty) if people else row.certainty for row in rows],
     }
+    if any(row.text is not None for row in rows):
+        ours["text"] = [row.text for row in rows]
     names = dict.fromkeys(name for row in rows for name in row.columns)
     beside = Columns({name: times([row.columns.get(name) for row in rows]) for name in names}).beside(ours).values()
     _write(path, {**ours, **beside}, delimiter)

@@ -137,7 +137,7 @@ def review(
         try:
             serve(
                 Page(BatchReview(on_page), "Review"),
-                lambda found: Finished(["the answer"]),
+                lambda found, wanted: Finished(["the answer"]),
                 where or Address(announce=_announce),
             )
         finally:

@@ -20,7 +20,7 @@ from handful.items.bringing import name_in
 from handful.items.earlier import is_earlier, take_over_file
 from handful.machine.outputs import refuse_overwriting
 from handful.reading.read import in_hand
-from handful.review.exporting import Exported, export
+from handful.review.exporting import Exported, export, export_keywords
 from handful.review.opening import OpenOptions, open_batch
 from handful.review.starting import last_batch
 from handful.session import Session
@@ -197,6 +197,24 @@ class Catalogue:
         """
         self.file.refresh()
         return export(self.file, path, batches=batches, links=links)
+
+    def export_keywords(self, *, batches: Sequence[str] = ()) -> Exported:
+        """Write the class of each photograph as a keyword into a file next to it, `photo.jpg.xmp`, in `dc:subject`.
+
+        What other programs wrote there stays, and the photographs are never changed.
+
+        Parameters
+        ----------
+        batches : sequence of str
+            The batches whose photographs get a keyword; by default all.
+
+        Returns
+        -------
+        Exported
+            What was written; as text, one line.
+        """
+        self.file.refresh()
+        return export_keywords(self.file, batches=batches)
 
 
 def open(path: PathLike, *, person: str | None = None) -> Catalogue:

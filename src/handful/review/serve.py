@@ -20,10 +20,14 @@ import uvicorn
 
 from handful.errors import HandfulWarning, OptionError
 from handful.machine.outputs import refusal
-from handful.review.guard import LOOPBACK, new_token
+from handful.review.addresses import KeptAddress, keep_address, kept_address
+from handful.review.guard import LOOPBACK, derived
 from handful.review.server import Finish, Finished, Page, Routes, make_app
 from handful.review.strangers import Strangers
+from handful.review.watching import Watching
 
+# Seconds in which a batch that is quick, or wrong, is opened before its address is told. [s; convention]
+QUICK = 1.0
 # Seconds for the last answer to reach the page before the server ends.
 LAST_ANSWER = 0.5
 
@@ -41,11 +45,39 @@ class Address(NamedTuple):
     announce: Callable[[str], None] = lambda address: None
 
 
-def serve(page: Page, finish: Finish, where: Address = Address()) -> Finished | None:  # noqa: B008 (a constant)
-    """Serve a review until it is finished; None if it was interrupted, in which case the same command goes on."""
-    listener, hosts = _listening(where.host, where.port)
+def serve(
+    page: Page,
+    finish: Finish,
+    where: Address = Address(),  # noqa: B008 (a constant)
+    *,
+    catalogue: Path | None = None,
+    watching: Watching | None = None,
+) -> Finished | None:
+    """Serve a review until it is finished; None if it was interrupted, in which case the same command goes on.
+
+    Parameters
+    ----------
+    page, finish
+        What is shown, and what writes the results.
+    where
+        Where it is served.
+    catalogue
+        The file of the catalogue, whose address stays the same.
+    watching
+        What brings the batch while the page is open; the page has it already if this is left out.
+    """
+    kept = kept_address(catalogue)
+    try:
+        listener, hosts = _listening(where.host, where.port or kept.port)
+    except OptionError:
+        if where.port or not kept.port:
+            raise
+        listener, hosts = _listening(where.host, 0)  # another review of the catalogue is open, or another program
     port = listener.getsockname()[1]
-    token = new_token()
+    token = kept.token
+    page.proof = derived(token, "proof")
+    if not kept.port:
+        keep_address(catalogue, KeptAddress(port, token))
     ended = list[Finished]()
     done = threading.Event()
 
@@ -73,24 +105,37 @@ def serve(page: Page, finish: Finish, where: Address = Address()) -> Finished | 
     thread.start()
     name = f"[{where.host}]" if ":" in where.host else where.host
     address = f"http://{name}:{port}/?token={token}"
-    for note in page.review.notes:
-        warnings.warn(HandfulWarning(note), stacklevel=2)
-    where.announce(address)
+    if watching is None:
+        for note in page.review.notes:
+            warnings.warn(HandfulWarning(note), stacklevel=2)
+    try:
+        if watching is not None:
+            watching.start(QUICK)
+        where.announce(address)
+        _wait(thread, done, where, address, watching)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        if watching is not None:
+            watching.stop()
+        with suppress(KeyboardInterrupt):  # it is finished
+            threading.Event().wait(LAST_ANSWER if ended else 0)
+        server.should_exit = True
+        thread.join(timeout=10)
+        listener.close()
+    return ended[0] if ended else None
+
+
+def _wait(
+    thread: threading.Thread, done: threading.Event, where: Address, address: str, watching: Watching | None
+) -> None:
+    """Open the page, and wait until the review is finished."""
     with tempfile.TemporaryDirectory(prefix="handful-") as folder:
         if where.opens:
             webbrowser.open(_redirect(Path(folder), address).as_uri())
-        try:
-            while thread.is_alive() and not done.wait(0.2):
-                pass
-        except KeyboardInterrupt:
-            pass
-        finally:
-            with suppress(KeyboardInterrupt):  # it is finished
-                threading.Event().wait(LAST_ANSWER if ended else 0)
-            server.should_exit = True
-            thread.join(timeout=10)
-            listener.close()
-    return ended[0] if ended else None
+        while thread.is_alive() and not done.wait(0.2):
+            if watching is not None:
+                watching.check()
 
 
 def _listening(host: str, port: int) -> tuple[socket.socket, Callable[[int], frozenset[str]]]:

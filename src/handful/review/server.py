@@ -7,6 +7,7 @@ import base64
 import hashlib
 import hmac
 import secrets
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -35,6 +36,7 @@ from handful.classification.page_program import REVIEW, page_program, page_style
 from handful.errors import BehindError, HandfulError, StorageError
 from handful.estimators import Answer
 from handful.machine.untrusted import parse_json
+from handful.progress import Progress
 from handful.reading.contents import Contents, FolderFiles, pick
 from handful.review.batch_review import BatchReview
 from handful.review.guard import Guard
@@ -65,8 +67,20 @@ class Finished(NamedTuple):
     next_batch: str = ""
 
 
+class Wanted(NamedTuple):
+    """What a person wants besides the table: a folder per class, and keywords next to the photographs."""
+
+    folder: bool = False
+    keywords: bool = False
+
+
+def offers_of(review: BatchReview) -> list[str]:
+    """Return what can be written besides tables: photographs in folders have a folder per class, and keywords."""
+    return list(Wanted._fields) if isinstance(review.batch.contents, FolderFiles) else []
+
+
 # Writes what a review found.
-Finish = Callable[[BatchReview], Finished]
+Finish = Callable[[BatchReview, Wanted], Finished]
 
 
 class Media:
@@ -81,7 +95,8 @@ class Media:
         """Return ids of pictures; items and examples differ by their size."""
         found = list[str | None]()
         for position in positions:
-            about = f"{size} {position}".encode()
+            of = source.names[position] if isinstance(source, FolderFiles) else f"{id(source)} {position}"
+            about = f"{size} {of}".encode("utf-8", "surrogateescape")
             name = hmac.digest(self._key, about, hashlib.sha256)[:16].hex()
             self._sources[name] = source, position, size
             found.append(name)
@@ -119,8 +134,8 @@ class Page:
 
     Parameters
     ----------
-    review : BatchReview
-        The batch under review.
+    review : BatchReview or None
+        The batch under review; None if it is still being opened.
     title : str
         What it is called.
     out : str
@@ -129,14 +144,53 @@ class Page:
         The catalogue that keeps the answers, as shown.
     """
 
-    def __init__(self, review: BatchReview, title: str, *, out: str = "", catalogue: str = "") -> None:
-        self.review = review
+    def __init__(self, review: BatchReview | None, title: str, *, out: str = "", catalogue: str = "") -> None:
         self.title = title
         self.out = out
         self.catalogue = catalogue
         self.media = Media()
+        self.proof = ""
+        self.opening: Progress | None = None
+        self.asked_at = time.monotonic()
+        self.pictures: Callable[[int], list[str | None]] = lambda done: []
+        self._review: BatchReview | None = None
+        self._news: list[str] = []
+        self._n_shown = 0
+        if review is not None:
+            self.show(review)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a review to show."""
+        return self._review is not None
+
+    @property
+    def review(self) -> BatchReview:
+        """The batch under review."""
+        if self._review is None:
+            raise HTTPException(503, "the batch is still being opened; wait until the page shows it")
+        return self._review
+
+    def show(self, review: BatchReview) -> None:
+        """Show a review, the same batch with more items; what is on the page then has other places."""
+        review.generation = self._n_shown
+        self._n_shown += 1
         self._items = review.on_page.tolist()
         self._place = {item: at for at, item in enumerate(self._items)}
+        self._news = list(dict.fromkeys([*self._news, *review.notes]))
+        self._review = review
+
+    def failed(self, why: str) -> None:
+        """Tell once why what is new could not be brought."""
+        if why not in self._news:
+            self._news.append(why)
+
+    def begun(self) -> dict[str, Any]:
+        """Return how far the opening is."""
+        found = self.opening
+        done, total = (0, 0) if found is None else (found.done, found.total)
+        left = "" if found is None else found.said[2]
+        return {"done": done, "total": total, "left": left, "pictures": self.pictures(done)}
 
     def html(self) -> str:
         """Return the page without its items."""
@@ -146,7 +200,8 @@ class Page:
     def whole(self) -> dict[str, Any]:
         """Return the items, and what is said about them."""
         answer = self.review.answer
-        data = item_data(answer, self.review.on_page, self.title) | self.state() | {"words": list(self.review.words)}
+        data = item_data(answer, self.review.on_page, self.title) | self.state()
+        data |= {"words": list(self.review.words), "proof": self.proof}
         contents = about_of(answer).batch.contents
         if contents is not None and data["texts"] is None:
             data["pictures"] = self.media.ids(contents, self._items, LARGE)
@@ -162,7 +217,7 @@ class Page:
             data["examples"], _ = example_data(answer, data, [], self.media.ids)
         return data | {
             "number": review.number,
-            "notices": [*review.notes, *notices(review.first)],
+            "notices": [*self._news, *notices(review.first)],
             "n_steps": review.n_steps,
             "decisions": [
                 [place[item], one.kind, one.label, one.was] for item, one in review.decisions.items() if item in place
@@ -175,6 +230,7 @@ class Page:
             "progress": review.progress(),
             "out": self.out,
             "catalogue": self.catalogue,
+            "offers": offers_of(self.review),
             "offered": list(map(str, review.session.names)) if review.session.from_nothing else [],
         }
 
@@ -256,10 +312,14 @@ class Routes:
 
     def __init__(self, page: Page, finish: Finish, on_finished: Callable[[Finished], None]) -> None:
         self.page = page
-        self.review = page.review
         self.finish = finish
         self.on_finished = on_finished
         self._one_at_a_time = asyncio.Lock()
+
+    @property
+    def review(self) -> BatchReview:
+        """The batch under review."""
+        return self.page.review
 
     def all(self) -> list[Route]:
         """Return all routes."""
@@ -298,6 +358,9 @@ class Routes:
         """Return the number of the newest state: a page that shows another one is behind."""
 
         def work() -> dict[str, Any]:
+            self.page.asked_at = time.monotonic()
+            if not self.page.is_open:
+                return {"number": -1}
             self.review.refresh()
             return {"number": self.review.number}
 
@@ -307,6 +370,9 @@ class Routes:
         """Return all that the page shows, also what was said in another process."""
 
         def work() -> dict[str, Any]:
+            self.page.asked_at = time.monotonic()
+            if not self.page.is_open:
+                return {"opening": self.page.begun()}
             self.review.refresh()
             return self.page.whole()
 
@@ -416,11 +482,12 @@ class Routes:
         """Write the labels, and end the review."""
         body = await _body(request)
         number = _whole(body, "number")
+        wanted = Wanted(*(body.get(name) is True for name in Wanted._fields))
         found = list[Finished]()
 
         def work() -> dict[str, Any]:
             self.review.refuse_behind(number)
-            found.append(self.finish(self.review))
+            found.append(self.finish(self.review, wanted))
             return found[0]._asdict()
 
         answer = await self._alone(work)

@@ -6,16 +6,17 @@ theirs beside them too; they are items that have answers. A file of a fitted cat
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from handful.catalogue.file import CatalogueFile
 from handful.errors import OptionError
-from handful.items import bring, import_labelled, source_of
+from handful.items import Brought, bring, import_labelled, source_of
 from handful.items.bringing import name_in, name_of
 from handful.items.earlier import is_earlier, take_over_file
 from handful.progress import Listener
+from handful.reading.table import first_listed, skipped_summary
 from handful.review.earlier import EarlierReview
 
 ENDING = ".handful"
@@ -51,6 +52,7 @@ def start(
     on_progress: Listener | None = None,
     reading: Mapping[str, Any] | None = None,
     earlier: EarlierReview | None = None,
+    on_opened: Callable[[CatalogueFile, str], None] = lambda file, batch: None,
 ) -> Started:
     """Open the catalogue of a review, or make it, and bring its batch.
 
@@ -68,6 +70,8 @@ def start(
         How it is read and embedded, see `handful.extraction.options.Reading`.
     earlier
         A review of the batch by version 0.5.
+    on_opened
+        Called with the catalogue and the name of the batch before anything of it is embedded.
     """
     asked = dict(reading or {})
     assert catalogue is not None or batch is not None
@@ -81,14 +85,16 @@ def start(
             import_labelled(file, catalogue, on_progress=on_progress, **asked)
         if batch is None:
             name = last_batch(file)
+            on_opened(file, name)
             if source_of(file, name) is not None:
-                notes.append(_said(file, name, None, person, on_progress, {}))
+                notes += _said(file, name, None, person, on_progress, {})
         else:
             name = _name_in(file, batch, earlier)
+            on_opened(file, name)
             # Its examples are items of this batch, which were in an older file until now.
             was_old = _is_own(file, name, earlier)
-            said = _said(file, name, batch, person, on_progress, asked)
-            notes.append("" if was_old else said)
+            news, *left_out = _said(file, name, batch, person, on_progress, asked)
+            notes += ["" if was_old else news, *left_out]
     except BaseException:
         file.close()
         raise
@@ -102,12 +108,26 @@ def _said(
     person: str,
     on_progress: Listener | None,
     reading: Mapping[str, Any],
-) -> str:
-    """Bring a batch, and say what is new in it, if it was there before."""
+) -> list[str]:
+    """Bring a batch, and say what is new in it, if it was there before, and what was left out."""
     was_there = name in file.said.places
     brought = bring(file, name, batch, person=person, on_progress=on_progress, **dict(reading))
+    left_out = [_left_out(file, brought)] if brought.skipped else []
+    return [news_of(brought) if was_there else "", *left_out]
+
+
+def news_of(brought: Brought) -> str:
+    """Say what is new in a batch; empty if nothing is."""
     changed = brought.new or brought.gone or brought.back or brought.moved
-    return f"{brought}." if was_there and changed else ""
+    return f"{brought}." if changed else ""
+
+
+def _left_out(file: CatalogueFile, brought: Brought) -> str:
+    """Say what was left out."""
+    # What cannot be decoded is an item all the same, and counts once.
+    here = set(file.said.places[brought.batch].values())
+    n_all = len(here) + sum(one.name not in here for one in brought.skipped)
+    return f"{skipped_summary(brought.skipped, n_all)}: {'; '.join(first_listed(brought.skipped))}."
 
 
 def _is_own(file: CatalogueFile, name: str, earlier: EarlierReview | None) -> bool:

@@ -49,13 +49,26 @@ function toRun({ next_batch: next }) {
   return next ? make("span", {}, "For the next batch, run: ", make("code", {}, next)) : "";
 }
 
+/** What else can be written, and what that is. @type {Record<string, string>} */
+const OFFERS = {
+  folder: "A folder per class, with copies of the photographs",
+  keywords: "Keywords that photo programs read, next to the photographs (.xmp)",
+};
+
+/** @param {string} what */
+function offerOf(what) {
+  const box = make("input", { type: "checkbox", name: what });
+  return make("label", { class: "offer" }, box, OFFERS[what]);
+}
+
 /** Labels are written once more; the answers are in the catalogue already. */
 export function askFinish() {
   if (!decisions.size || isFinished()) return;
   const all = things(nItems() + data.left_out);
   const write = data.out ? "Write the labels of " + all + " to " + data.out : "Give your program the labels of " + all;
   const end = async () => {
-    const found = await finish();
+    const boxes = [...document.querySelectorAll("#sure-more input:checked")];
+    const found = await finish(boxes.map((box) => /** @type {HTMLInputElement} */ (box).name));
     if (found === null) return;
     document.documentElement.dataset.finished = "yes";
     draw();
@@ -68,7 +81,8 @@ export function askFinish() {
     const told = ["Written: " + found.written.join(", ") + ".", kept, "You can close this page.", again];
     note(told.join(" "), toRun(found));
   };
-  askSure(write + "? " + data.progress.said, data.out ? "Write them" : "Finish", end);
+  const more = make("div", {}, ...data.offers.map(offerOf));
+  askSure(write + "? " + data.progress.said, data.out ? "Write them" : "Finish", end, { more });
 }
 
 export function startProgress() {

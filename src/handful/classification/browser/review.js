@@ -37,12 +37,13 @@ import { listenToKeys } from "./keys.js";
 import { startHistory } from "./history.js";
 import { openFirst, startList, startRows } from "./list.js";
 import { exampleOf } from "./item.js";
+import { untilOpened } from "./opening.js";
 import { startPanel } from "./panel.js";
 import { named } from "./names.js";
 import { enlargeItem, image, listenToPicture } from "./pictures.js";
 import { askFinish, startProgress } from "./progress.js";
 import { askedNow, subject } from "./question.js";
-import { load, look, noteNews } from "./server.js";
+import { noteNews, startLooking } from "./server.js";
 import { isSheet, sheetKeys } from "./sheet.js";
 import { startSide } from "./side.js";
 import { data, decisions, labelOf, noneWords } from "./state.js";
@@ -238,7 +239,7 @@ function giveUpFocus(event) {
   if (event.detail > 0 && button !== null) button.blur();
 }
 
-await load();
+await untilOpened();
 startPlaces();
 startSide();
 startAbout();
@@ -258,8 +259,7 @@ byId("undo").addEventListener("click", undoLast);
 byId("finish").addEventListener("click", askFinish);
 byId("accept").addEventListener("click", acceptAll);
 document.addEventListener("click", giveUpFocus);
-document.addEventListener("visibilitychange", look);
-window.addEventListener("focus", look);
 draw();
 noteNews();
+startLooking();
 document.documentElement.dataset.ready = "yes";

@@ -3,19 +3,37 @@
 
 import { counted, make, note } from "./elements.js";
 import { draw } from "./drawing.js";
-import { refilter } from "./filter.js";
+import { isAsking, refilter } from "./filter.js";
+import { askedNow } from "./question.js";
 import { adopt, data } from "./state.js";
 
 /** @typedef {"accept" | "class" | "new" | "none" | "bad" | "skip"} Said */
 
 let isBusy = false;
 
-/** Ask for everything that the page shows. */
+/** Whether the server has ended, and this window waits until it is there again. */
+let isLost = false;
+
+// Milliseconds between two looks for what is new, and for a server that has ended.
+const LOOK = 3000;
+const WAIT = 2000;
+// The number of a state counts revisions, and this for every time that items came.
+const GENERATION = 1e9;
+
+/** @param {number} time */
+const pause = (time) => new Promise((goOn) => setTimeout(goOn, time));
+
+/**
+ * Ask for everything that the page shows.
+ * @returns {Promise<import("./opening.js").Opening | null>} how far the opening is, null if all is here
+ */
 export async function load() {
   const answer = await fetch("state");
-  if (!answer.ok) return false;
-  take(await answer.json());
-  return true;
+  const found = await answer.json();
+  if (!answer.ok) throw new Error(found.error);
+  if (found.opening) return found.opening;
+  take(found);
+  return null;
 }
 
 /** @param {any} found */
@@ -30,33 +48,92 @@ function take(found) {
  * @returns {Promise<any>} what came back; null if it was refused
  */
 async function send(what, body) {
-  if (isBusy) return null;
+  if (isBusy || isLost) return null;
   isBusy = true;
   document.documentElement.dataset.busy = "yes";
   try {
-    const answer = await fetch(what, {
-      method: "POST",
-      headers: { "Content-Type": "application/json" },
-      body: JSON.stringify({ number: data.number, ...body }),
-    });
+    let answer = await post(what, body);
+    if (answer.status === 409) {
+      const before = { number: data.number, names: data.names, n_steps: data.n_steps };
+      await load();
+      // Items came, and nobody answered: what was said is about the same ones at other places.
+      const again = before.n_steps === data.n_steps && isGrown(before.number) ? moved(body, before.names) : null;
+      if (again === null) {
+        draw();
+        note("Another window has answered since. This one is up to date now; your last answer was not counted.");
+        return null;
+      }
+      answer = await post(what, again);
+    }
     const found = await answer.json();
     if (answer.ok) return found;
-    if (answer.status === 409) {
-      await load();
-      draw();
-      note("Another window has answered since. This one is up to date now; your last answer was not counted.");
-    } else if (answer.status === 401) {
-      note("The server was started again: open the address that it printed. Nothing is lost.");
-    } else {
-      note(found.error);
-    }
+    note(answer.status === 401 ? "Open the address that the command printed. Nothing is lost." : found.error);
   } catch {
-    note("The server does not answer. Start the same command again: everything up to your last answer is kept.");
+    void waitForServer();
   } finally {
     isBusy = false;
     delete document.documentElement.dataset.busy;
   }
   return null;
+}
+
+/**
+ * @param {string} what
+ * @param {Record<string, unknown>} body
+ */
+const post = (what, body) =>
+  fetch(what, {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify({ number: data.number, ...body }),
+  });
+
+/** Whether items came since the state with this number. @param {number} number */
+const isGrown = (number) => Math.floor(number / GENERATION) !== Math.floor(data.number / GENERATION);
+
+/**
+ * What is said about items, at their places now; null if one of them is gone.
+ * @param {Record<string, unknown>} body
+ * @param {string[]} names
+ */
+function moved(body, names) {
+  const places = new Map(data.names.map((name, item) => [name, item]));
+  /** @type {Record<string, unknown>} */
+  const found = { ...body };
+  for (const list of ["items", "wrong"]) {
+    if (!Array.isArray(body[list])) continue;
+    const items = body[list].map((item) => places.get(names[item]));
+    if (items.includes(undefined)) return null;
+    found[list] = items;
+  }
+  return found;
+}
+
+/** Wait for a server that has ended, and go on when it is there again. */
+async function waitForServer() {
+  if (isLost || document.documentElement.dataset.finished) return;
+  isLost = true;
+  note("The server does not answer. Start the same command again: this window goes on, without your last answer.");
+  while (!(await isBack())) await pause(WAIT);
+  while ((await load().catch(() => ({}))) !== null) await pause(WAIT);
+  isLost = false;
+  draw();
+  note("The server is there again.");
+}
+
+/**
+ * Whether the server of this review is there: it knows what both know. Who took its port meanwhile gets no cookie.
+ */
+async function isBack() {
+  const nonce = crypto.getRandomValues(new Uint32Array(4)).join("-");
+  const answer = await fetch("/back?nonce=" + nonce, { credentials: "omit" }).catch(() => null);
+  if (!answer?.ok || crypto.subtle === undefined) return false;
+  const bytes = (/** @type {string} */ text) => new TextEncoder().encode(text);
+  const how = { name: "HMAC", hash: "SHA-256" };
+  const key = await crypto.subtle.importKey("raw", bytes(data.proof), how, false, ["sign"]);
+  const wanted = new Uint8Array(await crypto.subtle.sign("HMAC", key, bytes(location.host + " " + nonce)));
+  const { proof } = await answer.json();
+  return proof === [...wanted].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 // Where a browser keeps the sentences that a person has read, and how many.
@@ -174,17 +251,32 @@ export async function undo() {
 }
 
 /**
- * Write the labels, and end the review.
+ * Write the labels, and what else is wanted, and end the review.
+ * @param {string[]} wanted
  * @returns {Promise<{ written: string[], next_batch: string } | null>}
  */
-export const finish = () => send("finish", {});
+export const finish = (wanted) => send("finish", Object.fromEntries(wanted.map((what) => [what, true])));
 
-/** A window that comes to the front looks whether another one has answered. */
-export async function look() {
-  if (document.hidden || isBusy) return;
+/** Look whether another window has answered, or items came. */
+async function look() {
+  if (document.hidden || isBusy || isLost || document.documentElement.dataset.finished) return;
   const answer = await fetch("number").catch(() => null);
-  if (answer === null || !answer.ok || (await answer.json()).number === data.number) return;
+  if (answer === null) void waitForServer();
+  if (!answer?.ok) return;
+  const { number } = await answer.json();
+  if (number === data.number || isBusy) return;
+  // What came is asked about after the next answer: what a person looks at stays.
+  const isSameGeneration = Math.floor(number / GENERATION) === Math.floor(data.number / GENERATION);
+  if (!isSameGeneration && isAsking() && askedNow() !== null) return;
   await load();
   draw();
-  note("Another window has answered since. This one is up to date now.");
+  if (isSameGeneration) note("Another window has answered since. This one is up to date now.");
+  else noteNews();
+}
+
+/** Look now and then, and when the window comes to the front. */
+export function startLooking() {
+  setInterval(look, LOOK);
+  document.addEventListener("visibilitychange", look);
+  window.addEventListener("focus", look);
 }

@@ -100,11 +100,13 @@ import { counted } from "./elements.js";
  * @property {boolean} explains
  * @property {Ask | null} ask
  * @property {Progress} progress
+ * @property {string} proof what the server of this review knows, and nobody else
  * @property {string} out
  * @property {boolean} from_nothing whether there is no catalogue: what a person named are the examples
  * @property {number[]} not_named items that are like nothing named so far
  * @property {string[]} offered names said so far, and others that may occur, if there is no catalogue
  * @property {string} catalogue the file that keeps the answers
+ * @property {string[]} offers what else can be written in the end
  */
 
 /** The label of an item that is like nothing named so far: no class has an empty name. */
@@ -145,6 +147,7 @@ let unnamed = new Set();
 export function adopt(found) {
   Object.assign(data, found);
   data.offered ??= [];
+  data.offers ??= [];
   data.words ??= ["item", "items"];
   unnamed = new Set(data.not_named);
   inCatalogue = new Set(data.classes.slice(0, data.n_known));
