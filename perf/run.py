@@ -258,7 +258,9 @@ def ray(folder: Path) -> dict[str, Any]:
 
 def _on_ray(what: str, model: Path, data: Path, out: Path) -> Any:
     os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"
-    sys.path.insert(0, str(ROOT / "examples"))
+    places = [str(ROOT / "examples"), str(ROOT / "perf")]
+    sys.path[:0] = places
+    os.environ["PYTHONPATH"] = os.pathsep.join([*places, os.environ.get("PYTHONPATH", "")])  # for workers
     of_this = importlib.import_module("run")  # workers import it under this name
     with connected():
         list(on_ray()(of_this.model_at, [(model.parent,)]))  # so that a worker has begun

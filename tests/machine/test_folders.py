@@ -6,7 +6,7 @@ import pytest
 
 from handful.errors import MissingExtraError, StorageError
 from handful.machine import folders
-from handful.machine.folders import LocalFolder, RemoteFolder, fetched, folder_at, read_ranges
+from handful.machine.folders import LocalFolder, RemoteFolder, fetched, folder_at
 from handful.machine.outputs import is_remote, local_path
 
 
@@ -32,15 +32,9 @@ def test_a_file_appears_whole_or_not_at_all(folder):
     assert (folder.names(), folder.names("answers"), folder.names("none")) == (["answers"], ["part"], [])
 
 
-def test_a_file_is_created_once(folder):
-    assert folder.create("run.json", b"one")
-    assert not folder.create("run.json", b"two")
-    with folder.opened("run.json") as place:
-        assert place.read_bytes() == b"one"
-
-
 def test_a_folder_travels_to_other_processes(folder):
-    folder.create("run.json", b"one")
+    with folder.written("run.json") as place:
+        place.write_bytes(b"one")
     assert pickle.loads(pickle.dumps(folder)) == folder
     assert folder_at(folder) is folder
     assert folder_at(folder.address) == folder
@@ -58,21 +52,19 @@ def test_files_and_folders_are_fetched_and_ranges_read(tmp_path):
     pytest.importorskip("fsspec")
     folder = RemoteFolder(f"memory://{uuid.uuid4().hex}/bank")
     for name in ("manifest.json", "features.npy"):
-        folder.create(name, f"content of {name}".encode())
+        with folder.written(name) as place:
+            place.write_text(f"content of {name}")
     place = fetched(folder.url, tmp_path)
     assert (place.name, sorted(file.name for file in place.iterdir())) == ("bank", ["features.npy", "manifest.json"])
     assert fetched(f"{folder.url}/manifest.json", tmp_path).read_text() == "content of manifest.json"
-    assert read_ranges(f"{folder.url}/manifest.json", [(0, 3)]) == [b"con"]
-    assert read_ranges(f"{folder.url}/manifest.json", [(0, 3), (11, None)]) == [b"con", b"manifest.json"]
-    for call in (lambda: fetched(f"{folder.url}/none", tmp_path), lambda: read_ranges(f"{folder.url}/none", [(0, 1)])):
-        with pytest.raises(StorageError, match="there is nothing at memory://"):
-            call()
+    with pytest.raises(StorageError, match="there is nothing at memory://"):
+        fetched(f"{folder.url}/none", tmp_path)
 
 
 def test_what_goes_wrong_in_a_store_is_said_in_a_sentence(monkeypatch):
     fsspec = pytest.importorskip("fsspec")
     with pytest.raises(StorageError, match=r"nonsense://x/run.json cannot be read or written \(ValueError"):
-        RemoteFolder("nonsense://x").create("run.json", b"")
+        RemoteFolder("nonsense://x").about("run.json")
     folders.opened_system.cache_clear()
 
     def not_installed(*_, **__):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -58,14 +58,6 @@ class LocalFolder:
         """Yield a local path to read from, or None if there is no such file."""
         place = self.path / name
         yield place if place.exists() else None
-
-    def create(self, name: str, content: bytes) -> bool:
-        """Write a file unless it exists; return whether it was written. Its only writer holds the lock."""
-        if (self.path / name).exists():
-            return False
-        with self.written(name) as place:
-            place.write_bytes(content)
-        return True
 
     def names(self, under: str = "") -> list[str]:
         """Return the names of the files and folders in this folder or in one below it, in order; none if missing."""
@@ -130,15 +122,6 @@ class RemoteFolder:
                 yield None
                 return
             yield place
-
-    def create(self, name: str, content: bytes) -> bool:
-        """Ask the store to write the object only if there is none: of several writers one succeeds."""
-        try:
-            with file_system(self._at(name)) as (system, path):
-                system.pipe_file(path, content, mode="create")
-        except FileExistsError:
-            return False
-        return True
 
     def names(self, under: str = "") -> list[str]:
         """List objects up to the next slash."""
@@ -213,20 +196,6 @@ def fetched(url: str, into: Path) -> Path:
     except FileNotFoundError as error:
         raise StorageError(f"there is nothing at {url}; check the address") from error
     return place
-
-
-def read_ranges(url: str, ranges: Sequence[tuple[int, int | None]]) -> list[bytes]:
-    """Read bytes start … stop-1 of one file, for each range; several ranges are requested at the same time."""
-    try:
-        with file_system(url) as (system, path):
-            if len(ranges) == 1:
-                parts = [system.cat_file(path, start=ranges[0][0], end=ranges[0][1])]
-            else:
-                starts, stops = zip(*ranges, strict=True)
-                parts = system.cat_ranges([path] * len(ranges), list(starts), list(stops), on_error="raise")
-    except FileNotFoundError as error:
-        raise StorageError(f"there is nothing at {url}; check the address") from error
-    return [bytes(part) for part in parts]
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from glob import escape
 from pathlib import Path
@@ -83,8 +83,7 @@ def _held(place: Path, what: Path, error: type[HandfulError]) -> Iterator[None]:
         lock.release()
 
 
-def remove_unfinished(folder: Path, below: Sequence[str] = ()) -> None:
-    """Remove what a killed writer left unfinished in a folder, and anywhere in the folders `below` it."""
-    inside = [file for name in below for file in (folder / name).rglob(f".*{UNFINISHED}")]
-    for left in (*folder.glob(f".*{UNFINISHED}"), *inside):
+def remove_unfinished(folder: Path) -> None:
+    """Remove what a killed writer left unfinished in a folder."""
+    for left in folder.glob(f".*{UNFINISHED}"):
         left.unlink(missing_ok=True)
