@@ -14,7 +14,6 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections import Counter
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,7 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from PIL import Image
 
-from draw_tour import IMAGES, MOST_MILLISECONDS, chromium, words
+from draw_tour import IMAGES, MOST_MILLISECONDS, answer, asked, chromium, words
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page, ViewportSize
@@ -53,46 +52,6 @@ def lay_out(archive: Path, folder: Path) -> dict[str, str]:
     return truth
 
 
-def asked(page: Page) -> list[str]:
-    """Return the names of the items that are asked about."""
-    tiles = page.locator("#asked .tile img").all() or page.locator("#asked .content .large img").all()
-    return [tile.get_attribute("alt") or "" for tile in tiles]
-
-
-def answer(page: Page, truth: dict[str, str]) -> None:
-    """Answer what is asked by the truth, with keys, and wait until the batch is labelled again."""
-    number = page.evaluate("document.documentElement.dataset.number")
-    labels = [truth[name] for name in asked(page)]
-    asks_name = page.locator("#name-field").count() > 0
-    is_sheet = page.locator("#asked.sheet").count() > 0
-    label = Counter(labels).most_common(1)[0][0]
-    if is_sheet and not asks_name:
-        label = page.locator("#asked h2 b").first.inner_text()
-    exceptions = [place for place, one in enumerate(labels) if one != label]
-    if exceptions:
-        page.keyboard.press("Escape")
-        keys = page.locator("#asked .tile kbd").all_inner_texts()
-        for place in exceptions:
-            page.keyboard.press(keys[place])
-        if asks_name or len(exceptions) == len(labels):
-            page.keyboard.press("Enter")
-    if len(exceptions) == len(labels):
-        return
-    choices = page.locator("#asked .choose .of bdi").all_inner_texts()
-    if is_sheet and not asks_name:
-        page.keyboard.press("Enter")
-    elif label in choices:
-        page.keyboard.press(str(choices.index(label) + 1))
-    else:
-        if not asks_name:
-            page.keyboard.press("c")
-        page.keyboard.type(label)
-        if not page.locator("#progress-said").inner_text().count("decision"):
-            take(page, 1)
-        page.keyboard.press("Enter")
-    page.wait_for_selector(f"html:not([data-busy]):not([data-number='{number}'])")
-
-
 def take(page: Page, number: int) -> None:
     """Write a picture of the page."""
     place = IMAGES / f"nothing_{number}.jpg"
@@ -110,6 +69,8 @@ def photograph(page: Page, folder: Path, truth: dict[str, str]) -> None:
         page.wait_for_selector("html[data-ready]")
         first = page.evaluate(REVISION)
         decisions = 0
+        page.locator("#name-field").press_sequentially(truth[asked(page)[0]])
+        take(page, 1)
         while page.locator("#asked.end").count() == 0:
             if decisions == MIDDLE:
                 take(page, 2)

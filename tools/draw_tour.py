@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from html import escape
 from io import BytesIO
 from pathlib import Path
@@ -69,25 +70,36 @@ def right(table: Path, truth: dict[str, str]) -> str:
     return f"{sum(row['label'] == truth[row['text']] for row in rows)} of {len(rows)} right"
 
 
+def asked(page: Page) -> list[str]:
+    """Return the names of the photographs that are asked about, or the sentences."""
+    pictures = page.locator("#asked .tile img").all() or page.locator("#asked .content .large img").all()
+    texts = page.locator("#asked .tile .words, #asked blockquote").all_inner_texts()
+    return [picture.get_attribute("alt") or "" for picture in pictures] or texts
+
+
 def answer(page: Page, truth: dict[str, str]) -> None:
     """Answer what is asked, a question or a sheet, and wait until the batch is labelled again."""
     number = page.evaluate("document.documentElement.dataset.number")
-    if page.locator("#asked.sheet").count():
-        label = page.locator("#asked h2 b").first.inner_text()
-        for tile in page.locator("#asked .tile").all():
-            if truth[tile.locator("> span").first.inner_text()] != label:
+    labels = [truth[name] for name in asked(page)]
+    label = Counter(labels).most_common(1)[0][0]
+    asks_name = page.locator("#name-field").count() > 0
+    tiles = page.locator("#asked .tile").all()
+    if tiles:
+        shown = page.locator("#asked .tile .label").all_inner_texts()
+        offered = label if asks_name or shown else page.locator("#asked h2 b").first.inner_text()
+        for tile, one, said in zip(tiles, labels, shown or [offered] * len(tiles), strict=True):
+            if (one != said) != (tile.get_attribute("aria-pressed") == "true"):
                 tile.click()
+    choices = page.locator("#asked .choose .of bdi").all_inner_texts()
+    if tiles and not asks_name:
         page.keyboard.press("Enter")
+    elif label in choices:
+        page.keyboard.press(str(choices.index(label) + 1))
     else:
-        label = truth[page.locator("#asked blockquote").inner_text()]
-        choices = page.locator("#asked .choose .of bdi").all_inner_texts()
-        if label in choices:
-            page.keyboard.press(str(choices.index(label) + 1))
-        else:
-            page.keyboard.press("c")
-            page.wait_for_selector("#ask[open]")
-            page.keyboard.type(label)
-            page.keyboard.press("Enter")
+        page.keyboard.press("c")
+        field = page.locator("#name-field" if asks_name else "#words")
+        field.fill(label)
+        field.press("Enter")
     page.wait_for_selector(f"html:not([data-busy]):not([data-number='{number}'])")
 
 

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from handful.cli.terminal import Interrupted
+from handful.cli.terminal import Interrupted, warn
 from handful.errors import HandfulError, SkippedRowsWarning
 from handful.machine.outputs import refusal
 
@@ -70,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("always", SkippedRowsWarning)
-            warnings.showwarning = lambda message, *_, **__: _warn(message)
+            warnings.showwarning = lambda message, *_, **__: warn(message)
             app(args=None if arguments is None else list(arguments), prog_name="handful")
     except SystemExit as end:
         if end.code == INTERRUPTED:  # typer's answer to a KeyboardInterrupt
@@ -92,11 +92,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         return _complain(f"this command needs PyTorch, which is not installed; {how_to_install('torch', 'fewshot')}")
     return 0
-
-
-def _warn(message: Warning | str) -> None:
-    """Write a warning as a sentence, without the line of code that it came from."""
-    sys.stderr.write(f"warning: {message}\n")
 
 
 def _complain(sentence: str, code: int = 1) -> int:

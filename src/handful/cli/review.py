@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from handful.cli.options import WHAT_IS_LABELLED, known_of, reading_of, with_options
-from handful.cli.terminal import Interrupted, data
+from handful.cli.terminal import Interrupted, data, warn
 
 LAST_PORT = 65_535
 # Ending of a catalogue.
@@ -114,7 +114,7 @@ def review_command(
         raise OptionError(f"labels are written as .csv, .xlsx, .parquet or .jsonl, got {final}; change the ending")
     check_ending(final.with_suffix(".csv") if final.suffix == ".jsonl" else final)
     outputs = files.Outputs(final, asked.page, asked.tasks)
-    place = serving.Address(*_host_and_port(address), opens, _announce)
+    place = serving.Address(*_host_and_port(address), opens, _announce, warn)
     found = _reviewed(catalogue, batch, outputs, place, sure, options)
     if found is None:
         raise Interrupted("everything you said is kept; run the same command again to go on")

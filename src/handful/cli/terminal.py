@@ -21,6 +21,11 @@ def data(line: str) -> None:
     sys.stdout.write(line + "\n")
 
 
+def warn(message: Warning | str) -> None:
+    """Write a warning as a sentence, without the line of code that it came from."""
+    sys.stderr.write(f"warning: {message}\n")
+
+
 def show(*parts: RenderableType) -> None:
     """Print parts of the answer: on a terminal with emphasis and fitted to its width, elsewhere as plain lines."""
     from rich.console import Console

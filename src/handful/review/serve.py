@@ -32,17 +32,23 @@ QUICK = 1.0
 LAST_ANSWER = 0.5
 
 
+def _warned(note: str) -> None:
+    """Warn of what a person should know."""
+    warnings.warn(HandfulWarning(note), stacklevel=3)
+
+
 class Address(NamedTuple):
     """Where a review is served: a name or address of this machine, a port (0 for any that is free), and who opens it.
 
     `host` is the loopback address unless the caller wants others to reach it. `opens` says whether a browser is opened,
-    and `announce` is called with the address and its token.
+    `announce` is called with the address and its token, and `tell` with what a person should know.
     """
 
     host: str = "127.0.0.1"
     port: int = 0
     opens: bool = True
     announce: Callable[[str], None] = lambda address: None
+    tell: Callable[[str], None] = _warned
 
 
 def serve(
@@ -107,10 +113,10 @@ def serve(
     address = f"http://{name}:{port}/?token={token}"
     if watching is None:
         for note in page.review.notes:
-            warnings.warn(HandfulWarning(note), stacklevel=2)
+            where.tell(note)
     try:
         if watching is not None:
-            watching.start(QUICK)
+            watching.start(QUICK, where.tell)
         where.announce(address)
         _wait(thread, done, where, address, watching)
     except KeyboardInterrupt:
@@ -135,7 +141,7 @@ def _wait(
             webbrowser.open(_redirect(Path(folder), address).as_uri())
         while thread.is_alive() and not done.wait(0.2):
             if watching is not None:
-                watching.check()
+                watching.check(where.tell)
 
 
 def _listening(host: str, port: int) -> tuple[socket.socket, Callable[[int], frozenset[str]]]:

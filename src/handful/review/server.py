@@ -7,6 +7,7 @@ import base64
 import hashlib
 import hmac
 import secrets
+import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -153,6 +154,8 @@ class Page:
         self.opening: Progress | None = None
         self.asked_at = time.monotonic()
         self.pictures: Callable[[int], list[str | None]] = lambda done: []
+        # Requests see one review from beginning to end, even if more items come meanwhile.
+        self.lock = threading.RLock()
         self._review: BatchReview | None = None
         self._news: list[str] = []
         self._n_shown = 0
@@ -173,12 +176,13 @@ class Page:
 
     def show(self, review: BatchReview) -> None:
         """Show a review, the same batch with more items; what is on the page then has other places."""
-        review.generation = self._n_shown
-        self._n_shown += 1
-        self._items = review.on_page.tolist()
-        self._place = {item: at for at, item in enumerate(self._items)}
-        self._news = list(dict.fromkeys([*self._news, *review.notes]))
-        self._review = review
+        with self.lock:
+            review.generation = self._n_shown
+            self._n_shown += 1
+            self._items = review.on_page.tolist()
+            self._place = {item: at for at, item in enumerate(self._items)}
+            self._news = list(dict.fromkeys([*self._news, *review.notes]))
+            self._review = review
 
     def failed(self, why: str) -> None:
         """Tell once why what is new could not be brought."""
@@ -496,8 +500,13 @@ class Routes:
 
     async def _alone(self, work: Callable[[], dict[str, Any]]) -> Response:
         """Do one piece of work at a time, on a thread."""
+
+        def undisturbed() -> dict[str, Any]:
+            with self.page.lock:
+                return work()
+
         async with self._one_at_a_time:
-            data = await run_in_threadpool(work)
+            data = await run_in_threadpool(undisturbed)
         return Response(embedded(data).encode("utf-8", "backslashreplace"), media_type="application/json")
 
 

@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import threading
 import time
-import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Protocol
 
-from handful.errors import HandfulWarning
 from handful.progress import Listener, Progress
 from handful.review.batch_review import BatchReview
 from handful.review.server import Page
@@ -75,18 +73,18 @@ class Watching:
         self._next = FIRST_ASKED
         self._thread = threading.Thread(target=self._run, daemon=True)
 
-    def start(self, seconds: float) -> None:
+    def start(self, seconds: float, tell: Callable[[str], None] = lambda note: None) -> None:
         """Begin, and wait as long as this for the first state; raise what went wrong by then."""
         self._thread.start()
         self._opened.wait(seconds)
-        self.check()
+        self.check(tell)
 
-    def check(self) -> None:
-        """Raise what went wrong, and warn of what a person should know."""
+    def check(self, tell: Callable[[str], None]) -> None:
+        """Raise what went wrong, and tell what a person should know."""
         if self._failed and not self.page.is_open:
             raise self._failed[0]
         while self._notes:
-            warnings.warn(HandfulWarning(self._notes.pop(0)), stacklevel=2)
+            tell(self._notes.pop(0))
 
     def stop(self) -> None:
         """End it; what is being embedded is not waited for."""

@@ -68,14 +68,16 @@ function drawRows() {
   const row = rowStep(grid);
   const top = list.getBoundingClientRect().top;
   const nRows = Math.ceil(shown.length / grid.columns);
-  const first = Math.min(Math.max(Math.floor(-top / row) - ROWS_AROUND, 0), nRows);
-  const last = Math.min(Math.ceil((innerHeight - top) / row) + ROWS_AROUND, nRows);
-  const items = shown.slice(first * grid.columns, Math.max(last, first) * grid.columns);
+  // A list that has become short is still scrolled as far as the long one was.
+  const lastFirst = Math.max(nRows - Math.ceil(innerHeight / row) - ROWS_AROUND, 0);
+  const first = Math.min(Math.max(Math.floor(-top / row) - ROWS_AROUND, 0), lastFirst);
+  const last = Math.max(Math.min(Math.ceil((innerHeight - top) / row) + ROWS_AROUND, nRows), first);
+  const items = shown.slice(first * grid.columns, last * grid.columns);
   if (items.length === cards.size && items.every((item) => cards.has(item))) return;
   const before = cards;
   cards = new Map(items.map((item) => [item, before.get(item) ?? card(item)]));
   list.style.paddingTop = first * row + "px";
-  list.style.paddingBottom = Math.max(nRows - Math.max(last, first), 0) * row + "px";
+  list.style.paddingBottom = Math.max(nRows - last, 0) * row + "px";
   const there = [...list.children];
   const wanted = [...cards.values()];
   // What stays keeps its place, so that pictures are not drawn again.
