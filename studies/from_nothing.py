@@ -329,7 +329,7 @@ def page() -> Page:
         ),
         shows=" ".join(said) or NOT_YET,
         limits=(
-            f"{verdict(required)}. Measured: {n_measured} of {n_cells} cells of banks, with "
+            f"{verdict(required, 'from_nothing')}. {n_measured} of {n_cells} settings were run, with "
             f"{' or '.join(map(str, counts)) or 'no'} sessions each; regression and k-means on two of these batches. "
             "Sheets have 24 items; the page shows 18 sentences at once. All figures are means. Numbers of the method "
             "were chosen on the two banks that are marked; six sessions of three other banks had been run before, with "

@@ -522,7 +522,8 @@ def page() -> Page:
         ),
         shows=" ".join(said) or NOT_YET,
         limits=(
-            f"{verdict(required)}. How many odd items are enough, and when they come, was chosen on the data sets "
+            f"{verdict(required, 'kinds')}. How many odd items are enough, and when they come, was chosen on the "
+            "data sets "
             "marked *tuning*. The others were used once. What is counted is what was done: nobody knows how many kinds "
             "are left, and a kind that looks like another one on these features is found only when everything was "
             "seen. The rule of the literature is known here from its summary alone; its numbers are ours."

@@ -294,7 +294,7 @@ def page() -> Page:
             f"lose nothing, because held-out examples decide how much a name counts. {of_control(banks)}"
         ),
         limits=(
-            f"{verdict(required['confirmation'])} on the confirmation group. Its banks were run three times "
+            f"{verdict(required['confirmation'], 'names')} on the confirmation group. Its banks were run three times "
             "while the rule was chosen, on clinc150 alone. EM-Dirichlet has 6 tasks per cell: its column is a rough "
             "guide."
         ),

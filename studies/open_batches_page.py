@@ -269,7 +269,8 @@ def page() -> Page:
         table=table(cells),
         shows=shows(cells),
         limits=(
-            f"{only}{verdict(judged[group])} on these cells. Ceilings use the truth and are not a rule. A cell with "
+            f"{only}{verdict(judged[group], 'open_batches')} on these cells. Ceilings use the truth and are not a "
+            "rule. A cell with "
             "one catalogue has intervals over batches that share items."
         ),
         made=MADE,

@@ -21,6 +21,7 @@ import numpy as np
 import torch
 from matplotlib.figure import Figure
 
+from handful.arguments import counted
 from handful_fewshot.reports.plots import COLOURS, MARKS, as_svg
 
 MEASURED = Path(__file__).resolve().parents[1] / "docs" / "measured"
@@ -128,9 +129,8 @@ def measured_with(name: str, file: Path = VERSIONS) -> str:
     known = json.loads(file.read_text(encoding="utf-8")).get(name, {}) if file.is_file() else {}
     if known.get("state") != "whole":
         return "Measured with an earlier version."
-    minutes = f"{known['cpu_minutes']:.0f} CPU minutes"
-    found = f"Measured with handful {known['version']} (commit {known['commit'][:7]}), in {minutes}."
-    return " ".join([found, *not_again(name, file)])
+    minutes = counted(max(round(known["cpu_minutes"]), 1), "CPU minute")
+    return " ".join([f"Measured with handful {known['version']}, in {minutes}.", *not_again(name, file)])
 
 
 def not_again(name: str, file: Path = VERSIONS) -> list[str]:
@@ -139,7 +139,7 @@ def not_again(name: str, file: Path = VERSIONS) -> list[str]:
     if "stands" not in known:
         return []
     with_version, reason = known["stands"]["with"], known["stands"]["reason"]
-    return [f"Figures of {known['version']}, not measured again with {with_version}: {reason}."]
+    return [f"Not measured again with {with_version}: {reason}."]
 
 
 def keep(file: Path, found: Any, levels: int = 2) -> None:
@@ -256,9 +256,10 @@ def requirements(required: Iterable[tuple[str, str, bool | None]]) -> list[Row]:
     return [{"requirement": what, "measured": found, "verdict": reached[ok]} for what, found, ok in required]
 
 
-def verdict(rows: Sequence[Row]) -> str:
-    """Say how many requirements are reached."""
-    return f"{sum(row['verdict'] == 'reached' for row in rows)} of {len(rows)} requirements were met"
+def verdict(rows: Sequence[Row], page: str) -> str:
+    """Say how many requirements are reached, and where they are listed."""
+    reached = sum(row["verdict"] == "reached" for row in rows)
+    return f"{reached} of {len(rows)} requirements were met ([the list]({page}_requirements.csv))"
 
 
 def mean(values: Iterable[float]) -> float:

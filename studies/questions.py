@@ -167,7 +167,8 @@ def page() -> Page:
             else NOT_YET
         ),
         limits=(
-            f"{verdict([row for row in required if row['group'] == 'confirmation'])} on the confirmation group, on "
+            f"{verdict([row for row in required if row['group'] == 'confirmation'], 'questions')} on the "
+            "confirmation group, on "
             f"which nothing was chosen. {TASKS} batches per cell, sentences only, one or two examples per "
             "class, and a person who is always right."
         ),

@@ -398,7 +398,7 @@ def page() -> Page:
         ),
         made=(
             "The docstring of `studies/sensitivity.py` lists data and batches. The rows come from four runs with "
-            "`--only`, of this commit and the one after it; all four have the same figures as it is."
+            "`--only`; all four have the same figures as it is."
         ),
         commands=["python studies/sensitivity.py DATA", "python studies/sensitivity.py --render"],
         rows=[

@@ -408,9 +408,9 @@ def page() -> Page:
         ),
         shows=" ".join(said) or NOT_YET,
         limits=(
-            f"{verdict(required)}. Measured: {len(rows)} of {n_cells} cells of banks, with "
-            f"{' or '.join(map(str, counts)) or 'no'} sessions each, of {HALVES * SESSIONS}. Decisions "
-            "are medians over banks of the medians of their sessions. Other banks were used to choose its numbers. "
+            f"{verdict(required, 'sessions')}. {len(rows)} of {n_cells} settings were run, with "
+            f"{' or '.join(map(str, counts)) or 'no'} of {HALVES * SESSIONS} sessions each. The table has the median "
+            "over data sets of each data set's median. The numbers of the method were chosen on other data sets. "
             "Sheets have 24 items here; the page shows 18 sentences at once, so that sentences take more sheets there."
         ),
         made="A simulated person answers what `handful.Session` asks; see the docstring of `studies/sessions.py`.",

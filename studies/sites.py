@@ -290,7 +290,8 @@ def page() -> Page:
             f"have nothing in common. Points gained with {', '.join(map(str, SIZES))} items: {by_site}."
         ),
         limits=(
-            f"{verdict([row for row in required if row['group'] == 'confirmation'])} on the confirmation group, on "
+            f"{verdict([row for row in required if row['group'] == 'confirmation'], 'sites')} on the confirmation "
+            "group, on "
             "which nothing was chosen. Sites are made up: 3 to 10 classes in shares from a flat "
             "Dirichlet, 20 visits, 50 sites."
         ),

@@ -6,7 +6,7 @@
 
 DATA is a folder that holds the data. Each study runs in a process of its own, one thread each. What this version has
 measured is not measured again, and a study that was stopped goes on where it can. `studies/results/measured.json` has
-the version, the commit and the CPU minutes of each; pages show them.
+the version, the commit and the CPU minutes of each; pages show version and minutes.
 
 `--stands` lists there, with the reason, that figures of another version are those of this one, and writes the pages
 again. This needs answers that did not move, as `studies/same_answers.py compare --keep` found them: from the commit

@@ -426,8 +426,8 @@ def text() -> str:
         "points. [Sensitivity](../measured/sensitivity.md) says what the figures are; its file of all rows has the "
         "others. Of a chance the odds are changed. Of a list every second value is left out, or the middles are added. "
         "*nothing*: no probability changed but for rounding. *not measured*: the setting is new, or had another value "
-        f"then. {with_changes} of {n_settings} settings were measured, with the model of handful {known['version']} "
-        f"(commit {known['commit'][:7]}). The constants of other modules were not changed.",
+        f"then. {with_changes} of {n_settings} settings were measured, with the model of handful "
+        f"{known['version']}. The constants of other modules were not changed.",
         "**Not listed** are plain numbers without a name: 0, 1, 2, one half, and their negatives. They count, halve, "
         "double, and choose an axis; a chance is compared with one half to say which of two is likelier. The argument "
         "`stacklevel` of a warning is left out too.",

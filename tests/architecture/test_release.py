@@ -240,7 +240,7 @@ def test_tools_and_package_ask_for_the_same_versions():
         assert {package: found[package] for package in found if package in claimed}.items() <= claimed.items(), name
 
 
-# Versions with a flaw in what SECURITY.md relies on; the first without it.
+# The first versions without a known flaw in what docs/project/safety.md relies on.
 SOUND = {
     "torch": (2, 10),
     "pillow": (13,),

@@ -93,14 +93,13 @@ def test_every_page_says_which_version_measured_it(tmp_path):
     file = tmp_path / "measured.json"
     known = {"version": "0.4.0", "commit": "0123456789", "cpu_minutes": 2.4}
     file.write_text(json.dumps({"one": {**known, "state": "whole"}, "two": {**known, "state": "begun"}}))
-    assert pages.measured_with("one", file) == "Measured with handful 0.4.0 (commit 0123456), in 2 CPU minutes."
+    assert pages.measured_with("one", file) == "Measured with handful 0.4.0, in 2 CPU minutes."
     for name in ("two", "three"):
         assert pages.measured_with(name, file) == "Measured with an earlier version."
     stands = {"with": "0.4.1", "reason": "no answer moved"}
     file.write_text(json.dumps({"one": {**known, "state": "whole", "stands": stands}}))
     assert pages.measured_with("one", file) == (
-        "Measured with handful 0.4.0 (commit 0123456), in 2 CPU minutes. "
-        "Figures of 0.4.0, not measured again with 0.4.1: no answer moved."
+        "Measured with handful 0.4.0, in 2 CPU minutes. Not measured again with 0.4.1: no answer moved."
     )
     assert pages.not_again("three", file) == []
     measure = importlib.import_module("measure")
@@ -154,7 +153,7 @@ def test_rows_are_flat_in_a_file():
 def test_requirements_are_counted():
     rows = pages.requirements([("much", "little", False), ("more", "enough", True), ("any", "some", None)])
     assert [row["verdict"] for row in rows] == ["missed", "reached", ""]
-    assert pages.verdict(rows) == "1 of 3 requirements were met"
+    assert pages.verdict(rows, "one") == "1 of 3 requirements were met ([the list](one_requirements.csv))"
     assert json.dumps(rows)
 
 
