@@ -415,7 +415,7 @@ def test_table_1_runs_on_stand_ins_with_all_its_methods(tmp_path, capsys, stand_
             "table1 has no prior_em; it has base",
         ),
         (["--bank", "clinc150", "--method", "magic"], "no method is called 'magic'"),
-        (["--resume", "--on", "moon"], "--on must be here, here:THREADS, processes:NUMBER, ray or ray:ADDRESS"),
+        (["--resume", "--on", "moon"], "--on must be here, here:NUMBER, ray or ray:ADDRESS"),
         (["--resume"], "is not a run"),
         (["--bank", "nowhere", "--method", "paddle"], "nowhere does not exist"),
     ],
