@@ -55,7 +55,8 @@ def lay_out(archive: Path, folder: Path) -> dict[str, str]:
 def take(page: Page, number: int) -> None:
     """Write a picture of the page."""
     place = IMAGES / f"nothing_{number}.jpg"
-    page.evaluate("Promise.all([...document.images].map((image) => image.decode().catch(() => null)))")
+    seen = "[...document.images].filter((image) => image.offsetParent)"
+    page.evaluate(f"Promise.all({seen}.map((image) => image.decode().catch(() => null)))")
     Image.open(BytesIO(page.screenshot())).convert("RGB").save(place, quality=QUALITY, optimize=True)
     print(f"{place}: {place.stat().st_size / 1000:.0f} kB")
 

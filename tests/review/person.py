@@ -105,7 +105,7 @@ class Person:
             if one != label:
                 self.page.keyboard.press(key)
         if all(one != label for one in labels):
-            return self.page.keyboard.press("Enter")  # each of them is asked
+            return self.decides("Enter")  # each of them is asked
         if named:
             return self.decides("Enter")
         return self.decides("c" if label in self.known else "n", label)

@@ -23,7 +23,7 @@ function endWords() {
   if (isFinished()) return "";
   if (done) return " Finish writes the labels.";
   if (mayStop) return " Finish now, or go on until everything has been seen.";
-  return " Then you may stop, or go on until everything has been seen.";
+  return " After that you may stop, or go on until everything has been seen.";
 }
 
 function drawProgress() {

@@ -257,11 +257,16 @@ export async function undo() {
  */
 export const finish = (wanted) => send("finish", Object.fromEntries(wanted.map((what) => [what, true])));
 
+/** How often the server did not answer, one time after the other. */
+let nMissed = 0;
+
 /** Look whether another window has answered, or items came. */
 async function look() {
   if (document.hidden || isBusy || isLost || document.documentElement.dataset.finished) return;
   const answer = await fetch("number").catch(() => null);
-  if (answer === null) void waitForServer();
+  // A connection may break once; a server that ended does not answer the next time either.
+  nMissed = answer === null ? nMissed + 1 : 0;
+  if (nMissed > 1) void waitForServer();
   if (!answer?.ok) return;
   const { number } = await answer.json();
   if (number === data.number || isBusy) return;

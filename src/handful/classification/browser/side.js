@@ -3,7 +3,7 @@
 import { byId, inputOf, make, spelled } from "./elements.js";
 import { onDraw } from "./drawing.js";
 import { additions } from "./additions.js";
-import { ASKED, VIEWS, filter, inGroup, nameOfView, ofProposal, ofView, refilter } from "./filter.js";
+import { ASKED, VIEWS, filter, inGroup, isListing, nameOfView, ofProposal, ofView, refilter } from "./filter.js";
 import { named } from "./names.js";
 import { UNNAMED, byDoubt, called, countedLabels, data } from "./state.js";
 
@@ -74,6 +74,7 @@ function classChoices() {
 }
 
 function drawSide() {
+  if (!isListing()) return; // it is not seen
   if (filter.proposal !== null && filter.proposal >= data.proposals.length) filter.proposal = null;
   const classes = classChoices();
   byId("class-list").replaceChildren(...classes);
