@@ -37,7 +37,8 @@ def test_what_is_said_is_there_the_next_time(birds, tmp_path):
 def test_labelling_adds_nothing(birds, tmp_path):
     events = len(birds.file.history.events)
     batch = clouds(5, 2, seed=3, noise=0.2)
-    assert birds.label(batch[0]).labels.tolist() == batch[1].tolist()
+    np.save(tmp_path / "b.npy", batch[0])
+    assert birds.label(tmp_path / "b.npy").labels.tolist() == batch[1].tolist()
     assert birds.label(tmp_path / "monday.npz").labels[0] == "class 00"
     birds.file.refresh()
     assert len(birds.file.history.events) == events

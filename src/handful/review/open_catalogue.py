@@ -161,13 +161,13 @@ class Catalogue:
         how = OpenOptions(None if names is None else Path(names), by, unknown, sure, known)
         return open_batch(self.file, called, how, person=self.person).session
 
-    def label(self, batch: Any, **options: Unpack[ClassifyOptions]) -> Answer:
+    def label(self, batch: PathLike, **options: Unpack[ClassifyOptions]) -> Answer:
         """Label a batch that is not in the catalogue; nothing is added.
 
         Parameters
         ----------
-        batch : path, frame, array or list
-            Anything that `handful.read` reads.
+        batch : path
+            A file or folder that `handful.read` reads.
         **options : object
             How it is read, and what is known about it, as in `handful.classify`.
 
