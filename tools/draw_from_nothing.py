@@ -35,7 +35,7 @@ FIRST, CLASSES, EACH = 3, 5, 12
 # Decisions after which the second picture is taken.
 MIDDLE = 4
 SIZE: ViewportSize = {"width": 1280, "height": 760}
-QUALITY = 60
+QUALITY = 58
 
 
 def lay_out(archive: Path, folder: Path) -> dict[str, str]:
