@@ -144,16 +144,19 @@ def block_of_first_steps(section):
 
 def test_the_start_with_nothing_runs_as_printed_in_an_empty_folder_in_seven_decisions(tmp_path, monkeypatch):
     serve = pytest.importorskip("handful.review.serve", reason="the extra 'review' is not installed")
+    server = pytest.importorskip("handful.review.server")
     bank = load_clinc150()
     intents = dict(zip(load_clinc150_sentences(), np.array(bank.class_names)[bank.labels].tolist(), strict=True))
 
-    def served(page, finish, where):
+    def served(page, finish, where, *, catalogue, watching):
+        watching.start(60)
+        watching.stop()
         review = page.review
         truth = [intents[sentence] for sentence in review.batch.contents]
         while answer_next(review, truth) is not None:
             pass
         assert review.progress()["decisions"] == 7
-        return finish(review)
+        return finish(review, server.Wanted())
 
     monkeypatch.setattr(serve, "serve", served)
     monkeypatch.chdir(tmp_path)

@@ -124,7 +124,13 @@ def test_the_command_finds_it_beside_the_labels_and_says_so(folder, tmp_path, mo
     if out:
         monkeypatch.chdir(tmp_path)
     served = []
-    monkeypatch.setattr("handful.review.serve.serve", lambda page, finish, where: served.append(page.review))
+
+    def serve(page, finish, where, *, catalogue, watching):
+        watching.start(60)
+        watching.stop()
+        served.append(page.review)
+
+    monkeypatch.setattr("handful.review.serve.serve", serve)
     given = [str(folder / "kinds.handful"), str(folder / "monday.npz"), *out]
     found = CliRunner().invoke(make_app(), ["review", *given])
     assert found.exit_code != 0, "nobody pressed Finish"

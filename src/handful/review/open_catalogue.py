@@ -50,13 +50,11 @@ class Catalogue:
     ...     print(birds.add((np.eye(3), ["owl", "tit", "jay"]), name="examples", labelled=True))
     ...     print(birds.add(np.eye(3)[[1, 1, 2, 2]], name="monday"))
     ...     birds.session("monday").answer(0, "tit").result.labels.tolist()
-    ...     birds.label(np.eye(3)[[0, 1]]).labels.tolist()
     ...     birds.classes, birds.batches
     ...     print(birds.export(folder / "monday.csv", batches=["monday"]).n_items)
     3 rows are new
     4 rows are new
     ['tit', 'tit', 'jay', 'jay']
-    ['owl', 'tit']
     (('owl', 'tit', 'jay'), ('examples', 'monday'))
     4
     """
