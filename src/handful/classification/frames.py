@@ -20,7 +20,7 @@ from handful.progress import Progress, bars
 from handful.reading.class_names import is_missing, plain_label
 from handful.reading.contents import FolderFiles
 from handful.reading.header import LABEL_NAMES, find_column
-from handful.reading.in_hand import WHERE, columns_of
+from handful.reading.in_hand import WHERE, columns_in_hand
 from handful.reading.labels import parted
 from handful.reading.read import read_input, without_gaps
 from handful.reading.table import Table, warn_of_skipped
@@ -96,7 +96,7 @@ def label(
     "it must have a number in column 'petal', got None"
     """
     refuse_other(frame, (CERTAINTY, UNKNOWN, REASON))
-    there = columns_of(frame)
+    there = columns_in_hand(frame)
     assert there is not None
     column = find_column(there, label, LABEL_NAMES, "labels", "the frame")
     values = values_in(frame, column)

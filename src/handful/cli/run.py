@@ -86,6 +86,7 @@ def run_command(
     from handful.reading.class_lists import read_candidates, read_weights
     from handful.scale.cost import cost
     from handful.scale.driver import job_of, run
+    from handful.scale.labeller import LabelOptions
     from handful.scale.models import opened as opened_model
 
     refuse_overwriting(
@@ -93,15 +94,17 @@ def run_command(
     )
     with _model_at(model) as fitted:
         classes = list(map(str, opened_model(fitted).classes))
-        known: dict[str, Any] = {
+        how: LabelOptions = {
+            "features": features[0] if features and len(features) == 1 else features or None,
             "prior": None if prior is None else read_weights(prior, classes),
             "candidates": None if candidates is None else read_candidates(candidates, classes),
             "expect_unknown": expected_unknown(expect_unknown),
+            "keep_features": keep_features,
+            "lineage": lineage,
+            "prefix": prefix,
         }
-        columns: Any = features[0] if features and len(features) == 1 else features or None
-        labels = {"features": columns, "keep_features": keep_features, "lineage": lineage, "prefix": prefix, **known}
         if plan:
-            job, found = job_of(source, fitted, out, group_by, bad_rows, labels)
+            job, found = job_of(source, fitted, out, group_by, bad_rows, how)
             for line in cost(job, found, available_cores(), relabel=not keep_labelled):
                 data(line)
             return
@@ -117,7 +120,7 @@ def run_command(
                     relabel=not keep_labelled,
                     workers=workers_at(on) if on else None,
                     on_progress=on_progress,
-                    **labels,
+                    **how,
                 )
         except PartitionsError as error:
             _print(error.report)

@@ -49,7 +49,7 @@ EQUAL = 1e-6
 CONVERGED = 1e-5
 # Cells of a grid that are left out of the interval, by the largest of them. [ratio; convention]
 NO_CELL = 1e-4
-# Up to so many anchors, all products are computed sooner than those of the strongest links are gathered.
+# With at most this many anchors, computing all products is faster than gathering those of the strongest links.
 # [anchors; work]
 MULTIPLIED_ANCHORS = 2**8
 # Cosine above which two items are compared number by number. [cosine; work]

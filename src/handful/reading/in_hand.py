@@ -71,7 +71,7 @@ def table_in_hand(value: Any, asked: Asked) -> Table:
         return _with_labels(table_in_hand(value[0], asked), value[1])
     if _family(value) == "datasets":
         return _of_dataset(value, asked)
-    columns = columns_of(value)
+    columns = columns_in_hand(value)
     if columns is not None:
         return _of_columns(columns, asked)
     values = _values(value)
@@ -130,7 +130,7 @@ def _vectors_in(dataset: Any, column: str) -> Float[np.ndarray, "row dim"] | Non
     return vectors
 
 
-def columns_of(value: Any) -> dict[str, Any] | None:
+def columns_in_hand(value: Any) -> dict[str, Any] | None:
     """Return the columns of a frame as lists, or None."""
     family = _family(value)
     if isinstance(value, Mapping):

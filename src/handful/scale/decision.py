@@ -12,15 +12,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
+from handful.arguments import takes
 from handful.errors import TaskError
 from handful.machine.threads import one_thread
 from handful.model.stream import DecidedBatch
 from handful.scale.found import FoundItems, OfGroups, PartTotals, decide_points, label_points, summary_of
-from handful.scale.labeller import TableLabeller
+from handful.scale.labeller import LabelOptions, TableLabeller
 from handful.scale.models import Model
 from handful.shapes import Float
 
@@ -110,18 +111,12 @@ class BatchDecision:
         return self.labeller.groups_table(keys, groups, np.array([totals.n_bad]))
 
 
+@takes(LabelOptions)
 @one_thread()
 def decide(
     sample: Any,
     model: Model,
-    *,
-    features: Any = None,
-    prior: Any = None,
-    candidates: Any = None,
-    expect_unknown: Any = None,
-    keep_features: bool = False,
-    lineage: bool = False,
-    prefix: str = "",
+    **options: Unpack[LabelOptions],
 ) -> BatchDecision:
     """Find out from a sample of its rows what a batch is like.
 
@@ -154,16 +149,7 @@ def decide(
     >>> group["items"][0].as_py(), sorted(group.filter(pa.compute.greater(group["presence"], 0.5))["class"].to_pylist())
     (3000, [3, 7, 11])
     """
-    labeller = TableLabeller.of(
-        model,
-        features=features,
-        prior=prior,
-        candidates=candidates,
-        expect_unknown=expect_unknown,
-        keep_features=keep_features,
-        lineage=lineage,
-        prefix=prefix,
-    )
+    labeller = TableLabeller.of(model, **options)
     fitted = labeller.model.fitted
     if fitted.only_names:
         raise TaskError(

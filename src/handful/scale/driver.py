@@ -11,12 +11,13 @@ import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
+from handful.arguments import takes
 from handful.errors import OptionError, PartitionsError
 from handful.fitted import FittedModel, save_model
 from handful.machine.folders import FileAt, Folder, LocalFolder, folder_at
@@ -24,7 +25,7 @@ from handful.machine.outputs import refuse_overwriting
 from handful.machine.threads import available_cores
 from handful.progress import Progress, Reporter, bars
 from handful.scale.buckets import CutFile, bucket_number, cut_file, pieces_folder
-from handful.scale.labeller import TableLabeller
+from handful.scale.labeller import LabelOptions, TableLabeller
 from handful.scale.manifest import PLACE, Done, Manifest
 from handful.scale.models import Model, ModelAt
 from handful.scale.partition import GROUPS, ITEMS, KEEP, REFUSE, Failed, Job, label_partition
@@ -66,23 +67,18 @@ class RunReport:
     bad_rows: int
 
 
+@takes(LabelOptions, before="bad_rows")
 def run(
     data: str | os.PathLike[str],
     model: Model,
     out: str | os.PathLike[str],
     *,
     group_by: str | Sequence[str],
-    features: str | Sequence[str] | None = None,
-    prior: Any = None,
-    candidates: Any = None,
-    expect_unknown: Any = None,
-    keep_features: bool = False,
-    lineage: bool = False,
-    prefix: str = "",
     bad_rows: str = KEEP,
     relabel: bool = True,
     workers: Workers | None = None,
     on_progress: Callable[[Progress], None] | None = None,
+    **options: Unpack[LabelOptions],
 ) -> RunReport:
     """Label the groups of a data set, partition by partition; called again, it labels what is new or changed.
 
@@ -139,11 +135,7 @@ def run(
     """
     if bad_rows not in (KEEP, REFUSE):
         raise OptionError(f"bad_rows must be {KEEP!r} or {REFUSE!r}, got {bad_rows!r}")
-    labels: dict[str, Any] = {
-        **{"features": features, "prior": prior, "candidates": candidates, "expect_unknown": expect_unknown},
-        **{"keep_features": keep_features, "lineage": lineage, "prefix": prefix},
-    }
-    job, source = job_of(data, model, out, group_by, bad_rows, labels)
+    job, source = job_of(data, model, out, group_by, bad_rows, options)
     with bars("label the partitions", on_progress) as listener:
         return _Driver(job, source, relabel, workers, Reporter(listener)).run()
 
@@ -154,11 +146,11 @@ def job_of(
     out: str | os.PathLike[str],
     group_by: str | Sequence[str],
     bad_rows: str,
-    labels: Mapping[str, Any],
+    options: LabelOptions,
 ) -> tuple[Job, DataSet]:
     """Open what a run needs; whatever can be refused before the work is refused."""
     refuse_overwriting({"data set": data, "model": model}, {"folder of labels": out})
-    labeller = TableLabeller.of(model, group_by, **labels)
+    labeller = TableLabeller.of(model, group_by, **options)
     if not labeller.group_by:
         raise OptionError("group_by names no column; a data set that is one batch is labelled by handful.scale.decide")
     place = folder_at(out)

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 
@@ -39,6 +39,18 @@ OF_GROUPS = (
     *("items", "bad_rows", "joint_weight", "unknown_items", "unknown_above", "diagnostics"),
     *("class", "expected_count", "presence"),
 )
+
+
+class LabelOptions(TypedDict, total=False):
+    """How tables are labelled, beside model and groups; `label_table` says what each means."""
+
+    features: str | Sequence[str] | None
+    prior: Any
+    candidates: Any
+    expect_unknown: Any
+    keep_features: bool
+    lineage: bool
+    prefix: str
 
 
 class LabelledTables(NamedTuple):

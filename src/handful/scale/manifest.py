@@ -24,7 +24,7 @@ from handful.scale.source import sha256_of
 PLACE = "_handful"
 # Incremented when the meaning of a line changes. [version; convention]
 FORMAT = 1
-# An object at a URL has to be written as a whole: it is at most once in so many seconds. [seconds; work]
+# Least time between two writes of a manifest at a URL, where a file can only be written as a whole. [seconds; work]
 BETWEEN_WRITES = 5.0
 
 

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
-from handful.scale.labeller import LabelledTables, TableLabeller
+from handful.arguments import takes
+from handful.scale.labeller import LabelledTables, LabelOptions, TableLabeller
 from handful.scale.models import Model
 
 
+@takes(LabelOptions)
 def label_table(
     table: Any,
     model: Model,
     group_by: str | Sequence[str] | None = None,
-    *,
-    features: str | Sequence[str] | None = None,
-    prior: Any = None,
-    candidates: Any = None,
-    expect_unknown: Any = None,
-    keep_features: bool = False,
-    lineage: bool = False,
-    prefix: str = "",
+    **options: Unpack[LabelOptions],
 ) -> LabelledTables:
     """Label every group of an Arrow table as one joint batch.
 
@@ -79,15 +74,4 @@ def label_table(
     >>> present.select(["site", "class"]).to_pydict()
     {'site': ['marsh', 'marsh', 'wood'], 'class': [3, 7, 11]}
     """
-    labeller = TableLabeller.of(
-        model,
-        group_by,
-        features=features,
-        prior=prior,
-        candidates=candidates,
-        expect_unknown=expect_unknown,
-        keep_features=keep_features,
-        lineage=lineage,
-        prefix=prefix,
-    )
-    return labeller.label(table)
+    return TableLabeller.of(model, group_by, **options).label(table)

@@ -49,8 +49,8 @@ from scipy.special import betaln, ndtr, pdtr
 
 from handful.shapes import Bool, Float, Int
 
-# Labels are good when at most this share of them is wrong, with this chance. The rest is shown, oddest first, when so
-# many are expected to be wrong. [chance; convention]
+# Labels are good if at most this share of them is wrong, with the probability below. The rest is shown, oddest first,
+# once the expected share is this small. [chance; convention]
 MOST_WRONG = 0.05
 SURE_TO_STOP = 0.9
 # c: how many times too small risks are; values that are summed over. [ratio; work]
