@@ -44,7 +44,7 @@ GROUPS = {
     "tuning": (CLINC, "esc50-birdnet"),
 }
 POWER = -0.7  # sizes of classes by their rank
-SESSIONS = 6  # of a part
+SESSIONS = 4  # of a part
 REGRESSED = 2  # sessions of the first part that simpler ways are measured on as well
 MOST_REGRESSED = 160  # answers of a simpler way, at most
 INVERSE_RIDGE = 30.0

@@ -7,7 +7,7 @@
 the catalogue lacks one or two of the 6. A simulated person answers what `handful.Session` asks, until everything has
 been seen. It is noted when the session first says that the person may stop, or else when nothing is left to ask, and
 how many labels are wrong then; also how far the session was off when it told how many answers were left, at first and
-in the middle. 24 sessions per cell.
+in the middle. 16 sessions per cell.
 
 The person names missing classes, or says "none of these". On a sheet, the person accepts the items of the commonest
 class with one answer; every other item is one more. A `careful` person knows the truth. A `hasty` one names another of
@@ -51,7 +51,7 @@ GROUPS = {
     "tuning": ("clinc150-minilm", "esc50-birdnet", "cub200-efflite0"),
 }
 CLASSES, PRESENT, ITEMS, LEAST, SPARE = 60, 6, 80, 4, 14
-HALVES, SESSIONS = 2, 12
+HALVES, SESSIONS = 2, 8
 BATCHES, REPEATS = 20, 4
 NO_CLASS = -1
 ERRS, OVERLOOKS = 0.03, 0.2  # shares of the answers and exceptions of a hasty person

@@ -27,7 +27,7 @@ published ones; *unit length × 5* is PADDLE on unit vectors times 5, a number f
 MADE = """\
 Seven banks: sentences (clinc150, banking77, hwu64) encoded by MiniLM, photographs (caltech101, cub200, tinyimagenet200)
 by EfficientNet-Lite0, and the characters of omniglot659 by a Conv-4 that was not trained on their alphabets. Quick
-methods have 100 tasks per cell, slow ones the first of these, as many as six CPU seconds allow and two at least. The
+methods have 40 tasks per cell, slow ones the first of these, as many as six CPU seconds allow and two at least. The
 stages, among them those on |Q|, on λ and on the slow methods, are in the docstring of `studies/banks_study.py`."""
 COLUMNS = {
     "5 shots, K_eff = 5": (5, True),
@@ -197,7 +197,7 @@ def page() -> Page:
         ),
         made=MADE,
         commands=[
-            "python studies/banks_study.py run RUN BANK ... --tasks 100 --budget-minutes 0.1",
+            "python studies/banks_study.py run RUN BANK ... --tasks 40 --budget-minutes 0.1",
             "python studies/banks_study.py keep RUN",
             "python studies/study_page.py",
         ],

@@ -94,20 +94,20 @@ STUDIES = {
     "methods": Study(
         (
             "studies/methods_table.py DATA/clinc150-minilm DATA/cub200-efflite0 DATA/omniglot659-conv4"
-            " --budget-minutes 2 --cpu-minutes 75",
+            " --budget-minutes 1 --cpu-minutes 25",
         ),
         ("studies/methods_table.py --render",),
         "methods_table.json",
     ),
     "protocols": _study(
         "protocols",
-        "--banks clinc150 --tasks 1000 --seconds 4",
-        "--banks clinc150 --tasks 1000 --seconds 8 --methods batch_classifier sparse_em",
+        "--banks clinc150 --tasks 1000 --seconds 2",
+        "--banks clinc150 --tasks 1000 --seconds 4 --methods batch_classifier sparse_em",
     ),
     "study": Study(
         (
             f"studies/banks_study.py run {RUN} {' '.join(f'DATA/{bank}' for bank in BANKS)} --tasks 40"
-            " --budget-minutes 0.1 --cpu-minutes 45 --stages table k_eff n_query weights pt_map slow",
+            " --budget-minutes 0.1 --cpu-minutes 30 --stages table k_eff n_query weights pt_map slow",
             f"studies/banks_study.py keep {RUN}",
         ),
         ("studies/study_page.py",),

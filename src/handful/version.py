@@ -1,3 +1,3 @@
 """The version of handful."""
 
-__version__ = "0.5.1"
+__version__ = "0.6.0"
