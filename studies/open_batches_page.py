@@ -134,7 +134,7 @@ jointly minus each alone, in points, where 0, 30 or 70 % of 75 items are unknown
 the simple control: the same linear classifier, and EM of the shares of the classes. *Known* and *unknown* are percent
 rejected; in brackets the unknown items above the threshold that rejects 5 % of the known ones, chosen in hindsight for
 all batches of the cell and share together. *Told*: known/unknown rejected where a share of 0.3 was told and is 0.15,
-0.3 or 0.6. *Answers*: the same where 30 % are unknown and a person answered ten [questions](questions.md). *Covered*:
+0.3 or 0.6. *Answers*: the same where 30 % are unknown and a person answered ten questions. *Covered*:
 batches whose interval has the true share. *Sure*: right ones among labels with a chance of at least 0.95, with 30 %
 unknown."""
 MADE = """\

@@ -66,7 +66,6 @@ OF_THE_PAPER = (
 # The quick ones first, so that much is there if it is stopped.
 STUDIES = {
     "reliability": _study("reliability"),
-    "questions": _study("questions", *GROUPS),
     "two_levels": _study("two_levels", "--batches 40"),
     "voices": _study("voices"),
     "sites": _study("sites", *GROUPS),

@@ -18,7 +18,6 @@ STUDIES = (
     "names",
     "scores",
     "sites",
-    "questions",
     "sessions",
     "from_nothing",
     "reliability",
