@@ -61,10 +61,6 @@ pace:      ## whether help and imports became slower, as ratios to scikit-learn
 	python tools/perf_guard.py
 
 perf:      ## speed, never part of the tests
-	python perf/draw.py
-	python perf/tim.py
-	python perf/ici.py
-	python perf/benchmark.py
 	python perf/run.py
 	python perf/labelling.py --out perf/results/labelling.json
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,8 +28,7 @@ def carry_out(
     `ask` returns the paths of the banks, the banks and the plan; None if the run continues with its own.
     """
     from handful.machine.outputs import refuse_overwriting
-    from handful_fewshot.benchmark.completion import complete, progress, refuse_a_mix
-    from handful_fewshot.benchmark.hours import estimated_hours
+    from handful_fewshot.benchmark.completion import complete, refuse_a_mix
     from handful_fewshot.benchmark.journal import PLAN_FILE, Journal
     from handful_fewshot.benchmark.run import CPU, usable_device
 
@@ -60,8 +58,6 @@ def carry_out(
                 journal.extend(cells, absolute)
             begun = True
             with lines():
-                sys.stderr.write(estimated_hours(progress(journal)) + "\n")
-                sys.stderr.flush()
                 complete(journal, banks, workers, mix_versions=mix_versions, device=device)
     except KeyboardInterrupt:
         if not (begun or (not there and (out / PLAN_FILE).exists())):

@@ -77,7 +77,7 @@ class IciOptions(Options):
     with the smaller residual goes first. With `ties="position"`, the public code's rule, predictions equal those of
     the authors' class. There are no prototypes and no objective; `converged` says whether all points were added.
     **Cost.** One singular value decomposition and about five logistic regressions on min(N, d) coordinates, task by
-    task; `python perf/ici.py` measures it.
+    task.
     """
 
     n_components: int = at_least(1, 2)  # d'; in the paper's tables 2 on mini-ImageNet, 5 elsewhere

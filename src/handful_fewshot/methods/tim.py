@@ -61,8 +61,7 @@ class TimOptions(Options):
     K_eff. **Do not use it** when few of many classes occur, unless `marginal_weight` is lowered: the PADDLE paper
     tuned it to 0.3 on five-way tasks. Features should have unit length; τ = 15 is meant for that. There is no
     tolerance: with separable features the cross-entropy keeps falling, and Adam never stops moving. **Cost.**
-    4(|S|+|Q|)Kd per iteration, thousands of iterations; `python perf/tim.py` compares it with autograd, which takes
-    two to six times as long.
+    4(|S|+|Q|)Kd per iteration, thousands of iterations.
     """
 
     temperature: float = above(0, 15.0)  # τ
