@@ -7,7 +7,7 @@ from handful.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from handful.banks import FeatureBank
-    from handful.classification import classify, compare_encoders, label, rescore
+    from handful.classification import classify, label, rescore
     from handful.estimators import BatchClassifier, TopScores, infer_scores
     from handful.reading import read, read_bank
     from handful.review.open_catalogue import open
@@ -19,7 +19,6 @@ __all__ = [
     "Session",
     "TopScores",
     "classify",
-    "compare_encoders",
     "infer_scores",
     "label",
     "open",
@@ -32,7 +31,7 @@ __all__ = [
 # neither torch nor scikit-learn.
 _HOMES = {
     "banks": ("FeatureBank",),
-    "classification": ("classify", "compare_encoders", "label", "rescore"),
+    "classification": ("classify", "label", "rescore"),
     "estimators": ("BatchClassifier", "TopScores", "infer_scores"),
     "reading": ("read", "read_bank"),
     "session": ("Session",),

@@ -171,14 +171,3 @@ def test_copies_that_two_people_worked_on_become_one(birds, capsys):
     assert run(birds, "join", copy) == 0
     assert "0 events and 0 items came from" in capsys.readouterr().out
     assert run(birds, "join", birds) == 1
-
-
-def test_encoders_are_compared(tmp_path, capsys):
-    X, y = clouds(noise=0.2)
-    np.savez(tmp_path / "c.npz", good=X, bad=X + 5 * np.random.default_rng(0).normal(size=X.shape), labels=y)
-    assert main(["catalogue", "compare", str(tmp_path / "c.npz"), "--features", "good", "--features", "bad"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("20 classes, 80 examples; 80 were left out once")
-    assert any(line.startswith("bad has") and line.endswith("than good: worse.") for line in lines)
-    assert main(["catalogue", "compare", str(tmp_path / "c.npz")]) == 1
-    assert "name the encoders to compare" in capsys.readouterr().err

@@ -30,7 +30,6 @@ READ = {
     "catalogue build": ("examples",),
     "catalogue show": ("catalogue",),
     "catalogue check": ("catalogue",),
-    "catalogue compare": ("examples",),
     "catalogue add": ("catalogue", "batch"),
     "catalogue remove": ("catalogue",),
     "catalogue rename": ("catalogue",),

@@ -1,7 +1,6 @@
 """classify: a catalogue and a batch, of vectors, images or sentences, to labels, a file and a page."""
 
 from handful.classification.batch import Batch
-from handful.classification.comparing import compare_encoders
 from handful.classification.files import check_ending, write_predictions, write_tasks
 from handful.classification.frames import label
 from handful.classification.labelled import About, Shown
@@ -18,7 +17,6 @@ __all__ = [
     "Shown",
     "check_ending",
     "classify",
-    "compare_encoders",
     "dense_bytes",
     "label",
     "rescore",

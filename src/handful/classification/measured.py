@@ -147,14 +147,6 @@ def _numbers(table: Table) -> dict[str, Float[np.ndarray, "row"]]:
     return measured | {name: one.numbers for name, one in table.not_measured.items()}
 
 
-def filled(table: Table) -> Table:
-    """Return a table with missing numbers of its vectors replaced by the mean of their column."""
-    if table.vectors is None:
-        raise OptionError(f"{table.where} has no vectors, so none of their numbers is missing; leave missing out")
-    called = [f"number {k + 1} of the vectors" for k in range(table.vectors.shape[1])]
-    return replace(table, vectors=_filled(table.vectors, table.vectors, called, table.where)[0])
-
-
 def _filled_tables(catalogue: Table, batch: Table) -> dict[str, Any]:
     """Return the tables of which numbers were missing, filled."""
     assert catalogue.vectors is not None

@@ -132,60 +132,6 @@ def check(
     data("Nothing looks wrong.")
 
 
-@app.command("compare")
-@with_options(*(name for name in READING if name not in {"encoder", "features"}))
-def compare(
-    examples: Annotated[
-        Path,
-        typer.Argument(help="Labelled examples, as `handful classify` takes them: a folder of images, a table."),
-    ],
-    encoder: Annotated[
-        list[str] | None,
-        typer.Option(help="An encoder of images or sentences, see `handful features extract --help`. Repeat it."),
-    ] = None,
-    features: Annotated[
-        list[str] | None,
-        typer.Option(help="An encoder whose vectors are in a table: their column, or prefix of columns. Repeat it."),
-    ] = None,
-    sequence: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Column that marks examples made together, such as frames of a burst: they are left out together. "
-            "Repeat it for several columns."
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Of what is left out together, and with which other classes.")] = 0,
-    **reading: Any,
-) -> None:
-    """Compare encoders: leave examples out, and label them in batches of few classes.
-
-    Prints for each encoder the labels right, items alone and jointly, how well items of classes that the catalogue
-    lacks are ranked, and the time per item, with 95 % intervals; which encoders are worse than the best, and where that
-    cannot be told; and what twice as many examples would add.
-
-    \b
-    Examples:
-      handful catalogue compare photos/ --encoder efficientnet-lite0 --encoder efficientnet-lite2
-      handful catalogue compare intents.parquet --encoder minilm --features tfidf --text question
-      handful catalogue compare photos/ --encoder efficientnet-lite0 --encoder timm:vit_small_patch16_224
-    """
-    from handful.classification.comparing import compare_encoders
-    from handful.machine.untrusted import printable
-
-    with bars(f"comparing encoders of {examples}") as on_progress:
-        found = compare_encoders(
-            examples,
-            encoder=encoder or (),
-            features=features or (),
-            sequence=sequence or (),
-            seed=seed,
-            on_progress=on_progress,
-            **reading,
-        )
-    for line in str(found).splitlines():
-        data(printable(line))
-
-
 @app.command("add")
 @with_options(*READING)
 def add(

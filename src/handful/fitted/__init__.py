@@ -1,16 +1,12 @@
 """Fitted models: what examples tell about the classes, fitted once, kept in a file and used many times."""
 
-from handful.fitted.comparison import ComparedEncoder, Comparison, Interval
 from handful.fitted.files import load_model, save_model
 from handful.fitted.fitted import FittedModel
 from handful.fitted.record import Record, Source
 from handful.fitted.report import ModelReport
 
 __all__ = [
-    "ComparedEncoder",
-    "Comparison",
     "FittedModel",
-    "Interval",
     "ModelReport",
     "Record",
     "Source",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -21,7 +21,6 @@ from handful.banks.parquet import METADATA_KEY
 from handful.banks.store import FEATURE_TYPES
 from handful.errors import BankError
 from handful.machine.extras import import_pyarrow
-from handful.machine.outputs import written_whole
 from handful.machine.untrusted import Budget, parse_json, refuse_irregular, unreadable
 from handful.reading.header import (
     FEATURE_NAMES,
@@ -106,28 +105,6 @@ def parquet_files(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path] if path.suffix.lower() in ENDINGS else []
     return sorted(path.glob("*.parquet")) or sorted(path.glob("*=*/**/*.parquet"))
-
-
-def copy_vectors(files: Sequence[Path], path: Path) -> None:
-    """Copy the vectors of Parquet files, which need no labels, into one `.npy` file, complete or not at all."""
-    pa, _ = import_pyarrow()
-    where = str(files[0])
-    try:
-        schema = _schema(files)
-        vectors = _vector_columns(pa, schema, Asked(), where)
-        with written_whole(path) as number:
-
-            def room(shape: tuple[int, int], dtype: np.dtype[Any]) -> np.ndarray:
-                return np.lib.format.open_memmap(number, "w+", dtype, shape)
-
-            tables = _Columns(files, schema, vectors, {}, where).tables
-            matrix, lost = _matrix(pa, tables, vectors, where, room)
-            if lost:
-                raise BankError(f"{where}: row {next(iter(lost))} has no vector; drop such rows")
-            assert isinstance(matrix, np.memmap)
-            matrix.flush()
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise unreadable(where, PARQUET, error) from error
 
 
 class _Columns(Mapping[str, Any]):
@@ -277,7 +254,6 @@ def _matrix(
     tables: Sequence[Any],
     vectors: Sequence[str],
     where: str,
-    room: Callable[[tuple[int, int], np.dtype[Any]], np.ndarray] | None = None,
     gaps: bool = False,
 ) -> tuple[Float[np.ndarray, "row dim"], dict[int, str]]:
     """Read the vectors into an array allocated for them; return also the rows without a vector."""
@@ -295,7 +271,7 @@ def _matrix(
         if there.any():
             block = _block(pa, batch if there.all() else batch.filter(pa.array(there)), vectors, where, start)
             if matrix is None:
-                matrix = (room or _room)((n_rows, block.shape[1]), block.dtype)
+                matrix = _room((n_rows, block.shape[1]), block.dtype)
             if block.shape[1] != matrix.shape[1]:
                 raise BankError(
                     f"{where}: vectors of column {vectors[0]!r} have lengths {matrix.shape[1]} and {block.shape[1]}; "
