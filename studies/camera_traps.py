@@ -218,7 +218,7 @@ def page() -> Page:
             "A weak classifier wrote its five best classes for every photograph, in the format of SpeciesNet. Each of "
             "six cameras saw four of the 24 kinds. How many labels are right as they are, with the usual smoothing of "
             "sequences, and after one command? Percent of photographs with the right label, "
-            f"means over {len(next(iter(kept.values())))} worlds with 95 % intervals."
+            f"means over {len(next(iter(kept.values())))} worlds with 95% intervals."
         ),
         alt="Accuracy of seven ways to label, with 1, 2 and 5 examples per kind: one dot per world",
         figure=lambda: dots(shown, "percent right"),

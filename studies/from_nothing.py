@@ -224,13 +224,13 @@ def requirements(rows: dict[tuple[str, Cell], Row]) -> Iterator[tuple[str, str, 
     for name, most in ((CLINC, 18), (CALTECH, 25), (GROCERIES, 45)):
         if (row := rows.get((name, cell))) is not None:
             found = mean(row["until_95"])
-            yield f"decisions until 95 % are right, {short(name)}: {most}", f"{found:.1f}", found <= most
+            yield f"decisions until 95% are right, {short(name)}: {most}", f"{found:.1f}", found <= most
     for (name, one), row in rows.items():
         if one == cell and "stop" in row:
             ratio = mean(row["stop"]) / mean(row["until_95"])
             yield f"until it says stop, {short(name)}: 1.6 times that", f"{ratio:.2f}", ratio <= 1.6
             wrong = 100 * mean(row["wrong"]) / cell.items
-            yield f"wrong then, {short(name)}: 3 %", f"{wrong:.1f} %", wrong <= 3
+            yield f"wrong then, {short(name)}: 3%", f"{wrong:.1f}%", wrong <= 3
     for name, most in ((CLINC, 45), (CALTECH, 45), (GROCERIES, 75), (BANKING, 75)):
         if (row := rows.get((name, cell))) is not None:
             found = mean(row["all"])
@@ -238,7 +238,7 @@ def requirements(rows: dict[tuple[str, Cell], Row]) -> Iterator[tuple[str, str, 
     for (name, one), row in rows.items():
         if one == CELLS[1] and "typical_95" in row and "until_95" in row:
             found, other = mean(row["until_95"]), mean(row["typical_95"])
-            what = f"40 classes, decisions until 95 %, {short(name)}: at most those of typical items with regression"
+            what = f"40 classes, decisions until 95%, {short(name)}: at most those of typical items with regression"
             yield what, f"{found:.1f} and {_at_least(other)}", found <= other
 
 
@@ -277,9 +277,9 @@ def page() -> Page:
             continue
         lines.append(_line(f"{short(name)}{' (tuning)' if name in GROUPS['tuning'] else ''}", row, CELLS[0].items))
         shown[short(name)] = {
-            "95 % right": row["until_95"],
+            "95% right": row["until_95"],
             "all seen": row["all"],
-            "95 % right, typical items and regression": row.get("typical_95", []),
+            "95% right, typical items and regression": row.get("typical_95", []),
         }
     counts = sorted({len(row["all"]) for row in rows.values() if "all" in row})
     n_cells = len(CELLS) * len(GROUPS["confirmation"])
@@ -300,7 +300,7 @@ def page() -> Page:
             needed = sorted(mean(row["until_95"]) for row in compared)
             sooner = sum(mean(row["until_95"]) < min(mean(row[f"{way}_95"]) for way in WAYS) for row in compared)
             said.append(
-                f"Of {cell}, 95 % are right after {needed[0]:.0f} to {needed[-1]:.0f} decisions, on {sooner} of "
+                f"Of {cell}, 95% are right after {needed[0]:.0f} to {needed[-1]:.0f} decisions, on {sooner} of "
                 f"{len(compared)} banks sooner than by both simpler ways."
             )
     return Page(
@@ -312,17 +312,17 @@ def page() -> Page:
             "one more. An item that is not named yet counts as wrong. The table has 300 items of 15 classes; "
             "*typical* and *random* items are answered one by one for a logistic regression."
         ),
-        alt="Decisions until 95 % of the labels are right, and until everything has been seen",
+        alt="Decisions until 95% of the labels are right, and until everything has been seen",
         figure=lambda: dots(shown, "decisions"),
         table=markdown_table(
             [
                 "bank",
-                "until 95 % right",
+                "until 95% right",
                 "until stop",
                 "wrong then, %",
                 "until all is seen",
-                "typical items, 95 %",
-                "random items, 95 %",
+                "typical items, 95%",
+                "random items, 95%",
                 "k-means, right, %",
             ],
             lines,

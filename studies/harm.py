@@ -9,7 +9,7 @@ where classes have fewer rows left, a batch has all of them.
 
 - **clean**: 1, 5 and 10 shots; 5, 20 and all classes present.
 - **shots**: the number of examples per class is log-uniform from 1 to 50 (or as many as leave 6 rows of the class).
-- **wrong_labels**: 10 or 20 % of the examples have the label of another class.
+- **wrong_labels**: 10 or 20% of the examples have the label of another class.
 - **confusable**: the classes present are a class and those with the nearest means.
 - **stray**: 74 items of five classes and one of a sixth; accuracy is that of the one.
 - **sizes**: 1 to 5,000 items of 5 or 20 classes, as far as their rows go, and 5,000 of as many classes as hold them.
@@ -59,7 +59,7 @@ BINS = 15  # of the calibration error
 TOGETHER = (CONTROL, "jointly")  # rules that look at the whole batch
 IN_SHORT = {
     "shots": "from 1 to 50 examples per class",
-    "wrong_labels": "10 or 20 % of the examples mislabelled",
+    "wrong_labels": "10 or 20% of the examples mislabelled",
     "confusable": "only classes that resemble one another",
     "stray": "the single item of a sixth class, among 74 of five",
     "sizes": "batches of 1 to 5,000 items",
@@ -155,7 +155,7 @@ def cell(drawn: Callable[[], Drawn], *, over_items: bool = False, last: bool = F
 
 
 def estimated(outcomes: Sequence[Outcome], rule: str, over_items: bool) -> MeanEstimate:
-    """Points by which labelling jointly is ahead of a rule on the same batches, with a 95 % interval."""
+    """Points by which labelling jointly is ahead of a rule on the same batches, with a 95% interval."""
     if over_items:
         items = np.concatenate([one.items for one in outcomes])
         gains = 100 * np.concatenate([one.right["jointly"].astype(float) - one.right[rule] for one in outcomes])
@@ -424,7 +424,7 @@ def place(row: Row) -> str:
         "most_shots": lambda n: f"at most {n or 'all'} shots",
         "size": lambda n: "1 item" if n == 1 else f"{n} items",
         "change": str,
-        "wrong": lambda share: f"{100 * share:.0f} % mislabelled",
+        "wrong": lambda share: f"{100 * share:.0f}% mislabelled",
         "present": lambda n: f"{n} present",
     }
     return ", ".join(parts + [text(row[key]) for key, text in texts.items() if key in row])
@@ -474,7 +474,7 @@ def page() -> Page:
             "Accuracy is in percent. *Each item alone* is the best of three rules in each cell: nearest class mean, "
             "the linear classifier fitted to the catalogue, and plain logistic regression. `sparse_em` is the simple "
             "control: the same linear classifier, and EM of the shares of the classes. A *cell* is one data set "
-            "under one condition. *Lowest gain* is that of the cell whose 95 % interval ends lowest, and a batch is "
+            "under one condition. *Lowest gain* is that of the cell whose 95% interval ends lowest, and a batch is "
             "*harmed* if it is more than 5 points below the rule. Nothing was tuned on these data. "
             "[When it hurts](../understand/when_it_hurts.md) says what to do about it."
         ),

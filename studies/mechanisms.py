@@ -18,7 +18,7 @@ docs/understand/model.md. Each step adds one mechanism to all that stand above i
 Of each batch: percent of known items with the right label, and the log-loss, the mean of minus the logarithm of the
 chance of the true class, at most that of a chance of one in a million. Of the last step: percent of known and of
 unknown items that are rejected, and how well `unknown` ranks them (AUC). Differences are over batches of a kind, with
-intervals of 95 %.
+intervals of 95%.
 """
 
 from __future__ import annotations
@@ -273,9 +273,9 @@ def _unknown_found(found: Mapping[str, Mapping[str, Sequence[Row]]]) -> str:
         closed = [row for name, rows in kinds.items() if not GROUPS[group][name].is_open for row in rows]
         opened = [row for name, rows in kinds.items() if GROUPS[group][name].is_open for row in rows]
         said.append(
-            f"of the {group} kinds {mean(row['unknown_rejected'] for row in opened):.0f} % of the unknown items are "
+            f"of the {group} kinds {mean(row['unknown_rejected'] for row in opened):.0f}% of the unknown items are "
             f"rejected (AUC {mean(row['auc'] for row in opened):.0f}), and "
-            f"{mean(row['known_rejected'] for row in closed):.1f} % of the known items where all are known"
+            f"{mean(row['known_rejected'] for row in closed):.1f}% of the known items where all are known"
         )
     return "Unknown items: " + "; ".join(said) + "."
 
@@ -299,14 +299,14 @@ def page() -> Page:
     idle = [
         step for step in STEPS[3:] if not any(above_zero(rows, step) for of in found.values() for rows in of.values())
     ]
-    too_many = [f"{row['kind']} ({row['known_rejected']:.1f} %)" for row in closed if row["known_rejected"] > 2]
+    too_many = [f"{row['kind']} ({row['known_rejected']:.1f}%)" for row in closed if row["known_rejected"] > 2]
     return Page(
         name="mechanisms",
         title="What each mechanism gains",
         question=(
             "The model has many parts. What does each of them gain over those before it? Percent of known items with "
             "the right label, means over kinds of batches; then the gain over the step above in points, in how many "
-            "kinds it is above (↑) and below (↓) zero by its 95 % interval, and the change of the log-loss, where less "
+            "kinds it is above (↑) and below (↓) zero by its 95% interval, and the change of the log-loss, where less "
             "is better. `sparse_em`, the simple control, and `offset` are compared with `head`. In *open* batches "
             "three tenths of the items are unknown, but for those of real laboratories and companies."
         ),
@@ -319,8 +319,8 @@ def page() -> Page:
             "classes that are present, `sets`. No kind has more right labels by "
             f"{' or '.join(f'`{step}`' for step in idle)}: what these change is how certain labels are, and which "
             "items are rejected. In open batches "
-            f"{mean(row['unknown_rejected'] for row in opened):.0f} % of the unknown items are rejected, with an AUC "
-            f"of {mean(row['auc'] for row in opened):.0f}. Where all items are known, more than 2 % of them are "
+            f"{mean(row['unknown_rejected'] for row in opened):.0f}% of the unknown items are rejected, with an AUC "
+            f"of {mean(row['auc'] for row in opened):.0f}. Where all items are known, more than 2% of them are "
             f"rejected in {len(too_many)} of {len(closed)} kinds" + (f": {', '.join(too_many)}." if too_many else ".")
         ),
         limits=(

@@ -244,7 +244,7 @@ def run_cell(row: Row, bank: handful.FeatureBank, budget_seconds: float) -> Cell
 
 
 def half_width(values: Sequence[float]) -> float:
-    """`t_{0.975, n-1} s / √n`: Student's interval of 95 %, since some cells have few tasks."""
+    """`t_{0.975, n-1} s / √n`: Student's interval of 95%, since some cells have few tasks."""
     n = len(values)
     return float(stdtrit(n - 1, 0.975) * np.std(values, ddof=1) / np.sqrt(n))
 
@@ -395,7 +395,7 @@ def page(cells: Sequence[Cell]) -> Page:
         name="methods",
         title="All methods on real features",
         question=(
-            "How accurate is every method, and how long does it take? Accuracy in percent with a 95 % interval "
+            "How accurate is every method, and how long does it take? Accuracy in percent with a 95% interval "
             "(Student's t, over tasks); in brackets the number of tasks, and the CPU seconds per task on one thread, "
             "without those to find the scale. "
             f"Tasks have 5 shots of each of K classes, and {SPEC.n_query} queries of {SPEC.query.k_eff} classes. "

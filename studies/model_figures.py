@@ -108,7 +108,7 @@ def alone(data: Path, n_batches: int) -> Iterator[str]:
                         found[rule].append((right(q, truth[batch]), loss(q, truth[batch])))
             for rule, values in found.items():
                 percent, nats = np.mean(values, axis=0)
-                yield f"{shots} per class, {size} items, {rule}: {percent:.1f} % right, log-loss {nats:.2f}"
+                yield f"{shots} per class, {size} items, {rule}: {percent:.1f}% right, log-loss {nats:.2f}"
 
 
 def counted(data: Path) -> Iterator[str]:
@@ -126,7 +126,7 @@ def counted(data: Path) -> Iterator[str]:
             for most in (0, COUNTED):
                 q = labelled(scores[batch], replace(DEFAULT, most_counted_scores=most))
                 of = f"{name}, {len(batch)} items, {shares} shares"
-                yield f"{of}, {most} counted at most: {right(q, truth[batch]):.1f} % right"
+                yield f"{of}, {most} counted at most: {right(q, truth[batch]):.1f}% right"
 
 
 CHANGES = ("order", "double precision", "times 1000", "times 2")

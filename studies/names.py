@@ -20,7 +20,7 @@ tasks only.
 **Names and examples.** The catalogue has 1, 2 or 5 examples per class, drawn once; items of batches are never examples.
 The simple control, `sparse_em`, has the examples and no names.
 
-Intervals are those of 95 % for the mean difference over tasks. Results are kept in `studies/results/names/GROUP`, one
+Intervals are those of 95% for the mean difference over tasks. Results are kept in `studies/results/names/GROUP`, one
 file per bank; what is there is not measured again without `--again`. `--render` writes the page from them.
 """
 

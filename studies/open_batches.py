@@ -6,7 +6,7 @@
     python studies/open_batches.py --page
 
 The method was tuned on the cells of one group alone; the other group is run once, at the end. DATA is a folder that
-holds the data. Without it, what FILE.json holds is printed. A batch has 75 items, of which 0, 10, 30 or 70 % are
+holds the data. Without it, what FILE.json holds is printed. A batch has 75 items, of which 0, 10, 30 or 70% are
 unknown.
 
 - **Banks** (`clinc150-minilm`, `cub200-efflite0`, ...): ten classes are taken out of the catalogue. A batch has 5 to 8
@@ -29,10 +29,10 @@ examples, so that every batch needs a fit; the largest catalogues have one such 
 
 `joint`, `alone` and `control` are percent right of the known items: of the most probable class, of the highest score of
 the head, which knows nothing of the batch, and of the simple control (`control.py`). The ceilings are unknown items
-above the threshold that rejects 5 or 10 % of the known ones, chosen in hindsight: one threshold pooled over all batches
+above the threshold that rejects 5 or 10% of the known ones, chosen in hindsight: one threshold pooled over all batches
 of a cell and share (`ceil5`, `ceil10` of the printed table), or one for each batch (`each5`, `each10`), which mostly
 finds more. `sure` are items with a `certainty` of at least 0.95; an unknown one is never right.
-Groups are found if 80 % of a proposal is one removed class and it has half of that class; possible ones have six items.
+Groups are found if 80% of a proposal is one removed class and it has half of that class; possible ones have six items.
 Intervals are those of paired differences, over catalogues where there are at least five, else over batches.
 """
 

@@ -130,12 +130,12 @@ def compared(found: Row, earlier: Row) -> Iterator[str]:
 
 QUESTION = """\
 What does handful do where some items belong to no class of the catalogue? *Gain* is the accuracy on known items,
-jointly minus each alone, in points, where 0, 30 or 70 % of 75 items are unknown; *ahead* is jointly minus `sparse_em`,
+jointly minus each alone, in points, where 0, 30 or 70% of 75 items are unknown; *ahead* is jointly minus `sparse_em`,
 the simple control: the same linear classifier, and EM of the shares of the classes. *Known* and *unknown* are percent
-rejected; in brackets the unknown items above the threshold that rejects 5 % of the known ones, chosen in hindsight for
+rejected; in brackets the unknown items above the threshold that rejects 5% of the known ones, chosen in hindsight for
 all batches of the cell and share together. *Told*: known/unknown rejected where a share of 0.3 was told and is 0.15,
-0.3 or 0.6. *Answers*: the same where 30 % are unknown and a person answered ten questions. *Covered*:
-batches whose interval has the true share. *Sure*: right ones among labels with a chance of at least 0.95, with 30 %
+0.3 or 0.6. *Answers*: the same where 30% are unknown and a person answered ten questions. *Covered*:
+batches whose interval has the true share. *Sure*: right ones among labels with a chance of at least 0.95, with 30%
 unknown."""
 MADE = """\
 The number in a name is that of examples per class. Ten classes are not in the catalogue, three of which occur in a
@@ -177,10 +177,10 @@ def table(cells: dict[str, dict[str, Row]]) -> str:
         for name, of in cells.items()
     ]
     head = [
-        "gain 0/30/70 %",
-        "ahead 0/30/70 %",
-        "known 0/30/70 %",
-        "unknown 30/70 %",
+        "gain 0/30/70%",
+        "ahead 0/30/70%",
+        "known 0/30/70%",
+        "unknown 30/70%",
         "told",
         "answers",
         "covered",
@@ -223,16 +223,16 @@ def required(group: str, cells: dict[str, dict[str, Row]]) -> list[Judged]:
     told = [part for part in dict.fromkeys(part for by in cells.values() for part in by) if part.startswith("told")]
     return [
         least("known items, points below each alone: at most 1 and an interval", _ends(cells), -1),
-        least("closed: known rejected, at most 3 %", closed, -3),
-        ("closed: known rejected over all cells, at most 2 %", f"{overall:.1f}", overall <= 2 if closed else None),
-        least("open: known rejected, at most 8 %", of(OPEN, lambda row: -row["known_rejected"]), -8),
+        least("closed: known rejected, at most 3%", closed, -3),
+        ("closed: known rejected over all cells, at most 2%", f"{overall:.1f}", overall <= 2 if closed else None),
+        least("open: known rejected, at most 8%", of(OPEN, lambda row: -row["known_rejected"]), -8),
         *found_of("unknown rejected, same source", OPEN, "ceiling5", 60, elsewhere=False),
         *found_of("unknown rejected, another source", OPEN, "ceiling5", 30, elsewhere=True),
-        ("intervals that cover the share: 85 to 97 %", f"{covered:.0f}", 85 <= covered <= 97),
+        ("intervals that cover the share: 85 to 97%", f"{covered:.0f}", 85 <= covered <= 97),
         *found_of("told 0.3: unknown rejected", told, "ceiling10", 85),
         *found_of("ten answers: unknown rejected", ["answers 0.3"], "ceiling5", 80),
-        least("ten answers: known rejected, at most 5 %", of(["answers 0.3"], lambda row: -row["known_rejected"]), -5),
-        least("sure labels right, 30 % unknown: at least 95 %", of(["0.3"], lambda row: row["sure_right"]), 95),
+        least("ten answers: known rejected, at most 5%", of(["answers 0.3"], lambda row: -row["known_rejected"]), -5),
+        least("sure labels right, 30% unknown: at least 95%", of(["0.3"], lambda row: row["sure_right"]), 95),
     ]
 
 
@@ -304,15 +304,15 @@ def shows(cells: dict[str, dict[str, Row]]) -> str:
 
     worst = {part: min(cells, key=lambda name: cells[name][part]["gain"][0]) for part in SHOWN}
     said = [
-        f"{100 * float(p):.0f} % unknown: {average('gain', p):+.1f}, from {cells[w][p]['gain'][0]:+.1f} ({w})"
+        f"{100 * float(p):.0f}% unknown: {average('gain', p):+.1f}, from {cells[w][p]['gain'][0]:+.1f} ({w})"
         for p, w in worst.items()
     ]
-    over_control = [f"{100 * float(part):.0f} % unknown: {average('ahead', part):+.1f}" for part in SHOWN]
+    over_control = [f"{100 * float(part):.0f}% unknown: {average('ahead', part):+.1f}" for part in SHOWN]
     return (
         f"Points gained on known items, as means over the cells, with the lowest: {'; '.join(said)}. "
         f"Over the simple control: {'; '.join(over_control)}. "
-        f"With nothing unknown, {average('known_rejected', '0'):.1f} % of the items are rejected. "
-        f"With 30 % unknown, {average('unknown_rejected', '0.3'):.0f} % of the unknown items are rejected; the ceiling "
-        f"is {average('ceiling5', '0.3'):.0f} %, and {average('ceiling5_each', '0.3'):.0f} % if a threshold is chosen "
+        f"With nothing unknown, {average('known_rejected', '0'):.1f}% of the items are rejected. "
+        f"With 30% unknown, {average('unknown_rejected', '0.3'):.0f}% of the unknown items are rejected; the ceiling "
+        f"is {average('ceiling5', '0.3'):.0f}%, and {average('ceiling5_each', '0.3'):.0f}% if a threshold is chosen "
         "for each batch."
     )

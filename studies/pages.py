@@ -32,21 +32,21 @@ DIGITS = 4  # of a number in a CSV file
 # Where figures are worse than those that version 0.4.0 had of the same data, its page says so first.
 WORSE = {
     "open_batches": (
-        "Means over these cells: ten answers find 56 instead of 73 % of the unknown items, and reject 2 instead of 6 % "
-        "of the known ones; a told share finds 49 instead of 57 %, and rejects 12 instead of 16 %."
+        "Means over these cells: ten answers find 56 instead of 73% of the unknown items, and reject 2 instead of 6% "
+        "of the known ones; a told share finds 49 instead of 57%, and rejects 12 instead of 16%."
     ),
     "scale": (
         "On most banks accuracy is up to two points lower: on clinc150 with all classes 87.6 instead of 89.6. On "
         "tinyimagenet200, where the scale found by 0.4.0 did harm, it is six points higher."
     ),
     "spectra": (
-        "Where some compounds of BAFG are unknown, `--unknown` names 85 instead of 92 % of the known spectra right "
-        "within 0.01 Da, and 84 instead of 87 % within 0.5. It finds 92 instead of 89, and 40 instead of 32 % of the "
+        "Where some compounds of BAFG are unknown, `--unknown` names 85 instead of 92% of the known spectra right "
+        "within 0.01 Da, and 84 instead of 87% within 0.5. It finds 92 instead of 89, and 40 instead of 32% of the "
         "unknown ones."
     ),
     "voices": (
-        "If all voices but one are strangers, 86 instead of 91 % of their utterances are called unknown; of clips, "
-        "where utterances are enrolled, 8 instead of 20 % with two strangers."
+        "If all voices but one are strangers, 86 instead of 91% of their utterances are called unknown; of clips, "
+        "where utterances are enrolled, 8 instead of 20% with two strangers."
     ),
 }
 Row = Mapping[str, Any]
@@ -224,7 +224,7 @@ def measure_or_render(
 
 
 def as_csv(rows: Iterable[Row]) -> str:
-    """Return rows as CSV, nested values as columns of their own; `x_half_width` is half of the 95 % interval of `x`."""
+    """Return rows as CSV, nested values as columns of their own; `x_half_width` is half of the 95% interval of `x`."""
     flat = [dict(_flat(row)) for row in rows]
     out = io.StringIO()
     titles = list(dict.fromkeys(title for row in flat for title in row))

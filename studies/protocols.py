@@ -12,7 +12,7 @@ DATA is a folder that holds the banks. Tasks have 5 examples of each class of th
   parameter 2.
 - **Streams**: batches of 64 of streams of 20; all classes take part. The items of each class are spread over 100 slots
   in proportions of a Dirichlet of parameter 0.1, 0.01 or 0.001.
-- **Open**: batches of 75 with 5 classes of the catalogue; three classes are taken out of it and have 30 % of the batch.
+- **Open**: batches of 75 with 5 classes of the catalogue; three classes are taken out of it and have 30% of the batch.
 
 The ranges are those of StatA (CVPR 2025), with examples in place of names. Of its streams the slots are assumed: their
 number, and that classes follow one another within a slot.
@@ -268,7 +268,7 @@ def page() -> Page:
         question=(
             "What is left of each method where the number of classes varies, where batches are pieces of a stream, and "
             "where some items have no class? Accuracy in percent, the mean over "
-            f"{', '.join(found)} with the 95 % interval over tasks; batches of 64 or 1,000 items have the number of "
+            f"{', '.join(found)} with the 95% interval over tasks; batches of 64 or 1,000 items have the number of "
             "classes in the column's name. *stream* has the concentration of the Dirichlet slots: the smaller, the "
             "fewer classes a batch has. *5 balanced*, *5 Dirichlet* and *open* are batches of 75; of *open*, accuracy "
             "is that of known items, and the last two columns have the AUROC of the unknown ones and the share of "

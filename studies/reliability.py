@@ -215,9 +215,9 @@ def page() -> Page:
             f"In closed batches, the mean certainty differs from the share that is right by {min(gaps[0]):+.1f} to "
             f"{max(gaps[0]):+.1f} points, and by {min(gaps[1]):+.1f} to {max(gaps[1]):+.1f} if a quarter of the items "
             "is unknown. Certainty has the factor (n + 1)/(n + 2) for n examples, so that no label of a catalogue "
-            f"with fewer than 98 is above 0.99; of those that are, at most {wrong:.1f} % are wrong in any catalogue. "
-            f"Without this factor, {100 - share(high):.1f} % of the labels above 0.99 are wrong over all, and "
-            f"{most:.1f} % in the worst catalogue ({where})."
+            f"with fewer than 98 is above 0.99; of those that are, at most {wrong:.1f}% are wrong in any catalogue. "
+            f"Without this factor, {100 - share(high):.1f}% of the labels above 0.99 are wrong over all, and "
+            f"{most:.1f}% in the worst catalogue ({where})."
         ),
         limits=(
             "A batch errs as a whole: if two classes are confused, all labels of one of them are wrong together. In "

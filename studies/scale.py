@@ -236,7 +236,7 @@ def page() -> Page:
             "Does `found_scale` find the scale that PADDLE needs? Accuracy in percent, means over cells: 1, 5 or 20 "
             "examples, 2, 5 or 10 classes present; in brackets the number of tasks of all cells. *Best "
             "fixed* is the best of five scales, chosen in hindsight for each cell. *Above nearest* counts cells where "
-            "the 95 % interval of the gain over the nearest prototype is above zero, *near best* those at most three "
+            "the 95% interval of the gain over the nearest prototype is above zero, *near best* those at most three "
             "points below the best fixed scale; the columns after them have the worst cell. The first three banks "
             "and noisy copies of them served for tuning, the others were run once."
         ),

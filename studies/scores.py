@@ -15,7 +15,7 @@ the rest. `sparse_em`, the simple control, has the logits in nats, with the scal
 75 items (53 of two classes of caltech101), drawn uniformly over the items of 2 ... 50 or all classes; items are never
 examples. All batches of a cell are groups of one call.
 
-**Mixtures.** Sentences of two classes joined by "and" (70 %), and of one (30 %), 75 per batch; sigmoids of one class
+**Mixtures.** Sentences of two classes joined by "and" (70%), and of one (30%), 75 per batch; sigmoids of one class
 against the rest, trained on single sentences. A class is found if `presence` is at least one half. The curve is that of
 all thresholds on the largest score of a class in the batch.
 
@@ -106,7 +106,7 @@ def labelled(kind: str, logits: Floats, rest: Floats, batch: Ints) -> Ints:
 
 
 def cell(scores: tuple[Floats, Floats, Ints], present: int, n_tasks: int) -> Row:
-    """Accuracy of the model's own labels, and how far joint ones are ahead, in percent with a 95 % interval."""
+    """Accuracy of the model's own labels, and how far joint ones are ahead, in percent with a 95% interval."""
     logits, rest, labels = scores
     n_classes = logits.shape[1]
     n_items = min(ITEMS, int(np.sort(np.bincount(labels))[: present or n_classes].sum()))
@@ -314,8 +314,8 @@ def said_of_mixtures(rows: Row) -> str:
     """Say how well the classes of mixed sentences are found."""
     one = rows["0"]["classes"]
     return (
-        f" In batches of sentences that hold two classes, {one['recall']:.0f} % of the classes were found with a "
-        f"precision of {one['precision']:.0f} %; the best threshold on the scores has {one['threshold_precision']:.0f} "
+        f" In batches of sentences that hold two classes, {one['recall']:.0f}% of the classes were found with a "
+        f"precision of {one['precision']:.0f}%; the best threshold on the scores has {one['threshold_precision']:.0f} "
         "% at this recall."
     )
 

@@ -7,7 +7,7 @@ The numbers are the fields of `handful.model.settings.Settings`, which say what 
 first command prints a table and keeps it in `studies/results/sensitivity.json`, the second writes the page from what
 was kept. A run of some of the cells is printed, and not kept.
 
-Batches are those of the tuning group of `open_batches.py`, of 75 items: *closed* and *open*, with 30 % unknown items,
+Batches are those of the tuning group of `open_batches.py`, of 75 items: *closed* and *open*, with 30% unknown items,
 of `clinc150-3`, `clinc150-oos` and `esc50-3`; *one example*: closed, of `clinc150` with one example per class;
 *shifted*, closed and open, of `clinc150-typos`, `curekart`, `powerplay11` and `lung-10`. *answers*: open batches, of
 which a person labels four items and calls three none of these. *told*: open batches, and the share of unknown items is

@@ -11,7 +11,7 @@ in the middle. 16 sessions per cell.
 
 The person names missing classes, or says "none of these". On a sheet, the person accepts the items of the commonest
 class with one answer; every other item is one more. A `careful` person knows the truth. A `hasty` one names another of
-the classes offered in 3 % of the answers that name a class, and overlooks one exception of a sheet in five, which then
+the classes offered in 3% of the answers that name a class, and overlooks one exception of a sheet in five, which then
 gets the label of the sheet.
 
 Of `hint3-sofmattress-minilm`, the catalogue is what the company wrote, and batches are 80 of the real requests, a third
@@ -331,14 +331,14 @@ def requirements(found: dict[str, dict[str, list[Row]]]) -> Iterator[tuple[str, 
     careful = [row for (_, cell), row in rows.items() if cell.person == "careful" and cell.shots]
     if careful:
         wrong = [100 * mean(row["wrong"]) / ITEMS for row in careful]
-        yield "wrong labels when it says stop, mean: 2 %", f"{mean(wrong):.1f} %", mean(wrong) <= 2
-        yield "wrong labels in any cell: 4 %", f"{max(wrong):.1f} %", max(wrong) <= 4
+        yield "wrong labels when it says stop, mean: 2%", f"{mean(wrong):.1f}%", mean(wrong) <= 2
+        yield "wrong labels in any cell: 4%", f"{max(wrong):.1f}%", max(wrong) <= 4
         shares = [100 * false_stops(row) for row in careful]
-        yield "false stops: 5 %", f"{mean(shares):.1f} %", mean(shares) <= 5
-        yield "false stops in any cell: 10 %", f"{max(shares):.0f} %", max(shares) <= 10
+        yield "false stops: 5%", f"{mean(shares):.1f}%", mean(shares) <= 5
+        yield "false stops in any cell: 10%", f"{max(shares):.0f}%", max(shares) <= 10
     hasty = [100 * false_stops(row) for (_, cell), row in rows.items() if cell.person == "hasty" and cell.shots]
     if hasty:
-        yield "false stops with mistaken answers: 8 %", f"{mean(hasty):.1f} %", mean(hasty) <= 8
+        yield "false stops with mistaken answers: 8%", f"{mean(hasty):.1f}%", mean(hasty) <= 8
     batches = [row for parts in found.values() for row in parts.get("batches", [])]
     if batches:
         first, last = (float(np.median([row["answers"][at] for row in batches])) for at in (0, -1))
@@ -386,7 +386,7 @@ def page() -> Page:
         )
         said.append(
             f"The number of answers that are left, as the session tells it, is off by {first:.1f} at first and by "
-            f"{middle:.1f} in the middle on the mean, and rises at {100 * rises:.0f} % of the answers."
+            f"{middle:.1f} in the middle on the mean, and rises at {100 * rises:.0f}% of the answers."
         )
     if batches:
         medians = [float(np.median([row["answers"][n - 1] for row in batches])) for n in (1, 5, 10, 20)]
@@ -398,7 +398,7 @@ def page() -> Page:
         question=(
             "How many decisions does it take until `handful.Session` says that one may stop, and until all 80 items of "
             "a batch have been seen? A sheet of up to 24 items is one decision, each of its exceptions one more. A "
-            "stop is false if more than 5 % of the labels are wrong."
+            "stop is false if more than 5% of the labels are wrong."
         ),
         alt="Decisions until the session says stop, and until everything has been seen",
         figure=lambda: dots(shown, "decisions"),

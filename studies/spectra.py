@@ -357,21 +357,21 @@ def page() -> Page:
             "percent of spectra with the right name. Last three, in runs with some unknown: percent of spectra of "
             "known compounds with the right name/of unknown ones left without. *As precise*: at a threshold where "
             "names are right as often as with cosine ≥ 0.7, or more. In brackets, points gained on the cosine, and on "
-            "cosine ≥ 0.7, with 95 % intervals over 100 runs."
+            "cosine ≥ 0.7, with 95% intervals over 100 runs."
         ),
         alt="Points gained by joint names, in twelve kinds of runs",
         figure=lambda: dots(shown, "percent of spectra of known compounds, gained", at=0),
         table=table(found),
         shows=(
-            f"Within 0.01 Da there is little to gain: {span(of['candidates']['one'] for of in by['0.01'])} % of the "
+            f"Within 0.01 Da there is little to gain: {span(of['candidates']['one'] for of in by['0.01'])}% of the "
             "spectra of known compounds have one candidate, most of unknown compounds have none, and where there are "
             f"several, the batch adds {span(several)} points to the cosine. It adds {added['0.5']} at 0.5 Da, and "
             f"{added['any']} without a window. Within a window, 0.7 finds nearly all unknown compounds, but leaves "
-            f"{span(lost)} % of the known ones without a name. Equally precise joint names, by a threshold on "
+            f"{span(lost)}% of the known ones without a name. Equally precise joint names, by a threshold on "
             "`certainty`, are right more often in all kinds of runs but those of BAFG within 0.5 Da with some unknown "
             "compounds, where that cannot be told. Without a window hardly any unknown compound is "
-            f"found that way. `--unknown` finds {unknown_found} % of the unknown spectra within a window. In runs "
-            f"without any, it leaves {left['Athens']} % of the spectra of Athens without a name, but {left['BAFG']} % "
+            f"found that way. `--unknown` finds {unknown_found}% of the unknown spectra within a window. In runs "
+            f"without any, it leaves {left['Athens']}% of the spectra of Athens without a name, but {left['BAFG']}% "
             "of those of BAFG, half of which look unlike the library. The modified cosine, without a window, has "
             f"{span(shifted)} points less than the cosine. Gained on `sparse_em` by joint names, in runs of BAFG and "
             f"of Athens, each without and with unknown compounds: {over}."

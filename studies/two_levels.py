@@ -204,21 +204,21 @@ def page() -> Page:
             "Where classes cannot be told apart, the coarse class is an answer too. `sure_label` is the finest level "
             "with a certainty of at least 0.9. How often is it right, and for how many items is there one? *Some "
             "unknown*: two more classes are in the batch, and not in the catalogue. Percent, means over 40 "
-            "batches of 75 items with 95 % intervals. `sparse_em` is the simple control: a linear classifier and the "
+            "batches of 75 items with 95% intervals. `sparse_em` is the simple control: a linear classifier and the "
             "shares of the classes by EM."
         ),
         alt="Percent of right classes, coarse classes and sure labels on three banks, one dot per batch",
         figure=lambda: dots(shown, "percent right"),
         table=table(found),
         shows=(
-            f"With five examples per class, sure labels are right in {_span(five)} %, where labels alone are not; if "
-            f"about a quarter of the items is unknown, in {_span(some_unknown)} %. That leaves many labels that are "
+            f"With five examples per class, sure labels are right in {_span(five)}%, where labels alone are not; if "
+            f"about a quarter of the items is unknown, in {_span(some_unknown)}%. That leaves many labels that are "
             "right and not sure. The coarse level adds most where species look alike. With one example per class, few "
             "items are sure of anything. Small catalogues have a [page of their own](reliability.md)."
         ),
         limits=(
             "Items that are sure of nothing still have a label. A batch errs as a whole: with five "
-            f"examples, all sure labels are right in {whole} of {len(sure)} batches, and {min(sure):.0f} % in the "
+            f"examples, all sure labels are right in {whole} of {len(sure)} batches, and {min(sure):.0f}% in the "
             "worst one. Pairs of requests are made up."
         ),
         made=(

@@ -12,7 +12,7 @@ recording has 4 to 6 voices with 10 to 20 segments each; three segments of every
 
 None, two, or all but one of the voices are strangers, which are not enrolled. Clusters are those of a diarisation tool
 that errs: each voice falls into two clusters with a chance of one half, and a segment lies in a wrong cluster with a
-chance of 5 %.
+chance of 5%.
 
 - `segment`: the enrolled voice whose mean is nearest, by the cosine; unknown below a threshold.
 - `cluster`: the same for the mean of a cluster.
@@ -226,7 +226,7 @@ def page() -> Page:
             "The usual answer is the nearest enrolled mean, or unknown below a threshold, of *segments* or "
             "*clusters* of a diarisation tool. Percent of segments of enrolled voices with the right name/of strangers "
             "that are called unknown. In brackets, points over all segments that are gained on the nearest mean of "
-            "segments, or of clusters for `--sequence`, with 95 % intervals over 100 recordings. Where there are "
+            "segments, or of clusters for `--sequence`, with 95% intervals over 100 recordings. Where there are "
             "no strangers there is no threshold. `sparse_em` is the simple control: a linear classifier and the shares "
             "of the classes by EM; it names every segment. *clips/utterances*: clips, where utterances are enrolled."
         ),
@@ -245,7 +245,7 @@ def page() -> Page:
             "Thresholds are the best in hindsight, on other recordings of the same kind. Voices read digits in one "
             "room "
             "each, so voice and room cannot be told apart. Clusters are made up: half of the "
-            "voices fall into two, and 5 % of the segments lie in a wrong one."
+            "voices fall into two, and 5% of the segments lie in a wrong one."
         ),
         made=(
             "Vectors of `audiomnist-speakers` (AudioMNIST, MIT) by the encoder of Resemblyzer. "

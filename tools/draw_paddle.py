@@ -104,7 +104,7 @@ def picture() -> str:
         parts.append(f'<text x="{left + 34}" y="{y}">{PRINTED[way]}</text>')
     height = TOP + HEIGHT + FOOT - 14
     means = "; ".join(
-        f"{title}: " + ", ".join(f"{PRINTED[way]} {np.mean(curves[name][way]):.0f} %" for way in WAYS)
+        f"{title}: " + ", ".join(f"{PRINTED[way]} {np.mean(curves[name][way]):.0f}%" for way in WAYS)
         for name, title in BANKS.items()
     )
     return "\n".join(

@@ -47,12 +47,12 @@ def line(cell: str, batches: list[dict[str, Any]]) -> str:
     gains = [gain(joint - way) for way in ways[:-1]]
     about = f"{what}: {classes:,} classes, {shots} examples of each, {present} occur"
     if share := np.mean([one["share"] for one in batches]):
-        about += f", {share:.0f} % belong to no class"
+        about += f", {share:.0f}% belong to no class"
     return f"| {' | '.join([about, *(f'{way.mean():.1f}' for way in ways), *gains])} |"
 
 
 def gain(differences: npt.NDArray[np.float64]) -> str:
-    """Return the mean of paired differences, in points, and half of its 95 % interval."""
+    """Return the mean of paired differences, in points, and half of its 95% interval."""
     half = 1.96 * differences.std(ddof=1) / np.sqrt(len(differences))
     return f"{differences.mean():+.1f} ± {half:.1f}"
 
@@ -71,7 +71,7 @@ def figures(cells: Iterable[str]) -> str:
     heads = ("data", "one at a time", "`sparse_em`", "handful", "gain on one at a time", "gain on `sparse_em`")
     table = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|", *(line(*one) for one in found.items())]
     rejected = max(np.mean([one["known_rejected"] for one in batches]) for batches in found.values())
-    share = f"at most {rejected:.1f} %" if rejected >= 0.05 else "fewer than 0.1 %"
+    share = f"at most {rejected:.1f}%" if rejected >= 0.05 else "fewer than 0.1%"
     said = f"In each row, {share} of the items that have a class were called unknown."
     return "\n".join([*table, "", " ".join([said, *not_again("real_uses")])]) + "\n"
 

@@ -2,7 +2,7 @@
 How certain, and how often right
 ================================
 
-Of all items labelled with a probability of 80 %, eight in ten should be right. The figure has ten groups of items, from
+Of all items labelled with a probability of 80%, eight in ten should be right. The figure has ten groups of items, from
 the least certain to the most certain; below the dotted line a method is overconfident.
 """
 
@@ -35,8 +35,8 @@ for (method, transform), mark in zip(READY.items(), "so", strict=True):
     groups = np.array_split(order, 10)
     stated, kept = ([100 * values[g].mean() for g in groups] for values in (certainty, right))
     axis.plot(stated, kept, marker=mark, label=name)
-    print(f"{name:<32} least certain tenth: states {stated[0]:.0f} %, right {kept[0]:.0f} %;", end=" ")
-    print(f"all: states {100 * certainty.mean():.0f} %, right {100 * right.mean():.0f} %")
+    print(f"{name:<32} least certain tenth: states {stated[0]:.0f}%, right {kept[0]:.0f}%;", end=" ")
+    print(f"all: states {100 * certainty.mean():.0f}%, right {100 * right.mean():.0f}%")
 axis.set(xlabel="stated certainty, %", ylabel="right, %", xlim=(55, 102), ylim=(55, 102))
 axis.grid(alpha=0.25)
 axis.legend(frameon=False)

@@ -37,7 +37,7 @@ for column in columns:
 # %%
 # † Fewer than 100 tasks, too few to rank methods that are close.
 #
-# Means with 95 % intervals. ``handful report`` draws the same, with tables and hashes, on one page.
+# Means with 95% intervals. ``handful report`` draws the same, with tables and hashes, on one page.
 
 figure, axis = plt.subplots(figsize=(5, 3.4), layout="constrained")
 for k, mark in enumerate("^os"):

@@ -87,6 +87,6 @@ for panel, (name, labels) in zip(panels, answers.items(), strict=True):
         mine = labels == one
         panel.scatter(first[mine], second[mine], s=10, color=f"C{number}", label=one)
     right = 100 * (labels == truth).mean()
-    panel.set(title=name if name == "truth" else f"{name}: {right:.0f} % right", xlabel="PC 1", xticks=[], yticks=[])
+    panel.set(title=name if name == "truth" else f"{name}: {right:.0f}% right", xlabel="PC 1", xticks=[], yticks=[])
 panels[0].set_ylabel("PC 2")
 panels[2].legend(frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5), markerscale=1.5)

@@ -109,7 +109,7 @@ def test_the_gain_is_a_mean_of_pairs():
     truth, other = np.array(["a", "b"] * 5), np.array(["x"] * 10)
     half = np.where(np.arange(10) < 5, truth, other)
     found = [demo.Labelled(other, truth, half, truth), demo.Labelled(other, truth, other, half)]
-    expected = "Over 2 such batches: 25.0 % right one at a time, 75.0 % as a batch, a gain of 50.0 ± 0.0 points."
+    expected = "Over 2 such batches: 25.0% right one at a time, 75.0% as a batch, a gain of 50.0 ± 0.0 points."
     assert demo.gain_said(found) == expected
 
 

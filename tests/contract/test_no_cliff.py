@@ -72,7 +72,7 @@ COPIES = (1, 2, 10, 11, 50)
 # more class that is far from everything. Of few or similar classes, one more moves temperature and pair odds (0.126).
 NOTHING, LITTLE, SOME = 1e-3, 0.025, 0.15
 MOVED_BY_ONE_MORE = {"unequal", "hard", "many items", "many intents"}
-# Items whose label may change with the origin: rows have unit length about it (3 % measured, probabilities by 0.56).
+# Items whose label may change with the origin: rows have unit length about it (3% measured, probabilities by 0.56).
 FEW = 0.05
 
 

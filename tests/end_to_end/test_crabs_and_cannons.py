@@ -60,7 +60,7 @@ def test_the_page_counts_them(labelled):
     assert (table["unknown"] > 0.5).sum() == n
 
 
-@pytest.mark.xfail(strict=True, reason="the share is 57.1 %, and the interval of 90 % begins at 58 %")
+@pytest.mark.xfail(strict=True, reason="the share is 57.1%, and the interval of 90% begins at 58%")
 def test_the_interval_holds_their_share(labelled):
     low, high = said_of_unknown(labelled[0])[3:]
     assert low <= 100 * 80 / 140 <= high

@@ -98,7 +98,7 @@ def test_where_nothing_can_be_told_apart_the_share_is_the_one_told():
     for share in (0.1, 0.3, 0.7):
         _, chances, rejected = with_share(t, 100 * share, 100 * (1 - share), model(0.1, 1.0))
         assert chances.mean() == pytest.approx(share, abs=0.05)
-        # No more than so that 15 % of the known items are expected among them.
+        # No more than so that 15% of the known items are expected among them.
         assert rejected.sum() <= min(round(chances.sum()), 0.15 * 60 + 1)
         assert rejected.sum() >= 5
         assert chances[rejected].min() > chances[~rejected].max()

@@ -71,5 +71,5 @@ def test_the_page_is_made_from_what_was_kept(tmp_path, monkeypatch):
     scores.keep(tmp_path / "confirmation" / "mixtures.json", mixed)
     page = scores.page()
     assert "| 2 | 85.0 | +5.0 |" in page.table
-    assert "50 % of the classes were found with a precision of 50 %" in page.shows
+    assert "50% of the classes were found with a precision of 50%" in page.shows
     assert "confirmation,all,items,50.0" in page.tables()["scores_mixtures.csv"]

@@ -172,7 +172,7 @@ def middle(found: Sequence[Labelled]) -> int:
 
 
 def gain_said(found: Sequence[Labelled]) -> str:
-    """Return the means over all batches, and the gain with its 95 % interval, as a sentence."""
+    """Return the means over all batches, and the gain with its 95% interval, as a sentence."""
     import numpy as np
 
     alone, together = (
@@ -181,7 +181,7 @@ def gain_said(found: Sequence[Labelled]) -> str:
     )
     half = 1.96 * (together - alone).std(ddof=1) / np.sqrt(len(found))
     return (
-        f"Over {len(found)} such batches: {alone.mean():.1f} % right one at a time, {together.mean():.1f} % as a "
+        f"Over {len(found)} such batches: {alone.mean():.1f}% right one at a time, {together.mean():.1f}% as a "
         f"batch, a gain of {(together - alone).mean():.1f} ± {half:.1f} points."
     )
 

@@ -29,7 +29,7 @@ Trust = Annotated[
 
 SkipBad = Annotated[
     bool,
-    typer.Option("--skip-bad", help="Leave out any number of rows that cannot be read; by default at most 5 %."),
+    typer.Option("--skip-bad", help="Leave out any number of rows that cannot be read; by default at most 5%."),
 ]
 
 

@@ -51,7 +51,7 @@ def review_command(
     sure: Annotated[
         float,
         typer.Option(
-            help="You may stop when at most 5 % of the labels are wrong, with this chance.", min=0.5, max=0.999
+            help="You may stop when at most 5% of the labels are wrong, with this chance.", min=0.5, max=0.999
         ),
     ] = 0.9,
     address: Annotated[

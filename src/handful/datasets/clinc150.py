@@ -14,7 +14,7 @@ PROVENANCE = Provenance(
     licence="CC BY 3.0; see handful/datasets/CLINC150.md",
     encoder="all-MiniLM-L6-v2 (Apache-2.0)",
     preprocessing="attention-masked mean of the last hidden states, at most 128 tokens, not normalised",
-    notes="stored as 8-bit integers with one scale per row, so features are those of the encoder to about 1 %",
+    notes="stored as 8-bit integers with one scale per row, so features are those of the encoder to about 1%",
 )
 # Options of methods are chosen on every second intent, in the order of the alphabet, and tested on the others.
 N_CLASSES = 150

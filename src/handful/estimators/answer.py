@@ -121,7 +121,7 @@ class Answer:
         are the same as if nothing could be unknown. With `expect_unknown`, as many items as are expected to be unknown,
         the most likely ones.
     unknown_interval : tuple of float, or ndarray [group, 2]
-        90 % interval for the share of unknown items; (0, 1) if they were not judged.
+        90% interval for the share of unknown items; (0, 1) if they were not judged.
     unknown_reason : str or None
         Why unknown items could not be judged, and what to do, as a sentence; None if they were. With a reason, nothing
         is rejected, which does not mean that nothing is unknown.

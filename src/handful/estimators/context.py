@@ -62,10 +62,10 @@ class Known(TypedDict, total=False):
         may have the name of a coarse class. Labels stay the same.
     expect_unknown : bool, float, (float, float), Answer, list of Answer, or mapping from groups to these
         How many items belong to no class. True: some do, any share of them, and (0, 1) says the same; 0.3: about that
-        share, known as well as from ten items; (0.1, 0.5): a share in that range, with a chance of 90 %; 0 or False:
+        share, known as well as from ten items; (0.1, 0.5): a share in that range, with probability 0.9; 0 or False:
         none. Answers about earlier batches, best reviewed ones (`given`), tell it too: their items count as up to 20
         items of this batch, each by its `unknown`. The share is a prior: where two populations can be told apart, the
-        batch overcomes it. As many items are rejected as are then expected to be unknown, but so few that at most 15 %
+        batch overcomes it. As many items are rejected as are then expected to be unknown, but so few that at most 15%
         of the known items are expected among them. Labels stay the same, unless nothing is unknown. By default handful
         rejects items only where the batch itself is evidence for unknown ones.
 

@@ -17,8 +17,8 @@ from handful.shapes import Float
 # [items; convention]
 ITEMS_OF_SHARE = 10.0
 MOST_EARLIER = 20.0
-# Between the ends of a central interval of 90 %, in standard deviations of a normal distribution.
-# [deviations; convention: twice the 95 % quantile]
+# Between the ends of a central interval of 90%, in standard deviations of a normal distribution.
+# [deviations; convention: twice the 95% quantile]
 DEVIATIONS = 3.29
 
 

@@ -399,7 +399,7 @@ class FittedModel:
         """Draw which classes are confused, and how reliable the probabilities of left-out examples are.
 
         Needs the extra `plots`. The second picture has the largest probability of left-out examples beside the share of
-        them that is right, with 95 % intervals; on the dotted line both agree.
+        them that is right, with 95% intervals; on the dotted line both agree.
 
         Parameters
         ----------

@@ -58,7 +58,7 @@ class Settings:
     head_tolerance: float = _fitted(
         1e-3,
         "ratio",
-        "measured: logits differ from converged ones by less than 1 %",
+        "measured: logits differ from converged ones by less than 1%",
         "training stops when the gradient is this share of that at zero",
     )
     fewest_for_spread: float = _fitted(

@@ -58,7 +58,7 @@ class BatchSummary:
 
     @cached_property
     def interval(self) -> Floats:
-        """Interval of the share of unknown items, 90 %, [batch, 2]; from zero to one if the catalogue cannot tell."""
+        """Interval of the share of unknown items, 90%, [batch, 2]; from zero to one if the catalogue cannot tell."""
         unknown = self.decision.unknown
         interval = np.tile([0.0, 1.0], (len(self.limit), 1)) if unknown is None else unknown.interval
         return np.asarray(self.of_unnamed[:, None] + (1 - self.of_unnamed[:, None]) * interval)

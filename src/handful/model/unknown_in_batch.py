@@ -129,7 +129,7 @@ class UnknownPosterior:
 
     @cached_property
     def interval(self) -> Floats:
-        """Interval of the share, 90 %, [batch, 2]."""
+        """Interval of the share, 90%, [batch, 2]."""
         every = np.arange(self.grid.shape[-1])
         ends = []
         for part in self._parts():
@@ -206,7 +206,7 @@ def rejection_limit(unknown: UnknownCounts, share: ToldShare | None, settings: S
     """Chance above which an item is rejected, [batch]: one half, as long as no share is told.
 
     If a share is told, as many items are rejected as are expected to be unknown, `Σ_n c_n`, the most likely ones; but
-    no more than so that 15 % (`most_known_rejected`) of the known items are expected to be among them. Both are sums
+    no more than so that 15% (`most_known_rejected`) of the known items are expected to be among them. Both are sums
     over items, so parts of a batch in any order have one limit.
 
     Examples
@@ -385,7 +385,7 @@ def _likely(grid: Floats, settings: Settings) -> tuple[npt.NDArray[np.intp], Flo
 
 
 def _share_in_batch(grid: Floats, ratio: Floats, sizes: Floats, labelled: Bools, settings: Settings) -> Floats:
-    """5 % and 95 % quantiles of the share of unknown items [batch, 2].
+    """5% and 95% quantiles of the share of unknown items [batch, 2].
 
     The share has a normal distribution for each cell of the grid. A quantile is rounded outwards to parts of one: it is
     the number of ends below which lies less than the tail, counted in halves.

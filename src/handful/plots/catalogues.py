@@ -21,7 +21,7 @@ EDGES = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 
 
 class Reliability(NamedTuple):
-    """Left-out examples in bins of their largest probability: its mean, the share right, and a 95 % interval."""
+    """Left-out examples in bins of their largest probability: its mean, the share right, and a 95% interval."""
 
     probability: npt.NDArray[np.float64]
     right: npt.NDArray[np.float64]

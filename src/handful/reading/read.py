@@ -46,7 +46,7 @@ def read(
     r"""Read vectors, texts or images, and their columns, from any supported file or folder, or from what is in hand.
 
     Labels, groups and names are chosen afterwards, from the columns. Rows that cannot be read are left out and listed
-    in `Table.skipped` with their lines. A file with more than 5 % of such rows, and more than one, is refused. Blank
+    in `Table.skipped` with their lines. A file with more than 5% of such rows, and more than one, is refused. Blank
     texts are left out and listed too; blank rows at the end of a file are no rows. In a folder of Parquet files, a
     column that a file lacks is missing there; the vectors must be in all files, and a Hive partition may not contradict
     a column.

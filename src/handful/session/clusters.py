@@ -28,7 +28,7 @@ NATS_PER_COSINE = DEFAULT.nats_of_means / DEFAULT.usual_temperature
 NATS_PER_PAIR = NATS_PER_COSINE / 2
 # c: a pair with this cosine is as likely of one class as of two, if half of all pairs are of one class. By the
 # same regression, it is 0.04 to 0.17, the median 0.08. A little more is safer, because a group of two classes costs a
-# person more than a class in two groups: at 0.08 and 0.1, more than 5 % were wrong when more reviews said stop.
+# person more than a class in two groups: at 0.08 and 0.1, more than 5% were wrong when more reviews said stop.
 # [cosine; tuned]
 EVEN_COSINE = 0.12
 # A vector whose length is below this share of the largest number, by rounding, has no direction; and that number is at

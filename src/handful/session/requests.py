@@ -11,7 +11,7 @@ right one: its sheet gets another label) and r the chance that two items have th
 (`handful.model.questions`). So a question comes next while the best one is worth more than the decision that it takes,
 and otherwise the sheet with the most items per decision, `|S| / (1 + Σ_S p)`.
 
-Once at most 5 % of the labels are expected to be wrong, sheets show the rest, whatever their labels, oddest first
+Once at most 5% of the labels are expected to be wrong, sheets show the rest, whatever their labels, oddest first
 (`handful.session.oddest`). An item whose label was said to be wrong on a sheet is asked about next.
 """
 

@@ -72,7 +72,7 @@ class Session:
     sheet_size : int
         Items that are shown at once; 24 suit photographs, 12 sentences.
     sure : float
-        The chance that at most 5 % of all labels are wrong when a person may stop; a class with one or two items may
+        The chance that at most 5% of all labels are wrong when a person may stop; a class with one or two items may
         still be missed then.
     calibration : Calibration or None
         What earlier batches taught, `session.calibration` after the last of them; by default what the catalogue keeps.
@@ -550,21 +550,21 @@ class Session:
 
     @property
     def expected_right(self) -> Estimate:
-        """Share of all labels that are right, with a 90 % interval; slips of a person count, too."""
+        """Share of all labels that are right, with a 90% interval; slips of a person count, too."""
         return self._state.expected_right
 
     @property
     def may_stop(self) -> bool:
         """Whether labels are good, and the oddest items held no kind that nobody had seen.
 
-        Labels are good if at most 5 % of all are wrong, with a chance of at least `sure`. Odd items are those that are
+        Labels are good if at most 5% of all are wrong, with a chance of at least `sure`. Odd items are those that are
         least like anything seen; `n_odd` of them were of kinds that had been seen.
         """
         return self._state.may_stop
 
     @property
     def labels_are_good(self) -> bool:
-        """Whether at most 5 % of all labels are wrong, with a chance of at least `sure`; kinds may still be missed."""
+        """Whether at most 5% of all labels are wrong, with a chance of at least `sure`; kinds may still be missed."""
         return self._state.labels_are_good
 
     @property

@@ -235,7 +235,7 @@ class State:
 
     @property
     def expected_right(self) -> Estimate:
-        """Share of all labels that are right, with a 90 % interval; slips of a person count, too."""
+        """Share of all labels that are right, with a 90% interval; slips of a person count, too."""
         some = self.unseen.of(self.open & ~self.known_wrong)
         return self.posterior.right(some, self.n_labels, self.mistakes)
 

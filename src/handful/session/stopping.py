@@ -24,7 +24,7 @@ is overlooked. The number of such mistakes is Poisson. Items left out of a sheet
 they are answered. The posterior of c and e on a grid gives the
 number of wrong labels, and labels are good when
 
-    P(at most 5 % of all labels are wrong) >= 0.9.
+    P(at most 5% of all labels are wrong) >= 0.9.
 
 That is about labels and not about kinds, which `oddest` sees to: a person may stop when labels are good, and odd items
 were looked at.
@@ -93,7 +93,7 @@ LEAST_DEVIATION = 1e-9
 
 
 class Estimate(NamedTuple):
-    """A value with its 90 % interval."""
+    """A value with its 90% interval."""
 
     value: float
     low: float
@@ -303,7 +303,7 @@ class Posterior:
     def may_stop(
         self, unseen: Unseen, n_labels: int, sure: float = SURE_TO_STOP, mistakes: Mistakes = NO_MISTAKES
     ) -> bool:
-        """Whether at most 5 % of all labels are wrong, with this chance."""
+        """Whether at most 5% of all labels are wrong, with this chance."""
         allowed = int(MOST_WRONG * n_labels)
         if mistakes == NO_MISTAKES and len(unseen.risk) <= allowed:
             return True

@@ -37,7 +37,7 @@ class TaskScores(NamedTuple):
     proportion_error: Float[Tensor, "task"]
     negative_log_likelihood: Float[Tensor, "task"]  # mean of `-ln max(u_{n,y_n}, 10⁻¹²)` over the known queries
     # How well unknown queries are ranked before known ones: the area under the ROC curve, the average precision, and
-    # the precision at the highest threshold that finds at least 90 % of the unknown queries.
+    # the precision at the highest threshold that finds at least 90% of the unknown queries.
     unknown_auroc: Float[Tensor, "task"]
     unknown_aupr: Float[Tensor, "task"]
     unknown_precision: Float[Tensor, "task"]

@@ -185,7 +185,7 @@ def status(run: Annotated[Path, typer.Argument(help="Folder of a run.")]) -> Non
             wanted = state.cell.n_tasks
             accuracy = result.estimate().percent
             seconds = result.estimate("cpu_seconds").mean
-            said = f"{accuracy.text(unit=' %'):>12}  {seconds:.2g} CPU s per task" if accuracy.n else ""
+            said = f"{accuracy.text(unit='%'):>12}  {seconds:.2g} CPU s per task" if accuracy.n else ""
             printed.append(said)
             failed = f", {state.failed} failed" if state.failed else ""
             ended = f" (budget of {state.cell.cpu_budget:g} CPU s used up)" if state.over_budget else ""
@@ -207,7 +207,7 @@ def compare(
         typer.Option(help="Two methods as A,B, or FILE.py:NAME; each with its options and scale if several were run."),
     ],
 ) -> None:
-    """Print A minus B in accuracy on the tasks both have, in percentage points with a 95 % interval.
+    """Print A minus B in accuracy on the tasks both have, in percentage points with a 95% interval.
 
     \b
     Examples:

@@ -118,7 +118,7 @@ def train_command(
         workers=workers,
     )
     if kept is not None:
-        accuracies = "  ".join(f"{name} {100 * value:.1f} %" for name, value in kept.validation.items())
+        accuracies = "  ".join(f"{name} {100 * value:.1f}%" for name, value in kept.validation.items())
         data(f"{out}  epoch {kept.epoch}  {accuracies}".rstrip())
 
 

@@ -50,8 +50,8 @@ class BaselinePPOptions(Options):
 
     **Assumes** nothing about the query, and does not look at it. **Use it** where the directions of features matter
     more than their lengths. PADDLE's tables do not have it: its public code lacks the class. The authors start at
-    random, and here v starts at zero; two of their stochastic runs agree with each other on 95-98 % of predictions,
-    and with this one on 94-98 % (`python -m tests.fewshot.oracles.stochastic_epochs`). **Cost.** 4|S|Kd per step,
+    random, and here v starts at zero; two of their stochastic runs agree with each other on 95-98% of predictions,
+    and with this one on 94-98% (`python -m tests.fewshot.oracles.stochastic_epochs`). **Cost.** 4|S|Kd per step,
     100 steps.
     """
 
@@ -68,7 +68,7 @@ class BaselineOptions(Options):
 
     **Assumes** nothing about the query, and does not look at it. **Use it** to see what training alone gives. The
     linear layer of the authors starts at random, with momentum; two of their stochastic runs agree with each other
-    on 67-93 % of predictions, and with this one on 76-95 % (`python -m tests.fewshot.oracles.stochastic_epochs`).
+    on 67-93% of predictions, and with this one on 76-95% (`python -m tests.fewshot.oracles.stochastic_epochs`).
     PADDLE's public code has prototypes on `l2` features, the code of its submission on raw ones. The linear layer
     has no prototypes: asking its `Solution` for them raises `UndefinedError`. **Cost.** 4|S|Kd per step, 100 steps.
     """

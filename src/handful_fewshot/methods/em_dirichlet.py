@@ -61,7 +61,7 @@ BLOCK_NUMBERS = 200_000
 class EmDirichletOptions(Options):
     """Options of EM-Dirichlet; the defaults are those of the authors' zero-shot script, except `max_bounds`.
 
-    With the authors' 1000 bounds it takes up to seven times as long, and 98 to 99 % of the labels of clinc150 are
+    With the authors' 1000 bounds it takes up to seven times as long, and 98 to 99% of the labels of clinc150 are
     the same.
 
     **Assumes** names, and that about five classes occur. **Use it** to compare with the literature. **Do not use it**
@@ -77,7 +77,7 @@ class EmDirichletOptions(Options):
     examples: bool = False  # few shots: densities are fitted to the examples of the support too; else only names count
     max_iter: int = at_least(1, 20)
     # Most upper bounds minimised for a class in one iteration. The authors allow 1000, which takes up to seven times as
-    # long and gives 98 to 99 % of the queries of clinc150 the same label.
+    # long and gives 98 to 99% of the queries of clinc150 the same label.
     max_bounds: int = at_least(1, 100)
 
 

@@ -61,7 +61,7 @@ MORE_TABLES: Mapping[str, tuple[str, str, Sequence[str], Callable[[Column], list
     "unknown": (
         "Unknown items",
         "Some classes of these tasks have no examples; accuracy is that on the items of the other classes. All in "
-        "percent, mean ± 95 % interval. Unknown items are ranked by what the method says; if it cannot reject, by one "
+        "percent, mean ± 95% interval. Unknown items are ranked by what the method says; if it cannot reject, by one "
         "minus its highest probability.",
         tables.UNKNOWN_HEAD,
         tables.unknown_rows,
@@ -117,9 +117,9 @@ def write_report(journal: Journal, out: str | os.PathLike[str], find_bank: FindB
 # What the figures show for which a run may have the cells.
 CAPTIONS = {
     plots.accuracy_against_k_eff: (
-        "Accuracy against the number of classes that occur in a batch, K_eff; bands are 95 % intervals."
+        "Accuracy against the number of classes that occur in a batch, K_eff; bands are 95% intervals."
     ),
-    plots.accuracy_against_n_query: "Accuracy against the number of items of a batch, |Q|; bands are 95 % intervals.",
+    plots.accuracy_against_n_query: "Accuracy against the number of items of a batch, |Q|; bands are 95% intervals.",
     plots.accuracy_against_weight: "Accuracy against λ, the weight of the partition term; the dotted line is λ = |Q|.",
     plots.best_weight_against_n_query: "The most accurate λ against the number of items of a batch, |Q|.",
 }
@@ -173,7 +173,7 @@ def _page(
     n_rows = sum(len(result.tasks) for result in outcomes)
     n_failed = sum(result.n_failed for result in outcomes)
     explained = (
-        "Accuracy in percent, mean over n tasks ± 95 % interval (Student's t); one task has none. "
+        "Accuracy in percent, mean over n tasks ± 95% interval (Student's t); one task has none. "
         f"Blue: no other entry in its column is ahead by more than an interval, on at least {LEAST_TASKS} tasks that "
         "both have."
     )

@@ -38,7 +38,7 @@ FEW = f"hollow: fewer than {FEW_TASKS} tasks"
 
 
 def accuracy_against_k_eff(columns: Sequence[Column]) -> Any:
-    """Accuracy against K_eff, one panel per bank and number of shots, with 95 % bands; None if K_eff never varies."""
+    """Accuracy against K_eff, one panel per bank and number of shots, with 95% bands; None if K_eff never varies."""
     return _curves(
         columns,
         lambda column: f"{column.bank}, {_shots(column)}",
@@ -48,7 +48,7 @@ def accuracy_against_k_eff(columns: Sequence[Column]) -> Any:
 
 
 def accuracy_against_n_query(columns: Sequence[Column]) -> Any:
-    """Accuracy against |Q|, one panel per bank, shots and K_eff, with 95 % bands; None if |Q| never varies."""
+    """Accuracy against |Q|, one panel per bank, shots and K_eff, with 95% bands; None if |Q| never varies."""
     return _curves(columns, _shots_and_k_eff, lambda result: float(result.cell.spec.n_query), "size of the query, |Q|")
 
 

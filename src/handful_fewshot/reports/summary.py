@@ -1,4 +1,4 @@
-"""Summaries of rows: means with 95 % intervals, differences on the same tasks.
+"""Summaries of rows: means with 95% intervals, differences on the same tasks.
 
 Accuracy varies widely between tasks, and methods find the same tasks hard. So two methods are compared by the mean of
 their differences, task by task, and tie if its interval contains zero. On fewer than `LEAST_TASKS` common tasks nobody
@@ -40,7 +40,7 @@ FEW_NOTE = f"{FEW_MARK} Measured on fewer than {FEW_TASKS} tasks, too few to ran
 
 @dataclass(frozen=True)
 class MeanEstimate:
-    """`mean ± t s/√n` over n tasks, where `s² = Σ (x - mean)² / (n-1)` and t is Student's, 97.5 %, n-1 degrees.
+    """`mean ± t s/√n` over n tasks, where `s² = Σ (x - mean)² / (n-1)` and t is Student's, 97.5%, n-1 degrees.
 
     The half width is infinite for a single task, and the mean of no task is not a number; `text` puts both in words.
 
@@ -49,8 +49,8 @@ class MeanEstimate:
     >>> estimate = MeanEstimate.of(np.array([0.5, 0.7, 0.9]))
     >>> round(estimate.mean, 3), round(estimate.half_width, 3), estimate.holds_zero
     (0.7, 0.497, False)
-    >>> estimate.text(), MeanEstimate.of(np.array([0.5])).text(unit=" %"), MeanEstimate.of(np.array([])).text()
-    ('0.7 ± 0.5', '0.5 % on one task', '')
+    >>> estimate.text(), MeanEstimate.of(np.array([0.5])).text(unit="%"), MeanEstimate.of(np.array([])).text()
+    ('0.7 ± 0.5', '0.5% on one task', '')
     """
 
     mean: float
@@ -224,7 +224,7 @@ class Column:
     def unknown(self) -> str:
         """The unknown classes of the tasks, as the end of a title; empty if there are none."""
         unknown = self.spec.unknown
-        return "" if unknown is None else f", {unknown.count} unknown at {100 * unknown.share:g} %"
+        return "" if unknown is None else f", {unknown.count} unknown at {100 * unknown.share:g}%"
 
     def best(self) -> tuple[Result, ...]:
         """Return the results that no other is ahead of by more than an interval, on the tasks both have.
@@ -324,7 +324,7 @@ def paired_difference(a: Result, b: Result, metric: str = "accuracy") -> TaskMea
     Returns
     -------
     TaskMean
-        Mean and interval of 95 %.
+        Mean and interval of 95%.
     """
     shared = _shared_tasks((a, b))
     differences = _on(a, shared, metric) - _on(b, shared, metric)
@@ -342,7 +342,7 @@ def verdict(difference: MeanEstimate, above: str, below: str) -> str:
 
 @cache
 def student_t(degrees: int) -> float:
-    """Half width, in standard errors, of the 95 % interval of a mean with that many degrees of freedom."""
+    """Half width, in standard errors, of the 95% interval of a mean with that many degrees of freedom."""
     from scipy.special import stdtrit  # comes with scikit-learn; imported here, since it takes a while
 
     return float(stdtrit(degrees, (1 + CONFIDENCE) / 2))

@@ -19,7 +19,7 @@ from handful_fewshot.transforms import method_at
 UNKNOWN_MEASURES = {
     "AUROC": "unknown_auroc",
     "AUPR": "unknown_aupr",
-    "precision at 90 % recall": "unknown_precision",
+    "precision at 90% recall": "unknown_precision",
     "accuracy on known": "accuracy",
     "unknown share off by": "unknown_share_error",
     "known rejected": "known_rejected",

@@ -195,7 +195,7 @@ def tuned_plan(chosen: Sequence[Choice], bank_places: Mapping[str, str]) -> str:
             options = ", ".join(f"{_key(k)} = {_toml(v)}" for k, v in result.cell.options.items() if v is not None)
             accuracy = result.estimate().percent
             lines.append(
-                f"  {{ {options} }},  # {kind}: {accuracy.text(unit=' %')} on {accuracy.n:,} validation tasks\n"
+                f"  {{ {options} }},  # {kind}: {accuracy.text(unit='%')} on {accuracy.n:,} validation tasks\n"
             )
         blocks.append("".join([*lines, "]\n"]))
     return "\n".join([*(f"# {note}" for note in footnotes("".join(blocks))), *blocks])

@@ -76,7 +76,7 @@ def test_tasks_with_unknown_classes_from_the_command_to_the_page(bank, tmp_path,
     sizes = ("--k-eff", 2, "--n-query", 12, "--shots", 3, "--tasks", 4)
     lines = run(capsys, "run", "--bank", bank, *methods, *unknown, *sizes, "--out", tmp_path / "run")
     titles = [line for line in lines[:-1] if not line.startswith(" ")]
-    assert titles == [f"toy, 3-shot, K_eff=2, |Q|=12, 2 unknown at {share} %" for share in (0, 50)]
+    assert titles == [f"toy, 3-shot, K_eff=2, |Q|=12, 2 unknown at {share}%" for share in (0, 50)]
     journal = Journal(tmp_path / "run")
     assert [cell.spec.unknown for cell in journal.plan] == [
         UnknownClasses(2, share) for share in (0.0, 0.5) for _ in range(4)
@@ -239,7 +239,7 @@ def test_a_method_at_two_scales_is_named_with_its_scale(bank, tmp_path, capsys):
     lines = run(capsys, "run", tmp_path / "plan.toml", "--bank", bank, "--out", tmp_path / "run")
     names = ["paddle (published scale)", "paddle (found scale)", "soft_kmeans (published scale)"]
     assert [re.match(r"  (\w+ \(.*?\)) ", line)[1] for line in lines[1:4]] == names
-    assert all(" %†  " in line for line in lines[1:4])
+    assert all("%†  " in line for line in lines[1:4])
     assert lines[4] == FEW_NOTE
     said = refused(capsys, "compare", tmp_path / "run", "--methods", "paddle,soft_kmeans")
     assert "this run has paddle (published scale), paddle (found scale): say which paddle is meant" in said
@@ -475,7 +475,7 @@ def without_numbers(line) -> str:
 def test_one_task_has_no_interval_and_no_task_no_winner(bank, tmp_path, capsys, monkeypatch):
     out = tmp_path / "run"
     lines = run(capsys, *grid(bank, out, "--tasks", 1))
-    assert " % on one task†  " in lines[1]
+    assert "% on one task†  " in lines[1]
     compared = run(capsys, "compare", out, "--methods", "paddle,soft_kmeans")
     assert without_numbers(compared[0]).endswith(
         "soft_kmeans (found scale): # points on one task†: too few tasks to tell"

@@ -24,7 +24,7 @@ def test_the_interval_is_that_of_the_mean():
     values = np.array([1.0, 2.0, 3.0, 6.0])
     estimate = MeanEstimate.of(values)
     assert estimate.mean == 3.0
-    # The standard error of the mean, and the 97.5 % point of Student's t with three degrees of freedom, from a table.
+    # The standard error of the mean, and the 97.5% point of Student's t with three degrees of freedom, from a table.
     assert estimate.half_width == pytest.approx(3.182446 * np.sqrt(14 / 3) / 2)
     assert estimate.n == 4
 
@@ -52,8 +52,8 @@ def test_numbers_have_as_many_digits_as_they_are_sure_of(estimate, text):
 
 
 def test_the_unit_stands_beside_the_number():
-    assert MeanEstimate.of(np.array([90.7])).text(unit=" %") == "90.7 % on one task"
-    assert MeanEstimate.of(np.array([90.0, 92.0])).text(unit=" %") == "91.0 ± 12.7 %"
+    assert MeanEstimate.of(np.array([90.7])).text(unit="%") == "90.7% on one task"
+    assert MeanEstimate.of(np.array([90.0, 92.0])).text(unit="%") == "91.0 ± 12.7%"
 
 
 def test_differences_are_taken_task_by_task_on_the_tasks_both_have(tmp_path):

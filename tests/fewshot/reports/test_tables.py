@@ -84,9 +84,9 @@ def test_unknown_items_have_a_table_that_says_whose_score_it_is(tmp_path, column
     journal = made_up_run(tmp_path / "open", plan, [noisy(0.6), noisy(0.7), noisy(0.8)], unknown_auroc=0.9)
     text = tables_markdown(columns_of(results(journal)), UNKNOWN_HEAD, unknown_rows)
     title, _, head, _, oslo, paddle = text.splitlines()
-    assert title == "mini, 5-shot, K_eff=5, 3 unknown at 20 %"
+    assert title == "mini, 5-shot, K_eff=5, 3 unknown at 20%"
     assert head.startswith(
-        "| method | transform | score | AUROC | AUPR | precision at 90 % recall | accuracy on known | "
+        "| method | transform | score | AUROC | AUPR | precision at 90% recall | accuracy on known | "
     )
     assert oslo.startswith("| oslo (centred on the task) | task_cl2n | its own | 90.0 ± 0.0 | ")
     assert paddle.startswith("| paddle (found scale) | found_scale | 1 − highest probability | 90.0 ± 0.0 | ")
