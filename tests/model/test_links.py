@@ -16,10 +16,15 @@ def anchors_of(points):
     return Anchors.of(points[None], np.zeros(8), (-5.0, 10.0), find_copies(points)[0][None])
 
 
+def links_of(anchors, points, rows=NONE):
+    """Links of items of one batch; those of these rows are all of the anchors."""
+    return anchors.link(anchors.compare(points[None], rows, np.arange(len(rows))))
+
+
 def linked(points):
     """Links of items that are all anchors; sizes without the first axis."""
     every = np.arange(len(points))
-    found = anchors_of(points).link(points[None], every, every)
+    found = links_of(anchors_of(points), points, every)
     return found._replace(sizes=found.sizes[0])
 
 
@@ -32,7 +37,7 @@ def test_copies_do_not_make_a_group():
     copied = np.concatenate([points[:1], np.repeat(points[-1:], 9, 0)])
     assert np.allclose(linked(copied).sizes[1:], 1, atol=0.05)
     assert find_copies(copied)[1].tolist() == [1.0] + [9.0] * 9
-    again = anchors_of(copied).link(points[None, -1:], NONE, NONE)  # a copy that is no anchor
+    again = links_of(anchors_of(copied), points[-1:])  # a copy that is no anchor
     assert np.allclose(again.sizes, 1, atol=0.05)
 
 
@@ -46,13 +51,13 @@ def test_order_does_not_matter():
 def test_an_item_that_is_no_anchor_is_linked_like_one():
     points = three_groups()
     with_it, without = linked(points), anchors_of(points[1:])
-    alone = without.link(points[None, :1], NONE, NONE)
+    alone = links_of(without, points[:1])
     assert np.allclose(alone.sizes, with_it.sizes[0], rtol=0.05)
     mean = alone.means(points[None, 1:], points[None, :1])[0]
     assert np.allclose(mean, with_it.means(points[None], points[None])[0, :1], atol=0.02)
     # In blocks of any size.
-    blocks = [without.link(points[None, at : at + 2], NONE, NONE).sizes for at in (0, 2)]
-    assert np.array_equal(np.concatenate(blocks, 1), without.link(points[None, :4], NONE, NONE).sizes)
+    blocks = [links_of(without, points[at : at + 2]).sizes for at in (0, 2)]
+    assert np.array_equal(np.concatenate(blocks, 1), links_of(without, points[:4]).sizes)
 
 
 def test_one_item_stands_for_itself():

@@ -43,7 +43,7 @@ def take_columns(table: npt.NDArray[Any], columns: ClassColumns) -> npt.NDArray[
     """Return some columns [batch, column] of a table [batch, class] or [batch, item, class]."""
     if len(columns) == 1:
         return np.asarray(table[0].take(columns[0], -1)[None])  # in the order of memory, unlike an index
-    return np.take_along_axis(table, _level(table, columns), -1)
+    return np.asarray(table.ravel().take(_numbers(table, columns)))
 
 
 def put_columns(table: npt.NDArray[Any], columns: ClassColumns, values: npt.NDArray[Any]) -> None:
@@ -51,12 +51,13 @@ def put_columns(table: npt.NDArray[Any], columns: ClassColumns, values: npt.NDAr
     if len(columns) == 1:
         table[0][..., columns[0]] = values[0]
     else:
-        np.put_along_axis(table, _level(table, columns), values, -1)
+        table.put(_numbers(table, columns), values)
 
 
-def _level(table: npt.NDArray[Any], columns: ClassColumns) -> ClassColumns:
-    """Give positions the axis of the items, if the table has one."""
-    return columns if columns.ndim == table.ndim else columns[:, None, :]
+def _numbers(table: npt.NDArray[Any], columns: ClassColumns) -> Ints:
+    """Return the numbers of these columns in a table, row after row: taken faster than by an index for each axis."""
+    first = np.arange(0, table.size, table.shape[-1]).reshape(*table.shape[:-1], 1)
+    return first + (columns if columns.ndim == table.ndim else columns[:, None, :])
 
 
 def spread_rows(n_rows: int, most: int) -> Ints:

@@ -118,8 +118,10 @@ def gather_evidence(
     if linked is None:
         rows = vectors.anchor_rows
         linked = Linked(vectors.anchors, mine[:, rows], places.shares[:, rows], rows, np.arange(len(rows)))
-    alike = places.shares @ linked.shares.swapaxes(1, 2)
-    links = linked.anchors.link(vectors.points, linked.rows, linked.numbers, alike)
+        compared = vectors.compared
+    else:
+        compared = linked.anchors.compare(vectors.points, linked.rows, linked.numbers)
+    links = linked.anchors.link(compared, places.shares @ linked.shares.swapaxes(1, 2))
     sizes = links.sizes
     means = links.means(linked.values, mine)
     along, squares, nats = np.moveaxis(means[..., : -places.dots.shape[-1]], -1, 0)

@@ -37,6 +37,19 @@ class Links(NamedTuple):
         return np.asarray(means + self.own[..., None] * of_items if self.own.any() else means)
 
 
+class Compared(NamedTuple):
+    """Items beside the anchors: what their links need, whatever their labels are."""
+
+    points: Floats  # [batch, item, dim]
+    rows: Ints  # items that are anchors themselves,
+    anchors: Ints  # and which anchors these are
+    is_anchor: npt.NDArray[np.bool_]  # [item]
+    lengths: Floats  # [batch, item], distances from the centre
+    cosines: Floats  # [batch, item, anchor]; infinity for an anchor and itself
+    chances: Floats  # [batch, item, anchor], to share a class; zero for an anchor and itself
+    alike: Floats  # [batch, item], see `Links`
+
+
 class Anchors(NamedTuple):
     """Items that others are linked with."""
 
@@ -78,24 +91,9 @@ class Anchors(NamedTuple):
         a, b = self.pair_odds
         return np.asarray(cosines * b + np.asarray(self.log_odds + a, cosines.dtype)[..., None, None])
 
-    def link(self, points: Floats, rows: Ints, anchors: Ints, alike: Floats | float = 1.0) -> Links:
-        """Link items [batch, item, dim], of which those of these rows are these anchors themselves.
-
-        `alike` is the chance that the labels of an item and of an anchor are equal, [batch, item, anchor].
-
-        Examples
-        --------
-        >>> points = np.repeat(np.eye(3), 4, axis=0) + 0.1 * np.random.default_rng(0).normal(size=(12, 3))
-        >>> anchors = Anchors.of(points[None], np.zeros(3), (-5.0, 10.0), np.arange(12)[None])
-        >>> every, none = np.arange(12), np.arange(0)
-        >>> anchors.link(points[None], every, every).sizes[0].round().tolist()[:4]
-        [4.0, 4.0, 4.0, 4.0]
-        >>> anchors.link(points[None, :1] + 0.01, none, none).sizes.round().tolist()
-        [[5.0]]
-        """
+    def compare(self, points: Floats, rows: Ints, anchors: Ints) -> Compared:
+        """Compare items [batch, item, dim], of which those of these rows are these anchors themselves."""
         away = points - self.centre
-        is_anchor = np.zeros(points.shape[1], bool)
-        is_anchor[rows] = True
         lengths = _lengths(away)
         along = (away @ self.directions.swapaxes(-1, -2)) / lengths[..., None]
         chances = self.odds(along)
@@ -104,16 +102,39 @@ class Anchors(NamedTuple):
         chances += 1
         np.reciprocal(chances, out=chances)
         chances[:, rows, anchors] = 0
-        n_anchors = along.shape[-1]
-        others = n_anchors - is_anchor
+        is_anchor = np.zeros(points.shape[1], bool)
+        is_anchor[rows] = True
+        others = along.shape[-1] - is_anchor
         in_class = 1 + chances.sum(-1) * (self.n_items - 1) / np.maximum(others, 1)
-        chances *= alike
-        chances[:, rows, anchors] = 1  # its own link is the strongest
         along[:, rows, anchors] = np.inf
+        return Compared(points, rows, anchors, is_anchor, lengths, along, chances, in_class)
+
+    def link(self, compared: Compared, alike: Floats | float = 1.0) -> Links:
+        """Link items with their strongest anchors.
+
+        `alike` is the chance that the labels of an item and of an anchor are equal, [batch, item, anchor].
+
+        Examples
+        --------
+        >>> points = np.repeat(np.eye(3), 4, axis=0) + 0.1 * np.random.default_rng(0).normal(size=(12, 3))
+        >>> anchors = Anchors.of(points[None], np.zeros(3), (-5.0, 10.0), np.arange(12)[None])
+        >>> every, none = np.arange(12), np.arange(0)
+        >>> anchors.link(anchors.compare(points[None], every, every)).sizes[0].round().tolist()[:4]
+        [4.0, 4.0, 4.0, 4.0]
+        >>> anchors.link(anchors.compare(points[None, :1] + 0.01, none, none)).sizes.round().tolist()
+        [[5.0]]
+        """
+        points, rows, anchors, is_anchor, lengths, along, chances, in_class = compared
+        chances = chances * alike
+        chances[:, rows, anchors] = 1  # its own link is the strongest
         most = self.settings.links
+        n_anchors = along.shape[-1]
         strongest = _strongest(chances, min(most + 1, n_anchors))
-        cosines = along.take(strongest + _firsts(along))
-        weights = chances.take(strongest + _firsts(along))
+        # Of all pairs in one row, and of all anchors.
+        pairs = strongest + _firsts(along)
+        numbers = strongest + _firsts(self.cosines[..., :1, :]).reshape(*self.lengths.shape[:-1], 1, 1)
+        cosines = along.take(pairs)
+        weights = chances.take(pairs)
         own = np.zeros_like(lengths)
         if not is_anchor.all():  # an item that is no anchor has its own link beside ten others
             if strongest.shape[-1] > most:
@@ -123,7 +144,6 @@ class Anchors(NamedTuple):
         weights = weights / total[..., None]
         own = own / total
         # |Σ_j a_nj x_j|², from lengths and cosines of pairs.
-        numbers = strongest + _firsts(self.cosines[..., :1, :]).reshape(*self.lengths.shape[:-1], 1, 1)
         reach = weights * self.lengths.take(numbers)
         squares = self._squares(reach, strongest, numbers)
         counted = self._counted(weights, numbers)
@@ -143,7 +163,7 @@ class Anchors(NamedTuple):
         if n_anchors > MULTIPLIED_ANCHORS:
             return _square(reach, self.cosines.take(n_anchors * numbers[..., None] + strongest[..., None, :]))
         every = np.zeros((*reach.shape[:-1], n_anchors), reach.dtype)
-        np.put_along_axis(every, strongest, reach, -1)
+        every.put(strongest + _firsts(every), reach)
         return np.asarray(np.einsum("...a,...a->...", every @ self.cosines, every))
 
     def _counted(self, weights: Floats, numbers: Ints) -> Floats:

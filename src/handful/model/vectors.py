@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from handful.model.arrays import Floats, Ints
 from handful.model.content import spread_by_content
-from handful.model.links import Anchors, find_copies
+from handful.model.links import Anchors, Compared, find_copies
 from handful.model.reference import Reference
 
 
@@ -71,6 +71,12 @@ class Vectors:
         pair_odds = reference.unknown_model.pair_odds
         n_items = self.points.shape[1]
         return Anchors.of(self.points[:, some], reference.centre, pair_odds, copy_of, reference.settings, n_items)
+
+    @cached_property
+    def compared(self) -> Compared:
+        """All items beside the anchors; they are linked twice, before the means move and after."""
+        rows = self.anchor_rows
+        return self.anchors.compare(self.points, rows, np.arange(len(rows)))
 
     def without(self, offset: Floats) -> Floats:
         """Return items without the offset [batch, dim] of their batch, [batch, item, dim]."""
