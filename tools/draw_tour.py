@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Callable
 from html import escape
 from io import BytesIO
 from pathlib import Path
@@ -77,8 +78,17 @@ def asked(page: Page) -> list[str]:
     return [picture.get_attribute("alt") or "" for picture in pictures] or texts
 
 
-def answer(page: Page, truth: dict[str, str]) -> None:
-    """Answer what is asked, a question or a sheet, and wait until the batch is labelled again."""
+def nothing() -> None:
+    """Do nothing."""
+
+
+def answer(
+    page: Page, truth: dict[str, str], typed: Callable[[], None] = nothing, marked: Callable[[], None] = nothing
+) -> None:
+    """Answer what is asked, a question or a sheet, and wait until the batch is labelled again.
+
+    `typed` is called after each letter of a name, `marked` once everything is said and before it is sent.
+    """
     number = page.evaluate("document.documentElement.dataset.number")
     labels = [truth[name] for name in asked(page)]
     label = Counter(labels).most_common(1)[0][0]
@@ -90,6 +100,7 @@ def answer(page: Page, truth: dict[str, str]) -> None:
         for tile, one, said in zip(tiles, labels, shown or [offered] * len(tiles), strict=True):
             if (one != said) != (tile.get_attribute("aria-pressed") == "true"):
                 tile.click()
+                marked()
     choices = page.locator("#asked .choose .of bdi").all_inner_texts()
     if tiles and not asks_name:
         page.keyboard.press("Enter")
@@ -98,7 +109,11 @@ def answer(page: Page, truth: dict[str, str]) -> None:
     else:
         page.keyboard.press("c")
         field = page.locator("#name-field" if asks_name else "#words")
-        field.fill(label)
+        field.clear()
+        for letter in label:
+            field.press_sequentially(letter)
+            typed()
+        marked()
         field.press("Enter")
     page.wait_for_selector(f"html:not([data-busy]):not([data-number='{number}'])")
 

@@ -18,7 +18,7 @@ def readme(text: str, site: str | None) -> str:
     if site is None:
         return text
     text = text.replace("](src/handful_fewshot/README.md", f"]({site}paper/index.html")
-    text = re.sub(r"\]\(docs/images/", f"]({site}_images/", text)
+    text = re.sub(r'(?<=[("])docs/images/', f"{site}_images/", text)
     return re.sub(r"\]\(docs/([\w/]+)\.md", rf"]({site}\1.html", text)
 
 

@@ -144,6 +144,7 @@ def test_links_of_the_readme_lead_to_the_site_once_there_is_one():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert made.readme(text, None) == text
     shown = LINK.findall(FENCE.sub("", made.readme(text, site)))
+    shown += re.findall(r'(?:src|srcset)="([^"]+)"', made.readme(text, site))
     assert len(shown) > 15
     headings = {"#" + title.lower().replace(" ", "-") for title in re.findall(r"^## ([\w ]+)$", text, re.MULTILINE)}
     for link in set(shown) - headings:
@@ -168,13 +169,24 @@ def test_the_pictures_of_the_tour_are_of_the_commands_beside_them():
         assert (draw_tour.IMAGES / f"tour_{number}.png").stat().st_size < 120_000
 
 
-def test_the_pictures_of_the_start_with_nothing_are_of_the_command_beside_them():
-    pytest.importorskip("PIL", reason="Pillow is not installed")
-    drawn, text = importlib.import_module("draw_from_nothing"), FIRST_STEPS.read_text(encoding="utf-8")
-    assert f"\n{drawn.REVIEW}\n" in text
+def test_the_film_and_its_pictures_are_of_the_command_beside_them():
+    image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
+    drawn, text = importlib.import_module("draw_film"), FIRST_STEPS.read_text(encoding="utf-8")
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for where in (text, readme):
+        assert f"\n{drawn.REVIEW}\n" in where
     for number in (1, 2, 3):
-        assert f"](../images/nothing_{number}.jpg)" in text
-        assert (drawn.IMAGES / f"nothing_{number}.jpg").stat().st_size < 120_000
+        assert f"](../images/film_{number}.jpg)" in text
+        assert (drawn.IMAGES / f"film_{number}.jpg").stat().st_size < 120_000
+    assert "docs/images/film.webp" in readme
+    assert drawn.FILM.stat().st_size < 1_500_000
+    with image.open(drawn.FILM) as film:
+        milliseconds = []
+        for frame in range(film.n_frames):
+            film.seek(frame)
+            film.load()
+            milliseconds.append(film.info["duration"])
+    assert sum(milliseconds) < 60_000
 
 
 ADDRESS = re.compile(r"https?://[^\s\"'<>)}\]`\\]+")
