@@ -1,4 +1,4 @@
-"""Birds: results of BirdNET and selection tables of Raven, and names of species; see `docs/do/recordings.md`."""
+"""Birds: results of BirdNET and selection tables of Raven, and names of species; see `docs/do/scores.md`."""
 
 from handful.fields.birds.birdnet import RAVEN, TABLE, layout_of, read_birdnet
 from handful.fields.birds.names import species_name
