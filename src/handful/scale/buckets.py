@@ -21,10 +21,11 @@ import numpy.typing as npt
 
 from handful.errors import HandfulError
 from handful.machine.folders import FileAt, Folder, folder_at
+from handful.scale.groups import NO_GROUP, group_hashes
 from handful.scale.manifest import PLACE, Hashed
 from handful.scale.partition import Job, fetched
-from handful.scale.source import ARROW, ENDING, NO_GROUP, PartitionRows, group_hashes, sha256_of
-from handful.scale.spill import BLOCK_NUMBERS, counted, cut
+from handful.scale.source import ARROW, ENDING, PartitionRows, sha256_of
+from handful.scale.spill import BLOCK_NUMBERS, counted, cut, piece_at
 from handful.shapes import Int
 
 PIECES = f"{PLACE}/pieces"
@@ -151,7 +152,7 @@ def cut_file(job: Job, file: FileAt, n_buckets: int, wanted: Sequence[int], fold
                     continue
                 name = f"{folder}/{bucket}/{_name_of(job, file)}{ARROW}"
                 with job.out.written(name) as whole:
-                    shutil.copyfile(Path(scratch, str(bucket)), whole)
+                    shutil.copyfile(piece_at(Path(scratch), bucket), whole)
                 about = job.out.about(name)
                 assert about is not None
                 found[bucket] = about

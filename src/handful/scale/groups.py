@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from handful.errors import OptionError, TaskError
 from handful.machine.extras import import_extra, import_pyarrow
@@ -16,6 +18,10 @@ from handful.shapes import Int
 
 # Rows after which `complete_groups` ends a table. [rows; work]
 ROWS_OF_TABLE = 2**16
+# Bytes of a hash of a group. [bytes; convention]
+HASH_BYTES = 8
+# The hash of rows without a group. [hash; convention]
+NO_GROUP = np.uint64(0)
 
 
 def group_columns(group_by: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -88,7 +94,7 @@ def complete_groups(batches: Iterable[Any], group_by: str | Sequence[str], rows:
     group_by : str or sequence of str
         The columns of the group.
     rows : int
-        A table ends with the first group after so many rows.
+        A table ends with a group, after at least so many rows and at most about twice as many, or one group.
 
     Yields
     ------
@@ -103,39 +109,41 @@ def complete_groups(batches: Iterable[Any], group_by: str | Sequence[str], rows:
     [[0, 1, 2, 3, 4], [5, 6, 7]]
     """
     pa, _ = import_pyarrow()
-    names = list(group_columns(group_by))
+    names = group_columns(group_by)
     held: list[Any] = []
     n_held = 0
-    last: Any = None
-    for batch in batches:
-        if not len(batch):
-            continue
-        while len(batch):
-            cut = _end_of_group(batch, names, last, max(rows - n_held, 0))
-            held.append(batch.slice(0, cut))
-            n_held += cut
-            last = batch.slice(cut - 1, 1) if cut else last
-            batch = batch.slice(cut)
-            if len(batch):
-                yield pa.Table.from_batches(held)
-                held = []
-                n_held = 0
-                last = None
+    for batch in (whole.slice(at, rows) for whole in batches for at in range(0, len(whole), rows)):
+        before = [one.slice(len(one) - 1) for one in held[-1:]]
+        of_row = RowGroups.of(pa.Table.from_batches([*before, batch]), names).of_row
+        others = np.flatnonzero(of_row != of_row[-1])
+        start = int(others[-1]) + 1 - len(before) if len(others) else -1  # of the last group, which may go on
+        if start >= 0 and n_held + start >= rows:
+            yield pa.Table.from_batches([*held, batch.slice(0, start)])
+            held = []
+            n_held = 0
+            batch = batch.slice(start)
+        held.append(batch)
+        n_held += len(batch)
     if n_held:
         yield pa.Table.from_batches(held)
 
 
-def _end_of_group(batch: Any, names: Sequence[str], last: Any, least: int) -> int:
-    """Return after how many rows of a batch a group ends that ends after at least so many; all if none does."""
+def group_hashes(table: Any, group_by: Sequence[str]) -> npt.NDArray[np.uint64]:
+    """Return a hash of the group of each row, `NO_GROUP` for rows without one; equal in every file and process."""
+    groups = RowGroups.of(table, group_by)
+    keys = [_texts(key_column(table, name).take(groups.first)) for name in group_by]
+    digests = (hashlib.blake2b(repr(of).encode(), digest_size=HASH_BYTES) for of in zip(*keys, strict=True))
+    hashes = np.fromiter((int.from_bytes(one.digest(), "little") for one in digests), np.uint64, len(groups))
+    # Rows without a group are number -1, the last.
+    return np.asarray(np.append(np.maximum(hashes, NO_GROUP + np.uint64(1)), NO_GROUP)[groups.of_row])
+
+
+def _texts(values: Any) -> list[bytes]:
+    """Return keys as bytes that do not depend on the type in which a file has them."""
     pa, _ = import_pyarrow()
-    columns = [key_column(pa.Table.from_batches([batch]), name) for name in names]
-    changes = np.zeros(len(batch), bool)
-    for name, column in zip(names, columns, strict=True):
-        codes = _codes(column)
-        changes[1:] |= codes[1:] != codes[:-1]
-        if last is not None:
-            before = key_column(pa.Table.from_batches([last]), name)
-            changes[0] |= before[0] != column[0]
-    starts = np.flatnonzero(changes)
-    later = starts[starts >= least]
-    return int(later[0]) if len(later) else len(batch)
+    if pa.types.is_timestamp(values.type):
+        values = values.cast(pa.timestamp("ns", values.type.tz)).cast(pa.int64())
+    keys = values.to_pylist()
+    if pa.types.is_floating(values.type):
+        keys = [int(one) if one.is_integer() else one for one in keys]
+    return [one if isinstance(one, bytes) else str(one).encode("utf-8", "surrogatepass") for one in keys]

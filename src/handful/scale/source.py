@@ -18,12 +18,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-import numpy as np
-import numpy.typing as npt
-
 from handful.arguments import some_of
 from handful.errors import BankError, TaskError
-from handful.machine.extras import import_extra, import_pyarrow
+from handful.machine.extras import import_pyarrow
 from handful.machine.folders import FileAt, Folder, LocalFolder, folder_at
 from handful.machine.outputs import is_remote, local_path
 from handful.machine.untrusted import refuse_irregular, unreadable
@@ -39,15 +36,6 @@ BUCKETS = "buckets"
 READ_BYTES = 2**20
 # PartitionRows of a table, where nothing else is asked for. [rows; work]
 ROWS_AT_ONCE = 2**16
-# Bytes of a hash of a group. [bytes; convention]
-HASH_BYTES = 8
-# The hash of rows without a group. [hash; convention]
-NO_GROUP = np.uint64(0)
-# Odd factors of splitmix64: after both products every bit of a number influences every other.
-# [factor; convention: splitmix64]
-MIXING = np.array([0xBF58476D1CE4E5B9, 0x94D049BB133111EB], np.uint64)
-# By which a product is shifted. [bits; convention: splitmix64]
-MIXING_SHIFT = 31
 
 
 class Partition(NamedTuple):
@@ -257,36 +245,3 @@ def sha256_of(file: Path) -> str:
     """SHA-256 of all bytes of a file."""
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def group_hashes(table: Any, group_by: Sequence[str]) -> npt.NDArray[np.uint64]:
-    """Return a hash of the group of each row, `NO_GROUP` for rows without one; equal in every file and process."""
-    pa, _ = import_pyarrow()
-    compute = import_extra("pyarrow.compute", "parquet")
-    mixed = np.zeros(len(table), np.uint64)
-    missing = np.zeros(len(table), bool)
-    for name in group_by:
-        column = key_column(table, name)
-        encoded = column.dictionary_encode()
-        indices = compute.fill_null(encoded.indices, len(encoded.dictionary)).to_numpy(zero_copy_only=False)
-        values = np.array([*map(_hash_of, _texts(pa, encoded.dictionary)), 0], np.uint64)
-        missing |= np.asarray(column.is_null())
-        for factor in MIXING:
-            mixed = (mixed ^ values[indices]) * factor
-            mixed ^= mixed >> np.uint64(MIXING_SHIFT)
-    return np.where(missing, NO_GROUP, np.maximum(mixed, NO_GROUP + np.uint64(1)))
-
-
-def _texts(pa: Any, values: Any) -> list[Any]:
-    """Return keys as text or bytes that do not depend on the type in which a file has them."""
-    kind = values.type
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
-        return list(values.to_pylist())
-    if pa.types.is_timestamp(kind):
-        return list(map(str, values.cast(pa.timestamp("ns", kind.tz)).cast(pa.int64()).to_pylist()))
-    return [str(float(one)) if isinstance(one, float) else str(one) for one in values.to_pylist()]
-
-
-def _hash_of(value: str | bytes) -> int:
-    content = value if isinstance(value, bytes) else value.encode("utf-8", "surrogatepass")
-    return int.from_bytes(hashlib.blake2b(content, digest_size=HASH_BYTES).digest(), "little")

@@ -10,12 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from handful.errors import StorageError
 from handful.machine.extras import import_pyarrow
 from handful.machine.outputs import explain_refusal
 from handful.machine.threads import one_thread
@@ -23,8 +22,9 @@ from handful.model.arrays import spread_rows
 from handful.model.content import content_keys
 from handful.model.stream import counted_items, deciding_items
 from handful.scale.decision import BatchDecision, Totals, merge
+from handful.scale.groups import NO_GROUP, group_hashes
 from handful.scale.labeller import TableLabeller
-from handful.scale.source import NO_GROUP, ROWS_AT_ONCE, group_hashes
+from handful.scale.source import ARROW, PartitionRows
 from handful.shapes import Int
 
 # Numbers that the vectors of a table have at most, which is labelled in memory. About six copies of them are held at a
@@ -38,23 +38,12 @@ MOST_HASHES = 2**22
 NOBODY = -1
 
 
-class TablesOf(Protocol):
-    """Rows that can be read several times."""
-
-    n_rows: int
-    schema: Any
-
-    def tables(self, columns: Sequence[str] | None = None, rows_at_once: int = ROWS_AT_ONCE) -> Iterator[Any]:
-        """Yield the rows in tables of at most so many; of all columns, or of some."""
-        ...
-
-
 def rows_at_once(dim: int) -> int:
     """Return how many rows are labelled in memory."""
     return max(1, HELD_NUMBERS // dim)
 
 
-def labelled(rows: TablesOf, labeller: TableLabeller, scratch: Path) -> Iterator[tuple[Any, Any]]:
+def labelled(rows: PartitionRows, labeller: TableLabeller, scratch: Path) -> Iterator[tuple[Any, Any]]:
     """Label rows of complete groups, however many there are; what does not fit in memory goes through `scratch`.
 
     Yields tables of items and of groups; either may be None.
@@ -73,14 +62,15 @@ def labelled(rows: TablesOf, labeller: TableLabeller, scratch: Path) -> Iterator
         return np.asarray(piece_of[np.searchsorted(hashes, of_rows)])
 
     for piece in cut(rows.tables(rows_at_once=at_once), keys, pieces, scratch):
-        one = Piece(scratch / str(piece))
+        file = piece_at(scratch, piece)
+        one = PartitionRows([file], {}, [str(file)])
         if piece == NOBODY:
             yield from map(labeller.label, one.tables(rows_at_once=at_once))
         elif piece in large:
             yield from _large_group(one, labeller, at_once)
         else:
-            yield labeller.label(_joined(one.tables(), one.schema))
-        one.path.unlink()
+            yield labeller.label(_joined(one.tables(rows_at_once=at_once), one.schema))
+        file.unlink()
 
 
 def _joined(tables: Iterable[Any], schema: Any) -> Any:
@@ -136,6 +126,11 @@ def packed(
     return piece_of, large
 
 
+def piece_at(folder: Path, piece: int) -> Path:
+    """Return the file of a piece."""
+    return folder / f"{piece}{ARROW}"
+
+
 def cut(
     tables: Iterable[Any],
     keys: Sequence[str],
@@ -158,39 +153,14 @@ def cut(
             for start, stop in pairwise([*starts.tolist(), len(table)]):
                 piece = int(own[order[start]])
                 if piece not in writers:
-                    file = opened.enter_context(pa.OSFile(str(folder / str(piece)), "wb"))
+                    file = opened.enter_context(pa.OSFile(str(piece_at(folder, piece)), "wb"))
                     writers[piece] = opened.enter_context(pa.ipc.new_stream(file, table.schema))
                 writers[piece].write_table(moved.slice(start, stop - start))
     return sorted(writers)
 
 
-class Piece:
-    """Rows of a file that `cut` wrote; they are mapped, and read again and again."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        pa, _ = import_pyarrow()
-        try:
-            with pa.memory_map(str(path)) as file:
-                self._table = pa.ipc.open_stream(file).read_all()
-        except (pa.ArrowException, OSError) as error:
-            raise StorageError(f"{path} was cut short or removed ({error}); call again") from error
-        self.n_rows = len(self._table)
-        self.schema = self._table.schema
-
-    def tables(self, columns: Sequence[str] | None = None, rows_at_once: int = ROWS_AT_ONCE) -> Iterator[Any]:
-        """Yield the rows in tables of at most so many; of all columns, or of some."""
-        table = self._table if columns is None else self._table.select(columns)
-        for at in range(0, self.n_rows, rows_at_once):
-            yield table.slice(at, rows_at_once)
-
-    def take(self, rows: Int[np.ndarray, "some"]) -> Any:
-        """Return some rows."""
-        return _joined((self._table.slice(row, 1) for row in rows.tolist()), self.schema)
-
-
 @one_thread()
-def _large_group(rows: Piece, labeller: TableLabeller, at_once: int) -> Iterator[tuple[Any, Any]]:
+def _large_group(rows: PartitionRows, labeller: TableLabeller, at_once: int) -> Iterator[tuple[Any, Any]]:
     """Label one group block by block, as `label_table` would label it in memory."""
     fitted = labeller.model.fitted
     keys = np.zeros(rows.n_rows, np.uint64)
@@ -207,9 +177,15 @@ def _large_group(rows: Piece, labeller: TableLabeller, at_once: int) -> Iterator
     settings = fitted.settings
     n_classes = fitted.n_classes
     most = max(counted_items(n_classes, settings.most_counted, settings), deciding_items(n_classes, settings))
-    by_content = good[np.argsort(keys[good], kind="stable")]
-    sample, _ = labeller.vectors(rows.take(by_content[spread_rows(len(good), most)]))
-    decision = BatchDecision.of(labeller, sample)
+    chosen = np.zeros(rows.n_rows, bool)
+    chosen[good[np.argsort(keys[good], kind="stable")][spread_rows(len(good), most)]] = True
+    parts = []
+    start = 0
+    for table in rows.tables(rows_at_once=at_once):
+        parts.append(labeller.vectors(table).matrix[chosen[start : start + len(table)]])
+        start += len(table)
+    sample = np.concatenate(parts)
+    decision = BatchDecision.of(labeller, sample[np.argsort(content_keys(sample), kind="stable")])
     totals = Totals(None, 0)
     for table in rows.tables(rows_at_once=at_once):
         part = decision.label(table)
