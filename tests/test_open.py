@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import handful
-from handful.errors import HandfulWarning, OptionError, StorageError
-from handful.fitted import FittedModel, save_model
+from handful.errors import OptionError, StorageError
 from tests.clouds_at_hand import clouds
 
 
@@ -58,12 +57,6 @@ def test_it_is_exported(birds, tmp_path):
     assert birds.export(tmp_path / "m.model").n_items == 5
     with pytest.raises(OptionError, match="no item that can be labelled"):
         birds.session("sunday")
-
-
-def test_an_older_file_is_taken_over(tmp_path):
-    save_model(FittedModel.of(np.eye(3), np.array(["ant", "bee", "cat"])), tmp_path / "old.handful")
-    with pytest.warns(HandfulWarning, match="earlier version"), handful.open(tmp_path / "old.handful") as found:
-        assert set(found.classes) == {"ant", "bee", "cat"}
 
 
 def test_a_table_is_no_catalogue(tmp_path):

@@ -5,7 +5,7 @@ import pytest
 
 from handful.errors import FileFormatError
 from handful.estimators import BatchClassifier
-from handful.fitted import FittedModel, Source, load_model, save_model
+from handful.fitted import FittedModel, load_model, save_model
 from handful.fitted.files import model_from, parts_of
 from handful.machine.safetensors_format import read_tensors, write_tensors
 from handful.model.left_out import LeftOutExamples
@@ -57,8 +57,7 @@ def changed(make=catalogue, about=lambda about: {}, **tensors):
     return write
 
 
-GENUS, ITEM = {"record.columns.genus": np.full(24, -1)}, {"record.sources.item": np.zeros(24, np.int64)}
-ITEMS = {name: [7] if name == "item" else [] for name in Source._fields}
+GENUS = {"record.columns.genus": np.full(24, -1)}
 
 
 def head(**numbers):
@@ -87,7 +86,7 @@ def of_head(name, value):
         lambda path: write_tensors(path, {"features": np.zeros((2, 2))}),
         lambda path: write_tensors(path, {"features": np.zeros((2, 2))}, {"handful": "[" * 200_000}),
         changed(about=lambda now: dict.fromkeys(now)),
-        *(changed(about=lambda _, version=version: {"format_version": version}) for version in (1, 4, 99)),
+        *(changed(about=lambda _, version=version: {"format_version": version}) for version in (0, 2, 99)),
         changed(about=lambda _: {"transform": "range_scale"}),
         changed(about=lambda _: {"n_examples": None}),
         changed(about=lambda _: {"record": None}),
@@ -143,19 +142,17 @@ def of_head(name, value):
         unknown(quarter=0.0),
         unknown(farther=-1.0),
         unknown(other=[1.0, 1.0]),
-        record(kind="film"),
         record(encoder=7),
         record(feature_names=["a"]),
         record(feature_names=7),
         record(feature_names=[1, 2, 3, 4, 5]),
-        record(sources={}),
+        record(columns=7),
         changed(about=lambda now: {"record": now["record"] | {"columns": {"genus": [["a"]]}}}, **GENUS),
-        changed(about=lambda now: {"record": now["record"] | {"sources": ITEMS}}, **ITEM),
-        of_head("record.sources.item", np.zeros(24, np.int64)),
-        of_head("record.sources.item", np.zeros(3, np.int64)),
-        of_head("record.previews.positions", np.array([0.5])),
-        of_head("record.previews.bytes", np.zeros(3, np.uint8)),
-        changed(**{"record.previews.positions": np.array([99]), "record.previews.ends": np.array([0])}),
+        record(columns={"genus": ["a"]}),
+        changed(
+            about=lambda now: {"record": now["record"] | {"columns": {"genus": ["a"]}}},
+            **{"record.columns.genus": np.zeros(3, np.int64)},
+        ),
     ],
 )
 def test_what_does_not_hold_together_is_refused(tmp_path, write):
@@ -239,14 +236,6 @@ def test_a_catalogue_with_the_most_extreme_temperature_that_is_read_takes_answer
     batch = np.random.default_rng(1).standard_normal((9, 5))
     found = BatchClassifier.load(tmp_path / "c.handful").infer(batch, given={0: "ant", 1: None})
     assert np.isfinite(found.probabilities).all()
-
-
-def test_names_of_an_older_file_are_read_as_they_are_kept_now(tmp_path):
-    labels("<U6", ["cafe\u0301", "café", "d\u200bog", "owl "])(tmp_path / "c.handful")
-    found = load_model(tmp_path / "c.handful")
-    assert found.classes.tolist() == ["café", "dog", "owl"]
-    assert found.shots.tolist() == [12, 6, 6]
-    assert np.isfinite(found.head.weights).all()
 
 
 def test_a_catalogue_saved_through_a_link_leaves_the_link(tmp_path):

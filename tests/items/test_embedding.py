@@ -28,7 +28,7 @@ def test_the_numbers_of_the_weights_name_an_encoder():
     assert len({encoder_id(one) for one in (encoder, *others)}) == 4
 
 
-def test_encoders_of_older_files():
+def test_encoders_of_banks():
     assert recorded_id("timm:a, b, weights 12") == EncoderId("timm:a, b", "", "12")
     assert recorded_id("") == GIVEN
 

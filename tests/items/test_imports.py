@@ -1,7 +1,5 @@
 """What is labelled becomes items with answers."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,14 +7,10 @@ import pytest
 from handful.banks import FeatureBank
 from handful.catalogue.file import CatalogueFile
 from handful.errors import BankError
-from handful.fitted import FittedModel, load_model, save_model
-from handful.items import bring, import_labelled, pictures_of, vectors_of
-from handful.items.embedding import encoder_of
-from tests.items.older_file import write_older_file
-from tests.items.photographs import CALLS, ENCODER, VOWELS, photographs, register
-from tests.items_at_hand import image_bytes, image_folder, zipped
-
-OLD = Path(__file__).parents[1] / "old_files" / "v0_4_0" / "kinds.handful"
+from handful.fitted import FittedModel, save_model
+from handful.items import import_labelled, vectors_of
+from tests.items.photographs import ENCODER, VOWELS, photographs, register
+from tests.items_at_hand import image_folder, zipped
 
 
 @pytest.fixture(autouse=True)
@@ -110,53 +104,7 @@ def test_measurements_with_labels():
     assert vectors_of(catalogue, [2]).tolist() == [[2.5, 20.5]]
 
 
-def test_photographs_of_an_older_catalogue_are_known_where_they_still_are(tmp_path):
-    folder = image_folder(tmp_path / "birds", each=3)
-    file = tmp_path / "old.handful"
-    old = write_older_file(file, folder, ENCODER)
-    (folder / "class0" / "00.png").unlink()
-    (folder / "class1" / "00.png").write_bytes(image_bytes(999))
-    catalogue = CatalogueFile.open(tmp_path / "new.handful")
-    CALLS.clear()
-    found = import_labelled(catalogue, file)
-    assert (str(found), found.n_embedded, CALLS) == ("9 photographs are new", 0, [])
-    assert answers(catalogue) == [f"class{k}" for k in (0, 0, 0, 1, 1, 1, 2, 2, 2)]
-    kinds = [row.kind for row in catalogue.rows(range(1, 10))]
-    assert kinds == ["vector", "image", "image"] + ["vector", "image", "image"] + ["image"] * 3
-    assert np.abs(vectors_of(catalogue, range(1, 10)) - old.examples.points).max() < 1e-4
-    assert list(pictures_of(catalogue, [2])) == [image_bytes(1)]
-    kept, whole = pictures_of(catalogue, [1, 2])
-    assert (kept[:2], whole) == (b"\xff\xd8", image_bytes(1))  # a small JPEG of what went
-    assert encoder_of(catalogue).name == ENCODER
-    again = bring(catalogue, "birds", folder)
-    assert (again.n_items, again.n_embedded) == (8, 1)  # only the one that was changed
-    assert str(import_labelled(catalogue, file)) == "9 photographs, nothing has changed"
-
-
-def test_texts_of_an_older_catalogue(tmp_path):
-    pd.DataFrame({"text": ["wake me", "my bag"], "label": ["alarm", "luggage"], "guest": ["Ada", "Bob"]}).to_csv(
-        tmp_path / "calls.csv", index=False
-    )
-    write_older_file(tmp_path / "old.handful", tmp_path / "calls.csv", VOWELS)
-    catalogue = CatalogueFile.open(tmp_path / "new.handful")
-    _ = import_labelled(catalogue, tmp_path / "old.handful", "calls of 0.5")
-    assert pictures_of(catalogue, [2, 1]) == ("my bag", "wake me")
-    assert answers(catalogue) == ["alarm", "luggage"]
-    columns = catalogue.rows([1])[0].columns
-    assert columns["guest"] == "Ada"
-    assert "calls.csv" in columns["said"]
-    assert bring(catalogue, "more", ["my bag"]).n_embedded == 0
-
-
-def test_a_file_of_version_0_4_0():
-    old = load_model(OLD)
-    catalogue = CatalogueFile.open()
-    assert len(import_labelled(catalogue, OLD).new) == old.n_examples
-    assert answers(catalogue) == [str(label) for label in old.examples.labels.tolist()]
-    assert np.allclose(vectors_of(catalogue, list(catalogue.said.answers)), old.examples.points, atol=1e-4)
-
-
-def test_a_model_that_keeps_no_examples_is_refused(tmp_path):
-    save_model(FittedModel.of_names(np.eye(3), np.array(["a", "b", "c"])), tmp_path / "names.handful")
-    with pytest.raises(BankError, match="names of classes and no examples"):
-        import_labelled(CatalogueFile.open(), tmp_path / "names.handful")
+def test_a_model_is_no_batch(tmp_path):
+    save_model(FittedModel.of_names(np.eye(3), np.array(["a", "b", "c"])), tmp_path / "names.model")
+    with pytest.raises(BankError, match="a model; give the examples"):
+        import_labelled(CatalogueFile.open(), tmp_path / "names.model")

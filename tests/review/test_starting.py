@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from handful.errors import OptionError, StorageError
-from handful.estimators import BatchClassifier
 from handful.review.opening import open_batch
 from handful.review.starting import catalogue_path, start
 from tests.items.photographs import CALLS, ENCODER, photograph, photographs, register
@@ -137,25 +136,6 @@ def test_batches_of_one_name_in_two_folders_are_two(tables):
             names.append(started.batch)
             assert len(file.said.places) == min(len(names), 2)
     assert names == ["monday", "b/monday"] * 2
-
-
-def test_a_file_of_a_fitted_catalogue_is_taken_over_and_kept(tables):
-    examples = np.load(tables / "examples.npz")
-    old = tables / "birds.handful"
-    BatchClassifier().fit(examples["features"], examples["labels"]).save(old)
-    before = old.read_bytes()
-    for start_number in range(2):
-        started, review = opened(old, tables / "monday.npz")
-        with started.file:
-            assert [note for note in started.notes if "was of an earlier version" in note] == started.notes
-            assert len(started.notes) == 1 - start_number
-            assert (tables / "birds.old.handful").read_bytes() == before
-            assert review.session.result.labels.tolist() == ["fox", "owl"] * 4
-    (tables / "again.old.handful").touch()
-    (tables / "again.handful").write_bytes(before)
-    with pytest.raises(OptionError, match="is in the way; move one of them"):
-        opened(tables / "again.handful", tables / "monday.npz")
-    assert (tables / "again.handful").read_bytes() == before
 
 
 def test_a_catalogue_without_a_batch_says_what_to_name(tables):

@@ -135,12 +135,12 @@ def test_skipped_items_are_seen_and_left_open(world):
 
 def test_examples_classifiers_and_files_begin_the_same_session(world, tmp_path):
     classifier, batch, _ = world
-    file = tmp_path / "animals.handful"
+    file = tmp_path / "animals.model"
     classifier.save(file)
     assert said_of(Session(batch, file)) == said_of(Session(batch, classifier))
     examples = batch[9:], NAMES[np.repeat([1, 2, 3], 9)]
     assert Session(batch, examples).classes.tolist() == ["elk", "hare", "owl"]
-    with pytest.raises(OptionError, match="catalogue file"):
+    with pytest.raises(OptionError, match="a session needs a catalogue"):
         Session(batch, "animals.csv")
     with pytest.raises(OptionError, match="got dict"):
         Session(batch, {})

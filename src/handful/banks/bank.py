@@ -53,7 +53,7 @@ class Provenance:
     def from_mapping(cls, entries: Mapping[str, Any]) -> Provenance:
         """Make one from a mapping, as in manifests; entries that are not fields are added to the notes."""
         known = {f.name for f in fields(cls)}
-        # Until version 0.5 the encoder was called backbone; lists of other people still call it so.
+        # Lists of other people call the encoder so.
         entries = {"encoder" if name == "backbone" else name: value for name, value in entries.items()}
         texts = {name: str(value) for name, value in entries.items() if name in known - {"versions"}}
         versions = entries.get("versions") or {}

@@ -64,16 +64,6 @@ class EventItem(NamedTuple):
     support: float | None = None
 
 
-class Past(NamedTuple):
-    """Something that was said before it came into a catalogue; as in `Event`."""
-
-    kind: EventKind
-    about: Mapping[str, Any]
-    items: Sequence[EventItem]
-    person: str
-    time: str
-
-
 @dataclass(frozen=True)
 class Event:
     """What was said or happened, by whom, and after which events.
@@ -117,10 +107,9 @@ class Event:
         revision: int,
         after: Sequence[str],
         person: str,
-        time: str | None = None,
     ) -> Self:
-        """Make an event that happens now, or that happened at `time`."""
-        when = time or datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        """Make an event that happens now."""
+        when = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         ordered = tuple(sorted(items, key=lambda one: one.item))  # as they are read again
         return cls(uuid.uuid4().hex, revision, tuple(after), when, person, kind, dict(about), ordered)
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from handful.catalogue.arrivals import Changes, Placed, compare, compare_rows, item_key
-from handful.catalogue.events import Event, EventItem, EventKind, Past, fault_of
+from handful.catalogue.events import Event, EventItem, EventKind, fault_of
 from handful.catalogue.history import History
 from handful.catalogue.said import Said
 from handful.catalogue.schema import APPLICATION_ID, PAGE_SIZE, SCHEMA_VERSION, TABLES
@@ -198,18 +198,6 @@ class CatalogueFile:
             for label, items in groups.items():
                 self._happens(connection, "named", {"label": label}, [EventItem(item) for item in items], person)
 
-    def append_past(self, past: Sequence[Past], *, revision: int) -> None:
-        """Append what was said before it came into this file; all of it is one transaction.
-
-        `revision` is the one that was seen, as in `append`.
-        """
-        with self.writing() as connection:
-            self._take(self._events_after(self._read))
-            if revision != self.revision:
-                raise BehindError("something was said since this was shown; look at the newest state first")
-            for one in past:
-                self._happens(connection, one.kind, one.about, one.items, one.person, one.time)
-
     def take_back(self, event: str, *, revision: int | None = None, person: str = "") -> Event:
         """Say that an earlier event does not count; that can be taken back, too."""
         known = next((one for one in self.history.events if one.event == event), None)
@@ -306,11 +294,10 @@ class CatalogueFile:
         about: Mapping[str, Any],
         items: Sequence[EventItem],
         person: str,
-        time: str | None = None,
     ) -> Event:
         """Add the next event of an open transaction, and take it."""
         after = self.history.head
-        event = Event.made(kind, about, items, revision=self.revision + 1, after=after, person=person, time=time)
+        event = Event.made(kind, about, items, revision=self.revision + 1, after=after, person=person)
         self._read = insert_event(connection, event)
         self._take([event])
         return event
@@ -427,12 +414,8 @@ class CatalogueFile:
 
     def cache(self, name: str, value: bytes) -> None:
         """Keep something that can be computed again."""
-        self.cache_all({name: value})
-
-    def cache_all(self, values: Mapping[str, bytes]) -> None:
-        """Keep several such things."""
         with self.writing() as connection:
-            connection.executemany("INSERT OR REPLACE INTO caches (name, value) VALUES (?, ?)", values.items())
+            connection.execute("INSERT OR REPLACE INTO caches (name, value) VALUES (?, ?)", (name, value))
 
     def cache_newest(self, kind: str, name: str, value: bytes) -> None:
         """Keep something in place of everything else whose name begins with `kind`."""
@@ -484,7 +467,7 @@ class CatalogueFile:
 
 
 def is_catalogue_file(path: str | os.PathLike[str]) -> bool:
-    """Whether a file is of SQLite, and so not of a fitted catalogue."""
+    """Whether a file is of SQLite, as catalogues are."""
     try:
         with open(path, "rb") as stream:
             return stream.read(len(SQLITE)) == SQLITE

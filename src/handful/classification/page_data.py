@@ -32,7 +32,7 @@ from handful.estimators.why import Explanation, NearExample, explained, question
 from handful.extraction.decode import decode_image
 from handful.model.questions import Question
 from handful.plots.maps import batch_map
-from handful.reading.contents import Contents, KeptPictures, Unreadable, pick
+from handful.reading.contents import Contents, Unreadable, pick
 from handful.shapes import Int
 
 # Pixels of the longer side of an example: sharp at half that size.
@@ -66,8 +66,6 @@ def chosen_examples(
 def pictures(source: Contents, positions: Sequence[int], size: int) -> list[str | None]:
     """Return small pictures of the images at these positions, in base64; None if one cannot be read."""
     contents = pick(source, positions)
-    if isinstance(contents, KeptPictures):
-        return [base64.b64encode(content).decode() or None for content in contents.contents]
     return [thumbnail(content, size) if isinstance(content, bytes) else None for content in contents]
 
 

@@ -56,10 +56,9 @@ from handful.estimators.large_batch import label_large
 from handful.extraction.extract import skipped_items
 from handful.extraction.items import Items
 from handful.extraction.options import Reading
-from handful.fitted import FittedModel, Source
+from handful.fitted import FittedModel
 from handful.progress import Progress, bars
 from handful.reading.class_names import similar_names
-from handful.reading.contents import Contents, KeptPictures
 from handful.reading.registry import writer_of
 from handful.reading.table import Skipped, Table, warn_of_skipped
 from handful.shapes import Float
@@ -405,12 +404,6 @@ def _shown(fitted: Fitted, answer: Answer | None) -> Shown | None:
         shown = Shown(there.contents, there.names, np.array(bank.class_names)[bank.labels])
         codes = bank.labels
         positions = np.arange(bank.n_rows)
-    elif isinstance(items, FittedModel) and items.record.previews and fitted.catalogue is not None:
-        shown = _of_record(items)
-        examples = fitted.catalogue.examples
-        seen = np.isin(examples.positions, list(items.record.previews))
-        codes = np.where(seen, examples.labels, -1)
-        positions = examples.positions
     else:
         return None
     nearest = {}
@@ -423,19 +416,3 @@ def _shown(fitted: Fitted, answer: Answer | None) -> Shown | None:
         lengths = np.linalg.norm(points, axis=1).clip(min=np.finfo(float).tiny)
         nearest[item] = int(positions[rows[(points @ np.asarray(fitted.points[item], np.float64) / lengths).argmax()]])
     return replace(shown, nearest=nearest)
-
-
-def _of_record(catalogue: FittedModel) -> Shown:
-    """Return the texts or small pictures of the examples, in the order of their positions; some may be empty."""
-    record = catalogue.record
-    every = range(catalogue.n_examples)
-    nothing = Source()
-    own = zip(catalogue.examples.positions.tolist(), catalogue.examples.labels.tolist(), strict=True)
-    label = {at: str(name) for at, name in own if at in record.previews}
-    if record.kind == "text":
-        contents: Contents = tuple(str(record.previews.get(at, "")) for at in every)
-    else:
-        pictures = (record.previews.get(at, b"") for at in every)
-        contents = KeptPictures(tuple(one if isinstance(one, bytes) else b"" for one in pictures))
-    names = tuple(record.sources.get(at, nothing).item for at in every)
-    return Shown(contents, names, np.array([label.get(at, "") for at in every]))

@@ -173,7 +173,7 @@ def read_inputs(
     refuse_useless([one for one in (catalogue, batch) if one is not None], asked)
     examples: Table | FittedModel | None = None
     shown = vectors = None
-    if catalogue is not None and is_model_path(catalogue) and is_catalogue_file(catalogue):
+    if catalogue is not None and is_catalogue_file(catalogue):
         examples, shown = examples_at(Path(catalogue))
         vectors = Path(catalogue)
     elif catalogue is not None:

@@ -106,16 +106,19 @@ def check(
       handful catalogue check birds.handful
       handful catalogue check birds.handful --report birds.html
     """
+    from handful.classification.check_page import write_check_page
     from handful.classification.checking import check_file
-    from handful.fitted.check import KINDS
-    from handful.fitted.page import write_check_page
+    from handful.classification.findings import KINDS
     from handful.machine.outputs import refuse_overwriting
     from handful.machine.untrusted import printable
 
     refuse_overwriting({"catalogue": catalogue}, {"page": report})
     with opened(catalogue) as file, bars(f"checking {catalogue}"):
-        model, found = check_file(file, fewest=fewest, installed=_installed(file))
+        checked = check_file(file, fewest=fewest, installed=_installed(file))
         _print_about(file)
+        if report is not None:
+            write_check_page(checked, file, report, catalogue.stem)
+    found = checked.findings
     for kind, heading in KINDS.items():
         some = [finding for finding in found if finding.kind == kind]
         if some:
@@ -125,7 +128,6 @@ def check(
             if len(some) > MOST_PRINTED:
                 data(f"  and {len(some) - MOST_PRINTED:,} more{'' if report else '; --report lists them'}")
     if report is not None:
-        write_check_page(model, found, report, catalogue.stem)
         data(f"Written: {report}")
     if found:
         raise typer.Exit(FOUND)

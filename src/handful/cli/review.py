@@ -136,7 +136,7 @@ def _reviewed(
 
     review = {
         name: import_extra(f"handful.review.{name}", "review")
-        for name in ("earlier", "file_source", "files", "opening", "serve", "server", "starting", "watching")
+        for name in ("file_source", "files", "opening", "serve", "server", "starting", "watching")
     }
     path = review["starting"].catalogue_path(catalogue, batch or Path())
     names = options["names"]
@@ -154,7 +154,6 @@ def _reviewed(
             how,
             getpass.getuser(),
             reading_of(options),
-            review["earlier"].read_review(outputs.labels),
         )
         watching = review["watching"].Watching(page, source, on_progress)
         try:

@@ -262,7 +262,7 @@ def skipped_items(bank: FeatureBank) -> list[Skipped]:
         try:
             entry = parse_json(line)
             found.append(Skipped(int(entry["row"]), str(entry["name"]), str(entry["reason"]), entry["kind"]))
-        except (ValueError, TypeError, KeyError):  # a user's note, or one by an older version of handful
+        except (ValueError, TypeError, KeyError):  # a user's note
             continue
     return found
 

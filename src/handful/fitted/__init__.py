@@ -2,14 +2,13 @@
 
 from handful.fitted.files import load_model, save_model
 from handful.fitted.fitted import FittedModel
-from handful.fitted.record import Record, Source
+from handful.fitted.record import Record
 from handful.fitted.report import ModelReport
 
 __all__ = [
     "FittedModel",
     "ModelReport",
     "Record",
-    "Source",
     "load_model",
     "save_model",
 ]

@@ -30,11 +30,11 @@ from handful.model.left_out import LeftOutExamples
 from handful.model.unknown_of_catalogue import UnknownModel
 from handful.reading.class_names import plain_labels
 
-FORMAT = "handful catalogue"
+FORMAT = "handful model"
 # Version of the file. [version; convention]
-FORMAT_VERSION = 7
+FORMAT_VERSION = 1
 # Endings by which a model is told from a table.
-ENDINGS = (".handful", ".model", ".safetensors")
+ENDINGS = (".model", ".safetensors")
 HEAD_TENSORS = ("weights", "offsets", "means", "mass")
 # Figures without a unit of a genuine model lie well between these. [ratio; convention]
 LEAST_FIGURE = 1e-9
@@ -103,18 +103,14 @@ def load_model(path: str | os.PathLike[str]) -> FittedModel:
         if may_be_one or not os.path.exists(path):
             raise
         raise FileFormatError(
-            f"{path} is not a file of a model ({', '.join(ENDINGS)}); make one of labelled examples: handful "
-            f"catalogue build {path} --out {Path(path).stem}{ENDINGS[0]}"
+            f"{path} is not a file of a model ({', '.join(ENDINGS)}), nor a catalogue; make one of labelled examples: "
+            f"handful catalogue build {path} --out {Path(path).stem}.handful"
         ) from error
     try:
         about = parse_json(metadata["handful"])
         if (about["format"], about["format_version"]) != (FORMAT, FORMAT_VERSION):
             raise ValueError(f"it says {about['format']!r}, version {about['format_version']!r}, not {FORMAT_VERSION}")
-        found = model_from(tensors, about)
-        plain = plain_labels(found.classes)
-        if "" in plain.tolist():
-            raise ValueError("a class without a name")
-        return found if plain is found.classes else found.relabelled(plain)
+        return model_from(tensors, about)
     except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, OverflowError) as error:
         raise FileFormatError(
             f"{path} is not a model that this handful can read ({error}); update handful if a later version wrote "
@@ -158,6 +154,8 @@ def parts_of(model: FittedModel) -> tuple[dict[str, npt.NDArray[Any]], dict[str,
 def model_from(tensors: Mapping[str, npt.NDArray[Any]], about: Mapping[str, Any]) -> FittedModel:
     """Undo `parts_of`; a ValueError says what does not fit together."""
     classes = decode_labels(about["classes"])
+    if "" in plain_labels(classes).tolist():
+        raise ValueError("a class without a name")
     means = tensors["means"]
     shots = tensors["shots"]
     origin = tensors["origin"]
@@ -198,10 +196,9 @@ def model_from(tensors: Mapping[str, npt.NDArray[Any]], about: Mapping[str, Any]
     if about["transform"] not in ROW_TRANSFORMS:
         raise ValueError(f"transform {about['transform']!r}")
     head = _head_of(tensors, about["head"], means, len(codes))
-    before_0_6 = "known" in (about["unknown_model"] or {})  # figures that handful no longer uses: fitted again
-    unknown_model = None if before_0_6 else _unknown_model_of(about["unknown_model"], head)
+    unknown_model = _unknown_model_of(about["unknown_model"], head)
     _check_sizes(tensors, head, unknown_model, about["transform"])
-    found = FittedModel(
+    return FittedModel(
         class_means=ClassMeans(classes, shots, means),
         origin=origin,
         transform=about["transform"],
@@ -210,9 +207,6 @@ def model_from(tensors: Mapping[str, npt.NDArray[Any]], about: Mapping[str, Any]
         names=names,
         record=record_of(_below("record.", tensors), about["record"], positions.tolist(), dim),
     ).with_fitted(head, unknown_model)
-    if before_0_6:
-        del vars(found)["unknown_model"]
-    return found
 
 
 def _check_sizes(

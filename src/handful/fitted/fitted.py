@@ -82,7 +82,7 @@ class FittedModel:
     names : ClassNames or None
         Vectors of the names of some classes.
     record : Record
-        Where the examples came from, what made their vectors, and how a few of them look.
+        What made the vectors of the examples, and their other columns.
     n_unnamed : int
         Number of classes without a name, which come last: a person said that their examples are none of the others.
     settings : Settings

@@ -67,7 +67,7 @@ def encoder_of(catalogue: CatalogueFile) -> EncoderId | None:
 
 
 def _is(encoder: EncoderId, network: Encoder) -> bool:
-    """Whether an encoder of a catalogue is this network; older files know a hash that depends on the library."""
+    """Whether an encoder of a catalogue is this network; banks record a hash that depends on the library."""
     recorded = (encoder.name, encoder.version, encoder.weights) == (network.name, "", network.weights_hash)
     return recorded or encoder == encoder_id(network)
 

@@ -25,7 +25,6 @@ from handful.catalogue.file import CatalogueFile, ItemRow, is_catalogue_file
 from handful.catalogue.said import examples_of
 from handful.errors import FileFormatError, OptionError, StorageError
 from handful.fitted import FittedModel, Record, load_model, save_model
-from handful.fitted.record import PreviewKind
 from handful.items.embedding import encoder_of
 from handful.items.given_vectors import measured_in, measurements_of
 from handful.items.looking_up import vectors_of, with_vectors
@@ -135,7 +134,7 @@ def model_of(file: CatalogueFile, *, without_batch: str | None = None) -> Fitted
     if found is None:
         found = _fitted(file, examples)
         _keep(file, key, found)
-    return found.with_record(Record(made_by(file), _kind(rows), columns=_columns(rows)))
+    return found.with_record(Record(made_by(file), columns=_columns(rows)))
 
 
 def model_at(path: str | os.PathLike[str]) -> FittedModel:
@@ -197,11 +196,6 @@ def _keep(file: CatalogueFile, key: str, model: FittedModel) -> None:
         place = Path(work) / "kept.model"
         save_model(model, place)
         file.cache_newest(CACHED, key, place.read_bytes())
-
-
-def _kind(rows: Sequence[ItemRow]) -> PreviewKind:
-    kinds = {row.kind for row in rows}
-    return "image" if "image" in kinds else "text" if "text" in kinds else ""
 
 
 def _columns(rows: Sequence[ItemRow]) -> dict[str, dict[int, Any]]:

@@ -67,11 +67,6 @@ def _spaces(catalogue: CatalogueFile, encoder: EncoderId | None) -> list[Encoder
     return list(dict.fromkeys((own, GIVEN))) if catalogue.dim(GIVEN) in (0, catalogue.dim(own)) else [own]
 
 
-def picture_name(content: bytes) -> str:
-    """Return the name of the cache of a small picture, for a content that only an older file had."""
-    return f"picture of {content.hex()}"
-
-
 def pictures_of(catalogue: CatalogueFile, items: Sequence[int]) -> Contents | None:
     """Return what a page shows of items, in this order: texts, or images that are not yet read.
 
@@ -98,10 +93,7 @@ def pictures_of(catalogue: CatalogueFile, items: Sequence[int]) -> Contents | No
     kinds = {row.kind for row in rows}
     if "image" not in kinds:
         texts = [_text(row) for row in rows]
-        if any(text is not None for text in texts):
-            return tuple(text or "" for text in texts)
-        pictures = tuple(catalogue.cached(picture_name(row.hash)) or b"" for row in rows)
-        return KeptPictures(pictures) if any(pictures) else None
+        return tuple(text or "" for text in texts) if any(text is not None for text in texts) else None
     paths = [_path(catalogue, row) if row.kind == "image" else None for row in rows]
     archives = {None if path is None else archive_above(path) for path in paths}
     if kinds == {"image"} and archives == {None}:
@@ -111,7 +103,7 @@ def pictures_of(catalogue: CatalogueFile, items: Sequence[int]) -> Contents | No
         (archive,) = archives
         assert archive is not None
         return ZipFiles(archive, tuple(path.relative_to(archive).as_posix() for path in paths if path is not None))
-    return KeptPictures(tuple(_read(catalogue, row, path) for row, path in zip(rows, paths, strict=True)))
+    return KeptPictures(tuple(map(_read, paths)))
 
 
 def _text(row: ItemRow) -> str | None:
@@ -132,10 +124,10 @@ def _path(catalogue: CatalogueFile, row: ItemRow) -> Path:
     return folder / str((row.columns or {}).get(PATH_NAME, place))
 
 
-def _read(catalogue: CatalogueFile, row: ItemRow, path: Path | None) -> bytes:
-    """Return the image of an item, or a small picture that was kept; nothing if there is none."""
+def _read(path: Path | None) -> bytes:
+    """Return the image of an item; nothing if there is none."""
     if path is None:
-        return catalogue.cached(picture_name(row.hash)) or b""
+        return b""
     archive = archive_above(path)
     files: FolderFiles | ZipFiles = FolderFiles(path.parent, (path.name,))
     if archive is not None:

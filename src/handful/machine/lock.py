@@ -1,17 +1,16 @@
-"""One writer per folder or file: a lock that the system releases when the process ends, however it ends."""
+"""One writer per folder: a lock that the system releases when the process ends, however it ends."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from glob import escape
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
 from handful.errors import HandfulError
 from handful.machine.folders import Folder, LocalFolder
-from handful.machine.outputs import UNFINISHED, explain_refusal, linked_file
+from handful.machine.outputs import UNFINISHED, explain_refusal
 
 LOCK_FILE = ".lock"
 
@@ -42,30 +41,6 @@ def only_writer(folder: Path | Folder, error: type[HandfulError]) -> Iterator[No
     with explain_refusal(path, path / LOCK_FILE):
         path.mkdir(parents=True, exist_ok=True)
     with _held(path / LOCK_FILE, path, error):
-        yield
-
-
-@contextmanager
-def only_changer(file: Path, error: type[HandfulError]) -> Iterator[None]:
-    """Hold a file for one process that reads it, changes it and writes it again; the lock is a file beside it.
-
-    A link and the file that it leads to have one lock. What a killed process left unfinished is removed.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from handful.errors import OptionError
-    >>> file = Path(tempfile.mkdtemp()) / "birds.handful"
-    >>> with only_changer(file, OptionError), only_changer(file, OptionError):  # doctest: +ELLIPSIS
-    ...     pass
-    Traceback (most recent call last):
-        ...
-    handful.errors.OptionError: another process is writing to ...birds.handful; wait until it ends
-    """
-    held = linked_file(file)
-    with _held(held.with_name(f".{held.name}{LOCK_FILE}"), file, error):
-        for left in held.parent.glob(f".{escape(held.name)}.*{UNFINISHED}"):
-            left.unlink(missing_ok=True)
         yield
 
 

@@ -110,7 +110,7 @@ class ZipFiles(_Files):
 
 @dataclass(frozen=True)
 class KeptPictures:
-    """Small pictures in memory, JPEG; one that there is no picture of is empty."""
+    """Files of images in memory; one that is not there is empty."""
 
     contents: tuple[bytes, ...]
 

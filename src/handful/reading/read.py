@@ -27,6 +27,8 @@ from handful.reading.table import Table
 # What to do with files that people often have.
 HINTS = {
     **dict.fromkeys((".xls", ".xlsb", ".xlsm", ".ods", ".numbers"), "a spreadsheet; save it as .xlsx or .csv"),
+    **dict.fromkeys((".model", ".safetensors"), "a model; give the examples or the catalogue that it was made from"),
+    ".handful": "a catalogue, or no longer one if it was damaged",
 }
 PACKED = (".csv", ".tsv", ".jsonl")
 # Endings of files that other tools write scores into, and of recordings.

@@ -126,7 +126,7 @@ def _model(file: CatalogueFile, final: Path, batches: Sequence[str]) -> Exported
         raise OptionError("a model is fitted to all that was named; leave the batches out")
     model = model_of(file)
     # Columns may name files, places and people.
-    save_model(model.with_record(Record(model.record.encoder, model.record.kind)), final)
+    save_model(model.with_record(Record(model.record.encoder)), final)
     return Exported(final, model.n_classes, "class")
 
 

@@ -16,7 +16,6 @@ from handful.items.looking_up import pictures_of, with_vectors
 from handful.progress import Listener
 from handful.reading.contents import FolderFiles
 from handful.review.batch_review import BatchReview
-from handful.review.earlier import EarlierReview, take_over
 from handful.review.opening import OpenOptions, open_batch
 from handful.review.server import LARGE, Page
 from handful.review.starting import catalogue_path, news_of, start
@@ -38,8 +37,6 @@ class FileSource:
         Who reviews.
     reading : mapping
         How it is read and embedded.
-    earlier : EarlierReview or None
-        A review of the batch by version 0.5.
     """
 
     page: Page
@@ -48,7 +45,6 @@ class FileSource:
     how: OpenOptions
     person: str
     reading: Mapping[str, Any] = field(default_factory=dict)
-    earlier: EarlierReview | None = None
     name: str = ""
     _brings: CatalogueFile | None = None
     _reviews: CatalogueFile | None = None
@@ -64,13 +60,9 @@ class FileSource:
             person=self.person,
             on_progress=on_progress,
             reading=self.reading,
-            earlier=self.earlier,
             on_opened=self._begun,
         )
-        notes = list(started.notes)
-        if self.earlier is not None:
-            notes += take_over(self.earlier, started.file, self.name, lambda: self._review(started.file, []))
-        return notes
+        return started.notes
 
     def _begun(self, file: CatalogueFile, name: str) -> None:
         """Take the connection that brings, before anything is embedded; the page shows what has come."""

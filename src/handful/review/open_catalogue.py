@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import getpass
 import os
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self, Unpack
 
 from handful.catalogue.file import CatalogueFile
 from handful.classification.steps import ClassifyOptions, Listener, classify
-from handful.errors import HandfulWarning, OptionError
+from handful.errors import OptionError
 from handful.estimators import Answer
 from handful.estimators.context import Known
 from handful.extraction.options import Reading
 from handful.items import Brought, bring, import_labelled
 from handful.items.bringing import name_in
-from handful.items.earlier import is_earlier, take_over_file
 from handful.machine.outputs import refuse_overwriting
 from handful.reading.read import in_hand
 from handful.review.exporting import Exported, export, export_keywords
@@ -218,8 +216,6 @@ class Catalogue:
 def open(path: PathLike, *, person: str | None = None) -> Catalogue:
     """Open a catalogue; it is made if it is not there.
 
-    One of version 0.5 is taken over, and stays beside it under another name, which a warning says.
-
     Parameters
     ----------
     path : path
@@ -239,7 +235,4 @@ def open(path: PathLike, *, person: str | None = None) -> Catalogue:
     ...     birds.batches
     ()
     """
-    file = Path(path)
-    if is_earlier(file):
-        warnings.warn(HandfulWarning(take_over_file(file)), stacklevel=2)
-    return Catalogue(CatalogueFile.open(file), getpass.getuser() if person is None else person)
+    return Catalogue(CatalogueFile.open(Path(path)), getpass.getuser() if person is None else person)

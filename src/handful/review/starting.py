@@ -1,7 +1,7 @@
 """Find or make the catalogue of a review, and bring its batch.
 
 `photos/` alone has its catalogue beside it, `photos.handful`. Labelled examples, a folder per class or a table, have
-theirs beside them too; they are items that have answers. A file of a fitted catalogue is taken over.
+theirs beside them too; they are items that have answers.
 """
 
 from __future__ import annotations
@@ -14,10 +14,8 @@ from handful.catalogue.file import CatalogueFile
 from handful.errors import OptionError
 from handful.items import Brought, bring, import_labelled, source_of
 from handful.items.bringing import name_in, name_of
-from handful.items.earlier import is_earlier, take_over_file
 from handful.progress import Listener
 from handful.reading.table import first_listed, skipped_summary
-from handful.review.earlier import EarlierReview
 
 ENDING = ".handful"
 
@@ -51,7 +49,6 @@ def start(
     person: str = "",
     on_progress: Listener | None = None,
     reading: Mapping[str, Any] | None = None,
-    earlier: EarlierReview | None = None,
     on_opened: Callable[[CatalogueFile, str], None] = lambda file, batch: None,
 ) -> Started:
     """Open the catalogue of a review, or make it, and bring its batch.
@@ -68,8 +65,6 @@ def start(
         Called with a `handful.progress.Progress` while images or sentences are embedded.
     reading
         How it is read and embedded, see `handful.extraction.options.Reading`.
-    earlier
-        A review of the batch by version 0.5.
     on_opened
         Called with the catalogue and the name of the batch before anything of it is embedded.
     """
@@ -77,8 +72,6 @@ def start(
     assert catalogue is not None or batch is not None
     path = catalogue_path(catalogue, batch or Path())
     notes = []
-    if is_earlier(path):
-        notes.append(take_over_file(path, on_progress=on_progress))
     file = CatalogueFile.open(path)
     try:
         if catalogue is not None and catalogue.suffix != ENDING:
@@ -89,12 +82,9 @@ def start(
             if source_of(file, name) is not None:
                 notes += _said(file, name, None, person, on_progress, {})
         else:
-            name = _name_in(file, batch, earlier)
+            name = name_in(file, batch)
             on_opened(file, name)
-            # Its examples are items of this batch, which were in an older file until now.
-            was_old = _is_own(file, name, earlier)
-            news, *left_out = _said(file, name, batch, person, on_progress, asked)
-            notes += ["" if was_old else news, *left_out]
+            notes += _said(file, name, batch, person, on_progress, asked)
     except BaseException:
         file.close()
         raise
@@ -128,18 +118,6 @@ def _left_out(file: CatalogueFile, brought: Brought) -> str:
     here = set(file.said.places[brought.batch].values())
     n_all = len(here) + sum(one.name not in here for one in brought.skipped)
     return f"{skipped_summary(brought.skipped, n_all)}: {'; '.join(first_listed(brought.skipped))}."
-
-
-def _is_own(file: CatalogueFile, name: str, earlier: EarlierReview | None) -> bool:
-    """Whether a batch was made of the catalogue that an earlier review wrote."""
-    source = source_of(file, name) if name in file.said.sources else None
-    return earlier is not None and source is not None and earlier.wrote(source)
-
-
-def _name_in(file: CatalogueFile, batch: Path, earlier: EarlierReview | None) -> str:
-    """Return the name of a batch in a catalogue: that of its folder, with the one above it if another has that name."""
-    name = name_of(batch)
-    return name if _is_own(file, name, earlier) else name_in(file, batch)
 
 
 def last_batch(file: CatalogueFile) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from handful.catalogue.file import is_catalogue_file
 from handful.errors import OptionError
 from handful.estimators import Answer, BatchClassifier, Known
 from handful.estimators.batches import Batches
@@ -34,12 +35,12 @@ def classifier_of(catalogue: Any) -> BatchClassifier:
         return catalogue
     if isinstance(catalogue, tuple) and len(catalogue) == 2:
         return BatchClassifier().fit(*catalogue)
-    if is_model_path(catalogue):
+    if isinstance(catalogue, (str, os.PathLike)) and (is_catalogue_file(catalogue) or is_model_path(catalogue)):
         return BatchClassifier.load(catalogue)
     if isinstance(catalogue, (str, os.PathLike)):
         raise OptionError(
-            f"a session needs a catalogue file (.handful or .safetensors), got {os.fspath(catalogue)!r}; make one with "
-            "handful catalogue build, or give (examples, labels)"
+            f"a session needs a catalogue (.handful) or a model (.model, .safetensors), got {os.fspath(catalogue)!r}; "
+            "make one with handful catalogue build, or give (examples, labels)"
         )
     raise OptionError(
         "a session needs a fitted BatchClassifier, the path of a catalogue file, or a pair (examples, labels), got "

@@ -1,8 +1,8 @@
-"""What should be looked at in a catalogue, one finding each, with the examples it is about."""
+"""What should be looked at in examples and the model fitted to them, one finding each."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,62 +30,62 @@ class Finding(NamedTuple):
 
     kind: str  # one of `KINDS`
     message: str  # a sentence
-    examples: tuple[int, ...] = ()  # positions
+    examples: tuple[int, ...] = ()  # numbers of items
     classes: tuple[Any, ...] = ()
 
 
-def check_catalogue(catalogue: FittedModel, folder: Path, *, fewest: int = 2, model: str = "") -> list[Finding]:
-    """Return what should be looked at, by kind.
+class Source(NamedTuple):
+    """Where an example came from; what is not known is empty."""
+
+    item: str  # its name, a path or a row
+    file: str = ""  # the folder or table that has it, relative to the folder of the catalogue
+    person: str = ""
+    date: str = ""
+    batch: str = ""
+
+
+def findings_about(
+    model: FittedModel, sources: Mapping[int, Source], folder: Path, *, fewest: int, installed: str
+) -> list[Finding]:
+    """Return what should be looked at.
 
     Parameters
     ----------
-    catalogue : FittedModel
-        The catalogue.
+    model : FittedModel
+        The model of the catalogue, whose examples have the numbers of their items as positions.
+    sources : mapping of int to Source
+        Where they came from.
     folder : Path
-        The folder of its file: sources are relative to it.
+        The folder of the catalogue: sources are relative to it.
     fewest : int
         Classes with fewer examples than this are listed.
-    model : str
+    installed : str
         The encoder of that name on this machine, as `Record` has it; empty if that is not known.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> catalogue = FittedModel.of(np.eye(3)[[0, 0, 1, 2]], np.array(["ant", "ant", "bee", "Bee"]))
-    >>> for finding in check_catalogue(catalogue, Path(".")):
-    ...     print(f"{finding.kind}: {finding.message}")
-    names: 'Bee' (1) and 'bee' (1) look alike; merge them if they are the same class.
-    duplicate: The examples 0 and 1 of ant are equal; remove all but one.
-    few: Bee has 1 example; add more.
-    few: bee has 1 example; add more.
-    source: 4 examples of 4 without a source.
     """
     if fewest < 1:
         raise OptionError(f"fewest must be at least 1, got {fewest}")
-    found = [
-        *_model(catalogue, model),
-        *_from_report(catalogue),
-        *_equal(catalogue),
-        *_copies(catalogue),
-        *_few(catalogue, fewest),
-        *_sources(catalogue, folder),
+    return [
+        *_model(model, installed),
+        *_from_report(model),
+        *_equal(model),
+        *_copies(model),
+        *_few(model, fewest),
+        *_gone(model, sources, folder),
     ]
-    order = list(KINDS)
-    return sorted(found, key=lambda finding: order.index(finding.kind))
 
 
-def _model(catalogue: FittedModel, model: str) -> Iterator[Finding]:
-    made_by = catalogue.record.encoder
-    if made_by and model and model != made_by:
+def _model(model: FittedModel, installed: str) -> Iterator[Finding]:
+    made_by = model.record.encoder
+    if made_by and installed and installed != made_by:
         yield Finding(
             "model",
-            f"The vectors were made by {made_by}, and this machine has {model}; build the catalogue again, or install "
-            "the version that made it.",
+            f"The vectors were made by {made_by}, and this machine has {installed}; build the catalogue again, or "
+            "install the version that made it.",
         )
 
 
-def _from_report(catalogue: FittedModel) -> Iterator[Finding]:
-    report = catalogue.report()
+def _from_report(model: FittedModel) -> Iterator[Finding]:
+    report = model.report()
     for similar in report.similar:
         yield Finding("names", f"{similar} look alike; merge them if they are the same class.", (), similar.names)
     for suspect in report.suspects:
@@ -94,27 +94,21 @@ def _from_report(catalogue: FittedModel) -> Iterator[Finding]:
         yield Finding("confusion", str(pair), (), (pair.first, pair.second))
 
 
-def _equal(catalogue: FittedModel) -> Iterator[Finding]:
-    names = catalogue.classes.tolist()
-    for copy, earlier in catalogue.equal_classes:
+def _equal(model: FittedModel) -> Iterator[Finding]:
+    names = model.classes.tolist()
+    for copy, earlier in model.equal_classes:
         pair = (names[earlier], names[copy])
         yield Finding("equal", equal_sentence(*pair), (), pair)
 
 
-def _copies(catalogue: FittedModel) -> Iterator[Finding]:
-    """Examples of equal content, or of equal vectors."""
-    examples = catalogue.examples
-    sources = catalogue.record.sources
+def _copies(model: FittedModel) -> Iterator[Finding]:
+    """Examples of equal vectors."""
+    examples = model.examples
     positions = examples.positions.tolist()
     labels = examples.labels.tolist()
-    first = dict[Any, int]()
-    group = dict[int, list[int]]()
-    for row, at in enumerate(positions):
-        content = sources[at].content if at in sources else ""
-        keys = [(examples.points[row] + 0.0).tobytes(), *([content] if content else [])]
-        known = next((first[key] for key in keys if key in first), row)
-        first.update(dict.fromkeys(keys, known))
-        group.setdefault(known, []).append(row)
+    group = dict[bytes, list[int]]()
+    for row, point in enumerate(examples.points):
+        group.setdefault((point + 0.0).tobytes(), []).append(row)
     for rows in group.values():
         if len(rows) < 2:
             continue
@@ -131,27 +125,20 @@ def _copies(catalogue: FittedModel) -> Iterator[Finding]:
             )
 
 
-def _few(catalogue: FittedModel, fewest: int) -> Iterator[Finding]:
-    positions = catalogue.examples.positions
-    labels = catalogue.examples.labels
-    for label, shots in zip(catalogue.classes.tolist(), catalogue.shots.tolist(), strict=True):
+def _few(model: FittedModel, fewest: int) -> Iterator[Finding]:
+    positions = model.examples.positions
+    labels = model.examples.labels
+    for label, shots in zip(model.classes.tolist(), model.shots.tolist(), strict=True):
         if shots < fewest:
             own = [at for at, one in zip(positions.tolist(), labels.tolist(), strict=True) if one == label]
             yield Finding("few", f"{label} has {counted(int(shots), 'example')}; add more.", tuple(own), (label,))
 
 
-def _sources(catalogue: FittedModel, folder: Path) -> Iterator[Finding]:
-    """Examples whose files are gone, and those of which nobody knows where they came from."""
-    positions = catalogue.examples.positions.tolist()
-    sources = catalogue.record.sources
-    unknown = [at for at in positions if at not in sources or not (sources[at].file or sources[at].item)]
-    if unknown:
-        yield Finding(
-            "source", f"{counted(len(unknown), 'example')} of {len(positions):,} without a source.", tuple(unknown)
-        )
+def _gone(model: FittedModel, sources: Mapping[int, Source], folder: Path) -> Iterator[Finding]:
+    """Examples whose files are gone."""
     there = dict[str, tuple[bool, bool]]()
     lost = dict[str, list[int]]()
-    for at in positions:
+    for at in model.examples.positions.tolist():
         source = sources.get(at)
         if source is None or not source.file:
             continue
@@ -159,7 +146,7 @@ def _sources(catalogue: FittedModel, folder: Path) -> Iterator[Finding]:
         if source.file not in there:
             there[source.file] = place.exists(), place.is_dir()
         exists, is_folder = there[source.file]
-        if not exists or (is_folder and source.item and not (place / source.item).exists()):
+        if not exists or (is_folder and not (place / source.item).exists()):
             lost.setdefault(source.file, []).append(at)
     for file, at_all in lost.items():
         files = "its file is" if len(at_all) == 1 else "their files are"
