@@ -255,7 +255,7 @@ def test_keys_one_to_nine_take_the_likeliest_classes_and_enter_the_first(opened)
     assert page.locator("#asked .choose .of bdi").all_inner_texts() == ["fox", "dog", "owl"]
     press(page, "3", "Enter", "Enter", "x")
     assert made_up.said() == [([3], "class", "owl"), ([4], "class", "fox"), ([5], "none", None), ([6], "none", None)]
-    assert "Everything has been seen" in page.locator("#progress-left").inner_text()
+    assert "All seen" in page.locator("#progress-left").inner_text()
     press(page, "u", "u", "u", "9", "p")
     assert made_up.said()[1:] == [([4], "skip", None)]
 
@@ -420,19 +420,24 @@ def test_the_end_says_so_and_finishes(opened):
     page = opened(made_up)
     press(page, "Enter")
     assert page.locator("#asked h2").inner_text() == "You have seen all 60 photographs, with 1 answer."
-    assert page.locator("#progress-left").inner_text() == "Everything has been seen"
+    assert page.locator("#progress-left").inner_text() == "All seen"
     page.keyboard.press("s")
     assert "labels.csv" in page.locator("#sure-said").inner_text()
     page.locator("#sure-more label", has_text="Keywords").click()
     page.click("#sure-yes")
     page.wait_for_selector("html[data-finished]")
     assert made_up.wanted == {"number": 1, "keywords": True}
-    note = page.locator("#note").inner_text()
-    assert note.startswith("Written: labels.csv. Your answers are in today.handful. You can close this page.")
-    assert "For the next batch, run:\nhandful review <b>x</b>.handful" in note
+    said = page.locator("#asked .ends").inner_text()
+    assert "Written: labels.csv." in said
+    assert "Your answers are in today.handful." in said
+    assert "For the next batch, run:\nhandful review <b>x</b>.handful" in said
     assert page.locator("#progress-left").inner_text() == "Finished"
     assert "Finish" not in page.locator("#progress-said").inner_text()
-    assert not any(page.locator(f"#{part}").is_visible() for part in ("asked", "undo", "finish"))
+    assert not any(page.locator(f"#{part}").is_visible() for part in ("undo", "finish"))
+    # The kinds that were found have pictures, and lead to what has them.
+    assert page.locator("#asked .kinds li").all_inner_texts() == ["fox 60"]
+    page.locator("#asked .kinds button").click()
+    assert page.locator("#matches").inner_text() == "60 photographs"
 
 
 @dataclass
@@ -451,7 +456,7 @@ def test_the_end_of_a_session_of_a_program_names_no_file(opened):
     assert page.locator("#sure-said").inner_text() == wanted
     press(page, "Enter")
     page.wait_for_selector("html[data-finished]")
-    assert page.locator("#note").inner_text().startswith("Your program has the labels. You can close this page.")
+    assert "Your program has the labels. You can close this page." in page.locator("#asked .ends").inner_text()
 
 
 # -- without a catalogue -----------------------------------------------------------------------------------------------

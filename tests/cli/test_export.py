@@ -49,7 +49,7 @@ def table_of(path, delimiter):
 def test_a_table_has_what_people_said_and_what_the_model_says(birds, capsys):
     out = birds.parent / "labels.csv"
     assert export(birds, out, "--batch", "monday") == 0
-    assert f"Written: {out}: 12 items" in capsys.readouterr().out
+    assert f"Written: {out}: 12 rows" in capsys.readouterr().out
     rows = table_of(out, ";")  # as the batch has it
     first, second, *others = rows
     assert (first["label"], first["person"], first["said_by"]) == ("crab, red", "crab, red", "Ada")

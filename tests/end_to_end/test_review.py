@@ -102,7 +102,7 @@ def test_sixty_photographs_from_nothing_to_a_catalogue_and_the_next_batch_with_i
     person = Person(browser, server.address, truth, [])
     assert person.sees(24), person.shown()["said"]
     person.finishes()
-    assert "handful review photos.handful" in person.text("#note code")
+    assert "handful review photos.handful" in person.text("#asked code")
     assert server.process.wait(timeout=60) == 0
     assert {row["item"]: row["label"] for row in labels_of(tmp_path)} == truth
     assert person.wrong == []

@@ -58,7 +58,7 @@ def test_broken_files_are_unreadable_and_say_why(data):
 def test_a_decompression_bomb_is_refused(size):
     found = decode_image(bomb(*size))
     assert isinstance(found, Unreadable)
-    assert "Decompression" in found.reason
+    assert "decompression bomb" in found.reason
 
 
 def test_a_strip_that_would_explode_when_resized_is_refused():
@@ -157,7 +157,7 @@ def test_broken_heic_is_unreadable(monkeypatch):
     for broken in (data[:40], data[: len(data) // 2], data[:12] + b"\0" * 400):
         assert isinstance(decode_image(broken), Unreadable)
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 1000)
-    assert "DecompressionBomb" in decode_image(data).reason
+    assert "decompression bomb" in decode_image(data).reason
 
 
 def test_heic_without_the_extra_names_it(monkeypatch):

@@ -73,7 +73,7 @@ def test_what_is_written_is_what_classify_writes_with_what_people_said(folder, f
     review = answered(file, truth, 4, group_by=None if by is None else [by])
     done = finish(review, outputs, "today")
     names = [path.rpartition("/")[2] for path in done.written]
-    assert names == [f"labels.csv: {len(truth)} items", "tasks.json", "page.html"]
+    assert names == [f"labels.csv: {len(truth)} rows", "tasks.json", "page.html"]
     assert done.next_batch == f"handful review {tmp_path / 'kinds.handful'} next_batch"
 
     given = review.session.said.given

@@ -89,7 +89,7 @@ def test_answers_reload_second_tab_undo_kill_resume_finish(folder, browser, star
     assert person.shown() == shown
 
     person.finishes()
-    assert "labels.csv" in person.text("#note")
+    assert "labels.csv" in person.text("#asked")
     assert server.process.wait(timeout=60) == 0
     rows = labels_of(folder)
     said = {item: row for item, row in rows.items() if row["person"] not in ("", "passed")}

@@ -113,7 +113,7 @@ def test_a_finished_review_writes_what_was_wanted(file, tmp_path):
     assert offers_of(review) == ["folder", "keywords"]
     done = finish(review, Outputs(tmp_path / "photos.labels.csv"), "photos", Wanted(folder=True, keywords=True))
     assert [one.rpartition("/")[2] for one in done.written] == [
-        f"photos.labels.csv: {N_PHOTOGRAPHS} items",
+        f"photos.labels.csv: {N_PHOTOGRAPHS} rows",
         f"photos.by_class: {N_PHOTOGRAPHS} images",
         f"photos: {N_PHOTOGRAPHS} keywords",
     ]

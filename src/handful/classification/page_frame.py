@@ -145,6 +145,6 @@ def _frame(title: str, head: str, body: str, kind: str) -> str:
 def _keys(keys: tuple[tuple[str, str], ...]) -> str:
     rows = "".join(f"<tr><th scope='row'><kbd>{escape(key)}</kbd></th><td>{what}</td></tr>" for key, what in keys)
     return (
-        f"<dialog id='keys' aria-labelledby='keys-title'><h2 id='keys-title'>Keys</h2><table>{rows}</table>"
-        "<form method='dialog'><button>Close</button></form></dialog>"
+        f"<dialog id='keys' aria-labelledby='keys-title'><h2 id='keys-title' tabindex='-1' autofocus>Keys</h2>"
+        f"<table>{rows}</table><form method='dialog'><button>Close</button></form></dialog>"
     )

@@ -59,7 +59,8 @@ def decode_image(data: bytes) -> Image | Unreadable:
             return Unreadable(str(error))
         except Exception as error:
             # Pillow names the object it read from, with an address that differs from run to run.
-            return Unreadable(re.sub(r" <[^<>]* at 0x[0-9a-fA-F]+>", "", f"{type(error).__name__}: {error}"))
+            said = re.sub(r" <[^<>]* at 0x[0-9a-fA-F]+>", "", str(error)) or type(error).__name__
+            return Unreadable(f"damaged, or no image: {said}")
 
 
 class _Quiet:

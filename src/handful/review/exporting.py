@@ -89,7 +89,7 @@ def export(
         delimiter = _delimiter(file, named)
         write_items(rows, final, delimiter=delimiter)
         write_kinds(rows, kinds_beside(final), delimiter=delimiter)
-        return Exported(final, len(rows), "item")
+        return Exported(final, len(rows), "row")
     lost = write_class_folders(file, rows, final, links=links)
     return Exported(final, len(rows) - len(lost), "image", tuple(lost))
 

@@ -117,7 +117,9 @@ def _left_out(file: CatalogueFile, brought: Brought) -> str:
     # What cannot be decoded is an item all the same, and counts once.
     here = set(file.said.places[brought.batch].values())
     n_all = len(here) + sum(one.name not in here for one in brought.skipped)
-    return f"{skipped_summary(brought.skipped, n_all)}: {'; '.join(first_listed(brought.skipped))}."
+    source = source_of(file, brought.batch)
+    things = "files" if source is not None and source.is_dir() else "rows"
+    return f"{skipped_summary(brought.skipped, n_all, things)}: {'; '.join(first_listed(brought.skipped))}."
 
 
 def last_batch(file: CatalogueFile) -> str:

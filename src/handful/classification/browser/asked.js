@@ -3,6 +3,7 @@
 
 import { byId, counted, keyed, make, percent } from "./elements.js";
 import { draw, onDraw } from "./drawing.js";
+import { drawEnd, isFinished } from "./end.js";
 import { isAsking } from "./filter.js";
 import { listenToPinch } from "./grid.js";
 import {
@@ -21,10 +22,9 @@ import { contentOf, exampleOf, whyOf } from "./item.js";
 import { named } from "./names.js";
 import { isNaming, nameField, startNaming } from "./naming.js";
 import { image } from "./pictures.js";
-import { askFinish } from "./progress.js";
 import { askedNow, chanceOf, chanceOfNone } from "./question.js";
 import { fitTiles, isSheet, otherOf, sheetTitle, split, tiles } from "./sheet.js";
-import { data, noneWords, saidOf, things } from "./state.js";
+import { data, noneWords, saidOf } from "./state.js";
 
 /** @typedef {import("./state.js").Ask} Ask */
 /** @typedef {import("./elements.js").Child} Child */
@@ -192,18 +192,6 @@ function drawSheet(ask) {
   return [head(ask, sheetTitle(ask), marksWords(marks)), tiles(ask, draw), make("div", { class: "dock" }, ...dock)];
 }
 
-function drawEnd() {
-  const { done, n_items: nAll, decisions: nSaid } = data.progress;
-  const said = done
-    ? "You have seen all " + things(nAll) + ", with " + counted(nSaid, "answer") + "."
-    : "Nothing is left that is worth asking.";
-  return [
-    make("h2", {}, said),
-    make("p", {}, "Finish writes the labels. You can still look at everything, and change what you said."),
-    make("div", { class: "does" }, keyed("Finish", "s", askFinish, { class: "main" })),
-  ];
-}
-
 /** @param {Ask | null} ask */
 function piecesOf(ask) {
   if (ask === null) return drawEnd();
@@ -220,7 +208,7 @@ function drawAsked() {
     place.replaceChildren();
     return;
   }
-  const ask = askedNow();
+  const ask = isFinished() ? null : askedNow();
   const wasNaming = isNaming();
   const scrolled = document.querySelector(".tiles")?.scrollTop ?? 0;
   place.className = ask === null ? "end" : isSheet(ask) ? "sheet" : "one";

@@ -107,7 +107,8 @@ export function note(text, more) {
   };
   place.hidden = !text;
   place.replaceChildren(
-    make("span", {}, text, more),
+    make("span", { class: "said" }, text),
+    more ?? "",
     make("button", { type: "button", "aria-label": "Close", onclick: folds }, "×"),
   );
 }

@@ -50,7 +50,8 @@ export function contentOf(item, isSharp = false) {
   if (data.pictures)
     pieces.push(image(data.pictures[item], data.names[item], { style: "large", grows: true, isSharp }));
   else pieces.push(make("blockquote", { dir: "auto" }, wordsOf(item)));
-  if (data.pictures || data.texts) pieces.push(make("small", { class: "quiet name" }, named(data.names[item])));
+  if (data.pictures || !wordsOf(item).startsWith(data.names[item]))
+    pieces.push(make("small", { class: "quiet name" }, named(data.names[item])));
   if (data.groups) {
     const group = data.groups[data.group[item]];
     pieces.push(make("div", {}, make("small", { class: "quiet" }, named(group))));

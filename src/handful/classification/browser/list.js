@@ -130,6 +130,12 @@ function scroller() {
   return getComputedStyle(main).overflowY === "auto" ? main : window;
 }
 
+/** Lay the list out in the room that it has now; what is chosen stays in sight. */
+export function refit() {
+  relayout();
+  follow(-1, true);
+}
+
 /**
  * Choose an item some places on.
  * @param {number} moves

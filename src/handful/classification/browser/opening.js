@@ -31,7 +31,7 @@ function drawOpening({ done, total, left, pictures }) {
     make(
       "div",
       { class: "title" },
-      make("h2", {}, said ? "Your photographs are being read" : "Your review is being opened"),
+      make("h2", {}, pictures.length ? "Your photographs are being read" : "Your review is being opened"),
     ),
     make("div", { class: "comes" }, ...pictures.slice(-MOST_SHOWN).map(faceOf)),
   );

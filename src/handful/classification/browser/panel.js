@@ -5,16 +5,17 @@ import { choose, current, onChoose, onDraw } from "./drawing.js";
 import { additions } from "./additions.js";
 import { isListing } from "./filter.js";
 import { contentOf, examplesBeside, labelsOf, whyOf } from "./item.js";
-import { shown } from "./list.js";
+import { refit } from "./list.js";
 
 function drawPanel() {
   const panel = byId("panel");
   const item = current;
-  panel.hidden = !isListing();
-  panel.classList.toggle("empty", item < 0);
-  if (panel.hidden || item < 0) {
-    const said = shown.length ? "Choose one, or press the down key." : "Nothing is listed.";
-    panel.replaceChildren(make("p", { class: "quiet" }, said));
+  const wasHidden = panel.hidden;
+  panel.hidden = !isListing() || item < 0;
+  // The list takes the room that it leaves.
+  if (panel.hidden !== wasHidden && isListing()) refit();
+  if (panel.hidden) {
+    panel.replaceChildren();
     return;
   }
   panel.replaceChildren(

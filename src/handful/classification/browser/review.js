@@ -3,7 +3,17 @@
 import { byId, counted, keyed, make, note } from "./elements.js";
 import { additions } from "./additions.js";
 import { current, draw, onDraw } from "./drawing.js";
-import { ASKED, HISTORY, filter, isAsking, listenToGroups, listenToSearch, picked, refilter } from "./filter.js";
+import {
+  ASKED,
+  HISTORY,
+  filter,
+  isAsking,
+  listenToGroups,
+  listenToSearch,
+  opened,
+  picked,
+  refilter,
+} from "./filter.js";
 import { larger, smaller } from "./grid.js";
 import {
   acceptAll,
@@ -31,6 +41,7 @@ import {
   undoLast,
 } from "./answers.js";
 import { answersTo, startAsked } from "./asked.js";
+import { askFinish } from "./end.js";
 import { listenToDialogs } from "./dialogs.js";
 import { startAbout } from "./about.js";
 import { listenToKeys } from "./keys.js";
@@ -41,7 +52,7 @@ import { untilOpened } from "./opening.js";
 import { startPanel } from "./panel.js";
 import { named } from "./names.js";
 import { enlargeItem, image, listenToPicture } from "./pictures.js";
-import { askFinish, startProgress } from "./progress.js";
+import { startProgress } from "./progress.js";
 import { askedNow, subject } from "./question.js";
 import { noteNews, startLooking } from "./server.js";
 import { isSheet, sheetKeys } from "./sheet.js";
@@ -112,6 +123,7 @@ const NAMES_OFFERED = 9;
 
 additions.answer = () => {
   const names = data.classes
+    .filter((label) => opened.items.some((item) => labelOf(item) !== label))
     .slice(0, NAMES_OFFERED)
     .map((label) =>
       make(

@@ -1,7 +1,7 @@
 // The server of a review: every request says which state the page shows; the answer is the next state, or why there is
 // none.
 
-import { counted, make, note } from "./elements.js";
+import { counted, dialogOf, make, note } from "./elements.js";
 import { draw } from "./drawing.js";
 import { isAsking, refilter } from "./filter.js";
 import { askedNow } from "./question.js";
@@ -157,7 +157,8 @@ export function noteNews() {
   const news = data.notices.filter((said) => !read.has(said));
   for (const said of news) read.add(said);
   if (!news.length) return false;
-  note(news.join(" "));
+  const shows = () => dialogOf("told").showModal();
+  note(news.join(" "), make("button", { type: "button", class: "link", onclick: shows }, "More"));
   try {
     localStorage.setItem(READ, JSON.stringify([...read].slice(-MOST_READ)));
   } catch {
