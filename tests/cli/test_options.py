@@ -31,7 +31,7 @@ REFUSED = {
     f"{EXTRACT} photos": ("--split one", "--labels split", "--id-column kind", "--text said", "--skip-bad"),
     DRAW: ("--concentration 0.5", "--query dirichlet --slots 3"),
     f"{DRAW} --support-bank other": ("--shots 3",),
-    GRID: ("plan.toml", "--paper table1", "--mix-versions", "--concentration 0.5", "--batches 2"),
+    GRID: ("plan.toml", "--paper table1", "--concentration 0.5", "--batches 2"),
     f"{GRID} --support-bank other": ("--shots 3",),
     "bench run plan.toml --out run": (*OF_A_GRID, "--paper table1", "--method tim"),
     "bench run --paper table1 --bank mini --out run": OF_A_GRID,

@@ -105,7 +105,6 @@ def complete(
     banks: Banks,
     workers: Workers | None = None,
     *,
-    mix_versions: bool = False,
     device: str = CPU,
     on_progress: Callable[[CellProgress], None] | None = None,
 ) -> None:
@@ -122,8 +121,6 @@ def complete(
         Banks by the names that the plan uses.
     workers : callable, optional
         `here(processes)` of `handful.workers`, by default this process alone, or its `on_ray(address)`.
-    mix_versions : bool
-        Continue even if existing rows were made by other versions. Otherwise that is a `PlanError`.
     device : str
         Where tasks are solved, as torch names it: `cpu`, `cuda`, `cuda:1`.
     on_progress : callable, optional
@@ -143,16 +140,14 @@ def complete(
     [(3, 3)]
     """
     with journal.writing(), bars("run the benchmark"):
-        if not mix_versions:
-            refuse_a_mix(journal, journal.plan)
+        refuse_a_mix(journal, journal.plan)
         states = {state.cell.content_hash: state for state in progress(journal)}
         report = _reports(list(states.values()))
         waiting: list[Row] = []
         oldest = time.monotonic()
         try:
             for rows in (workers or here())(run_range, _ranges(states.values(), banks, device), lost_range):
-                if not mix_versions:
-                    _refuse_other_worker(rows[0])
+                _refuse_other_worker(rows[0])
                 if not waiting:
                     oldest = time.monotonic()
                 state = states[rows[0]["cell"]]
@@ -186,8 +181,7 @@ def refuse_a_mix(journal: Journal, plan: Plan) -> None:
         parts = [", ".join(sorted(set(a.split(", ")) - set(b.split(", ")))) for a, b in ((then, now), (now, then))]
         raise PlanError(
             f"continuing {journal.folder} would mix rows of different versions: rows were made with {parts[0]}, but "
-            f"this is {parts[1]}. Continue with the versions it was made with, start another run, or allow it with "
-            "--mix-versions (mix_versions=True)"
+            f"this is {parts[1]}. Continue with the versions it was made with, or start another run"
         )
 
 
@@ -196,7 +190,7 @@ def _refuse_other_worker(row: Row) -> None:
     if row["versions"] != versions_text():
         raise PlanError(
             f"a worker has other versions than this process: {row['versions']} there, {versions_text()} here; install "
-            "the same on all machines, or allow it with --mix-versions (mix_versions=True)"
+            "the same on all machines"
         )
 
 

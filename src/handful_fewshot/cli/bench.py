@@ -126,9 +126,6 @@ def run(
     resume: Annotated[
         bool, typer.Option(help="Continue the run in --out, if it exists; with its own plan if none is given.")
     ] = False,
-    mix_versions: Annotated[
-        bool, typer.Option(help="Continue even if existing rows were made by other versions.")
-    ] = False,
     **of_tasks: Any,
 ) -> None:
     """Run a plan: a TOML file, one of the paper's, or a grid of methods, scales, shots and K_eff.
@@ -170,7 +167,7 @@ def status(run: Annotated[Path, typer.Argument(help="Folder of a run.")]) -> Non
     from handful_fewshot.benchmark.completion import progress
     from handful_fewshot.benchmark.journal import Journal
     from handful_fewshot.reports.control import below_nearest
-    from handful_fewshot.reports.summary import columns_of, footnotes, remarks, results
+    from handful_fewshot.reports.summary import columns_of, footnotes, results
 
     journal = Journal(run)
     states = {state.cell.content_hash: state for state in progress(journal)}
@@ -195,7 +192,7 @@ def status(run: Annotated[Path, typer.Argument(help="Folder of a run.")]) -> Non
             if result.n_failed:
                 data(f"    the first failed with: {result.first_error}")
     told = below_nearest(journal, partial(find_bank, journal.bank_places))
-    for sentence in (*footnotes("".join(printed)), *remarks(journal), *told):
+    for sentence in (*footnotes("".join(printed)), *told):
         data(sentence)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from handful.cli.options import HERE, is_here, refuse, workers_at
+from handful.cli.options import HERE, is_here, workers_at
 from handful.cli.terminal import Interrupted
 from handful.errors import OptionError
 from handful.progress import lines
@@ -36,9 +36,6 @@ def carry_out(
     on = given.get("on", HERE)
     resume = given.get("resume", False)
     device = usable_device(given.get("device", CPU))
-    mix_versions = given.get("mix_versions", False)
-    if not resume:
-        refuse(context, ("--mix-versions",), "a new run has no rows of other versions")
     workers = workers_at(on)
     in_files = [method for method in given.get("method", ()) if ".py:" in method]
     if in_files and not is_here(on):
@@ -53,19 +50,17 @@ def carry_out(
         journal = Journal(out) if cells is None or go_on else Journal.create(out, cells, absolute)
         with journal.writing():
             if go_on and cells is not None:
-                if not mix_versions:
-                    refuse_a_mix(journal, cells)  # before its plan is changed
+                refuse_a_mix(journal, cells)  # before its plan is changed
                 journal.extend(cells, absolute)
             begun = True
             with lines():
-                complete(journal, banks, workers, mix_versions=mix_versions, device=device)
+                complete(journal, banks, workers, device=device)
     except KeyboardInterrupt:
         if not (begun or (not there and (out / PLAN_FILE).exists())):
             raise Interrupted("interrupted before anything was changed; run the same command again") from None
         command = ["handful", "bench", str(context.command.name), "--resume", "--out", str(out)]
         command += ["--on", on] if on != HERE else []
         command += ["--device", device] if device != CPU else []
-        command += ["--mix-versions"] if mix_versions else []
         again = "the same command and --resume" if in_files else shlex.join(command)
         raise Interrupted(f"interrupted; rows that were written are kept. Continue with: {again}") from None
     return journal

@@ -58,9 +58,6 @@ def tune(
         str | None, typer.Option(help="Where tasks are solved: cpu, cuda, cuda:1; cpu if left out.", show_default=False)
     ] = None,
     resume: Annotated[bool, typer.Option(help="Continue the run in --out; without --method, its own plan.")] = False,
-    mix_versions: Annotated[
-        bool, typer.Option(help="Continue even if existing rows were made by other versions.")
-    ] = False,
     **of_tasks: Any,
 ) -> None:
     """Run a grid of options on validation tasks, print the best and write a plan for the test classes.

@@ -199,10 +199,7 @@ def _page(
         _wide(_measures(outcomes)),
         _failures(outcomes),
         "<h2>How this was made</h2>",
-        _wide(
-            _rows(("made with", "tasks solved"), [(text, f"{n:,}") for text, n in summary.made_with(journal).items()])
-        ),
-        *(f"<p class='quiet'>{escape(sentence)}</p>" for sentence in summary.remarks(journal)),
+        f"<p>{escape(', '.join(map(' '.join, journal.versions.items())))}</p>",
         "<details><summary>Plan and hashes</summary>",
         _wide(_plan(outcomes)),
         "</details>",

@@ -273,25 +273,6 @@ def results(journal: Journal) -> list[Result]:
     return outcomes
 
 
-def made_with(journal: Journal) -> dict[str, int]:
-    """Versions behind the solved tasks, as text, with the number of tasks; those at the start if there are none."""
-    rows = journal.columns()
-    planned = {cell.content_hash for cell in journal.plan}
-    noted = Counter(
-        str(text)
-        for cell, text, error in zip(rows["cell"], rows["versions"], rows["error"], strict=True)
-        if error is None and cell in planned
-    )
-    return dict(noted) or {", ".join(map(" ".join, journal.versions.items())): 0}
-
-
-def remarks(journal: Journal) -> list[str]:
-    """Warnings for readers of the numbers: rows that were made by different versions."""
-    versions = made_with(journal)
-    texts = "; ".join(f"{text} ({n:,})" for text, n in versions.items())
-    return [f"Rows were made with different versions: {texts}."] if len(versions) > 1 else []
-
-
 def columns_of(outcomes: Sequence[Result]) -> list[Column]:
     """Group results by their tasks, in the order in which these first occur.
 

@@ -117,7 +117,7 @@ def test_what_the_method_failed_on_is_kept(tmp_path, banks, monkeypatch):
     assert journal.columns()["error"].tolist() == ["ValueError: no answer"] * 4
 
 
-def test_a_run_that_would_mix_versions_is_refused_unless_told(tmp_path, banks, monkeypatch):
+def test_a_run_that_would_mix_versions_is_refused(tmp_path, banks, monkeypatch):
     journal = Journal.create(tmp_path / "run", small_plan(banks))
 
     def half(*work):
@@ -135,10 +135,6 @@ def test_a_run_that_would_mix_versions_is_refused_unless_told(tmp_path, banks, m
     with pytest.raises(PlanError, match=r"different versions: rows were made with handful 0.0.9, torch 2.0, but this "):
         complete(journal, banks)
     assert values(journal) == before
-    complete(journal, banks, mix_versions=True)
-    assert journal.table().num_rows == 60
-    assert len(set(journal.columns()["versions"])) == 2
-    complete(journal, banks)  # nothing is left, so nothing is mixed
 
 
 def test_rows_of_a_worker_with_other_versions_are_refused(tmp_path, banks):

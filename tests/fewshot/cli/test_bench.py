@@ -25,7 +25,6 @@ from handful_fewshot.benchmark import plan as plans
 from handful_fewshot.benchmark.completion import progress
 from handful_fewshot.benchmark.journal import Journal
 from handful_fewshot.benchmark.paper import PAPER_PLANS, TABLE_1_METHODS, published_accuracy
-from handful_fewshot.benchmark.run import versions_text
 from handful_fewshot.cli import bench
 from handful_fewshot.reports.control import CONTROL
 from handful_fewshot.reports.summary import FEW_NOTE, TaskMean
@@ -451,7 +450,7 @@ def test_a_bank_that_no_cell_uses_is_refused(bank, tmp_path, capsys):
     assert "named clinc150; it uses mini" in refused(capsys, "run", "--paper", "table1", *mini, "--out", tmp_path / "x")
 
 
-def test_a_run_of_other_versions_goes_on_only_if_told_and_says_so(bank, tmp_path, capsys, monkeypatch):
+def test_a_run_of_other_versions_does_not_go_on(bank, tmp_path, capsys, monkeypatch):
     out = tmp_path / "run"
     with monkeypatch.context() as patch:
         for place in ("run", "completion"):
@@ -462,10 +461,7 @@ def test_a_run_of_other_versions_goes_on_only_if_told_and_says_so(bank, tmp_path
     more = grid(bank, out, "--tasks", 3, "--resume")
     said = refused(capsys, *more)
     assert "would mix rows of different versions: rows were made with handful 0.0.9, but this is" in said
-    assert "--mix-versions" in said
     assert (out / "plan.json").read_bytes() == before
-    lines = run(capsys, *more, "--mix-versions")
-    assert lines[-1] == f"Rows were made with different versions: handful 0.0.9 (8); {versions_text()} (4)."
 
 
 def without_numbers(line) -> str:

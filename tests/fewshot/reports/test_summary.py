@@ -4,13 +4,10 @@ import numpy as np
 import pytest
 
 from handful_fewshot.benchmark.plan import Cell
-from handful_fewshot.benchmark.run import versions_text
 from handful_fewshot.reports.summary import (
     MeanEstimate,
     columns_of,
-    made_with,
     paired_difference,
-    remarks,
     results,
     verdict,
 )
@@ -126,12 +123,3 @@ def test_a_few_easy_tasks_do_not_make_a_best(tmp_path):
 def test_nobody_wins_on_few_tasks(tmp_path, numbers, best):
     (column,) = columns_of(results(made_up_run(tmp_path / "run", (PADDLE, KMEANS), numbers)))
     assert [r.cell.method for r in column.best()] == best
-
-
-def test_what_a_reader_must_know_is_said(tmp_path):
-    journal = made_up_run(tmp_path / "run", (PADDLE,), [[0.5, 0.7]])
-    assert remarks(journal) == []
-    assert made_with(journal) == {versions_text(): 2}
-    rows = journal.table().to_pylist()
-    journal.append([{**row, "task": row["task"] + 2, "versions": "handful 9"} for row in rows])
-    assert remarks(journal) == [f"Rows were made with different versions: {versions_text()} (2); handful 9 (2)."]
