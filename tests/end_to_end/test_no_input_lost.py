@@ -47,7 +47,6 @@ READ = {
     "bench tune": (),
     "bench status": ("run",),
     "bench compare": ("run",),
-    "bench export": ("run",),
     "report": ("run",),
     "train": ("items", "validation", "lists"),
     "demo": (),
@@ -65,7 +64,6 @@ WRITTEN = {
     "features extract": ("out",),
     "bench run": ("out",),
     "bench tune": ("out",),
-    "bench export": ("out",),
     "report": ("out",),
     "train": ("out",),
     "demo": ("out",),
@@ -167,8 +165,8 @@ def test_every_path_of_every_command_is_known_as_read_or_written():
             assert f"--{path} " in tried or path in ("paths", "scores", "pictures"), path
     tried = " ".join(command for _, command in OTHERS)
     arguments = ("source", "plan", "bank", "file", "examples", "catalogue")
-    # These refuse what they would overwrite when they have read their input: see test_review.py and test_export.py.
-    for name in WRITTEN.keys() - {"classify", "rescore", "review", "demo", "report", "bench export"}:
+    # These refuse what they would overwrite when they have read their input: see test_review.py.
+    for name in WRITTEN.keys() - {"classify", "rescore", "review", "demo", "report"}:
         assert f"{name} " in tried
         assert all(f"--{path} " in tried or path in arguments for path in READ[name])
 

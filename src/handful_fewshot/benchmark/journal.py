@@ -153,7 +153,7 @@ class Journal:
         there = [(shard, shard.stat().st_mtime_ns) for shard in shards]
         if self._rows is not None and self._rows[0] == there:
             return self._rows[1]
-        tables = [read_shard(shard) for shard in shards]
+        tables = [_read_shard(shard) for shard in shards]
         table = pa.concat_tables([_schema(COLUMNS).empty_table(), *tables])
         if table.group_by(["cell", "task"]).aggregate([]).num_rows < table.num_rows:
             shard_of_row = np.repeat([shard.name for shard in shards], [shard.num_rows for shard in tables])
@@ -282,8 +282,8 @@ def _checksum(number: int, content: bytes) -> str:
     return hashlib.sha256(f"{number}\n".encode() + content).hexdigest()[:16]
 
 
-def read_shard(shard: Path, kinds: Mapping[str, str] = MappingProxyType(COLUMNS)) -> Any:
-    """Return some columns of a shard as a `pyarrow.Table`; refuse one that is not as it was written."""
+def _read_shard(shard: Path) -> Any:
+    """Return `COLUMNS` of a shard as a `pyarrow.Table`; refuse one that is not as it was written."""
     pa, parquet = import_pyarrow()
     content = read_bytes(shard, PlanError)
     (number, checksum) = _noted(shard)
@@ -296,7 +296,7 @@ def read_shard(shard: Path, kinds: Mapping[str, str] = MappingProxyType(COLUMNS)
         file = parquet.ParquetFile(pa.BufferReader(content))
         if file.schema_arrow.names != _schema().names:
             raise ValueError(f"its columns are {', '.join(file.schema_arrow.names)}")
-        return file.read(list(kinds), use_threads=False).cast(_schema(kinds))
+        return file.read(list(COLUMNS), use_threads=False).cast(_schema(COLUMNS))
     except (pa.ArrowException, OSError, ValueError) as error:
         raise PlanError(
             f"{shard} cannot be read as the Parquet of this version's journal ({error}). {again}"

@@ -233,33 +233,11 @@ def compare(
         data(line)
 
 
-@app.command("export")
-def export(
-    run: Annotated[Path, typer.Argument(help="Folder of a run.")],
-    out: Annotated[Path, typer.Argument(help="File to write, .parquet or .csv.")],
-) -> None:
-    """Write the rows of a run as one table: a row per task, with bank, protocol, method, scale, options and seed.
-
-    Predictions that were kept, with --keep predictions, are only in Parquet, since a CSV has no lists.
-
-    \b
-    Examples:
-      handful bench export runs/one one.parquet
-      handful bench export runs/one one.csv
-    """
-    from handful.arguments import counted
-    from handful_fewshot.benchmark.export import write_rows
-    from handful_fewshot.benchmark.journal import Journal
-
-    n_rows, left_out = write_rows(Journal(run), out)
-    data(f"{out}: {counted(n_rows, 'row')}")
-    if left_out:
-        data(f"Without {', '.join(left_out)}: a CSV has no lists. Export to .parquet to have them.")
-
-
 def report(
     run: Annotated[Path, typer.Argument(help="Folder of a run.")],
-    out: Annotated[Path, typer.Option(help="Folder for the page, and for every table and figure as a file.")],
+    out: Annotated[
+        Path, typer.Option(help="Folder for the page, its figures, its numbers as CSV and a table in LaTeX.")
+    ],
 ) -> None:
     """Write one self-contained page about a run, and print where it is.
 

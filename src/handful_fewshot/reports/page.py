@@ -56,9 +56,9 @@ details { margin: .6rem 0 } summary { cursor: pointer } code { font-size: .85em;
 """
 
 
-# Tables that a run may have besides that of accuracy, by the name of their file: title, explanation, head and rows.
-MORE_TABLES: Mapping[str, tuple[str, str, Sequence[str], Callable[[Column], list[tuple[str, ...]]]]] = {
-    "unknown": (
+# Tables that a run may have besides that of accuracy: title, explanation, head and rows.
+MORE_TABLES: Sequence[tuple[str, str, Sequence[str], Callable[[Column], list[tuple[str, ...]]]]] = (
+    (
         "Unknown items",
         "Some classes of these tasks have no examples; accuracy is that on the items of the other classes. All in "
         "percent, mean ± 95% interval. Unknown items are ranked by what the method says; if it cannot reject, by one "
@@ -66,18 +66,18 @@ MORE_TABLES: Mapping[str, tuple[str, str, Sequence[str], Callable[[Column], list
         tables.UNKNOWN_HEAD,
         tables.unknown_rows,
     ),
-    "convergence": (
+    (
         "Time to convergence",
         "Seconds of the method per task, on one thread, over the tasks on which it converged (for paddle and "
         "paddle_gd: prototypes moved by at most 10⁻⁶). Methods without such a criterion never do.",
         tables.CONVERGENCE_HEAD,
         tables.convergence_rows,
     ),
-}
+)
 
 
 def write_report(journal: Journal, out: str | os.PathLike[str], find_bank: FindBank | None = None) -> Path:
-    """Write `index.html`, which needs no other file, and every table and figure as a separate file beside it.
+    """Write `index.html`, which needs no other file; beside it figures, all numbers as CSV, and accuracy as LaTeX.
 
     Parameters
     ----------
@@ -98,11 +98,8 @@ def write_report(journal: Journal, out: str | os.PathLike[str], find_bank: FindB
     refuse_overwriting({"run": journal.folder, **banks_at(journal.bank_places)}, {"report": folder})
     outcomes = summary.results(journal)
     columns = summary.columns_of(outcomes)
-    texts = {"accuracy.md": tables.accuracy_markdown(columns), "accuracy.tex": tables.accuracy_latex(columns)}
+    texts = {"accuracy.tex": tables.accuracy_latex(columns)}
     texts |= {"measures.csv": csv_text(measures(outcomes)), "differences.csv": csv_text(differences(columns))}
-    for name, (_, _, head, rows_of) in MORE_TABLES.items():
-        if text := tables.tables_markdown(columns, head, rows_of):
-            texts[f"{name}.md"] = text
     figures = _figures(columns, find_bank)
     for name, (figure, _) in figures.items():
         plots.save(figure, folder, name)
@@ -184,7 +181,7 @@ def _page(
         f"<h2>Accuracy</h2><p>{escape(explained + paper)}</p>",
         _wide(table),
         *(f"<p class='quiet'>{escape(note)}</p>" for note in tables.accuracy_notes(columns)),
-        *(_more_tables(columns, *parts) for parts in MORE_TABLES.values()),
+        *(_more_tables(columns, *parts) for parts in MORE_TABLES),
         "<div class='figures'>",
         *(
             f"<figure>{plots.as_svg(figure, name)}<figcaption>{escape(caption)}</figcaption></figure>"

@@ -1,4 +1,4 @@
-"""Tables of accuracy: one row per method, one column per list of tasks; as Markdown, LaTeX and HTML.
+"""Tables of accuracy: one row per method, one column per list of tasks; as LaTeX and HTML.
 
 Tasks with unknown classes have a table of their own, with one column per measure.
 """
@@ -62,7 +62,6 @@ class Templates(NamedTuple):
         return text + self.tasks.format(f"{estimate.n:,}") + published
 
 
-MARKDOWN = Templates("**{}**", " ± {}", ", no interval", " ({})", " / {}")
 LATEX = Templates(r"\textbf{{{}}}", r"$_{{\pm {}}}$", ", no interval", "", " ({})")
 HTML = Templates(
     "<b>{}</b>",
@@ -121,13 +120,6 @@ def accuracy_notes(columns: Sequence[Column]) -> list[str]:
         *unlike.values(),
         *alone,
     ]
-
-
-def accuracy_markdown(columns: Sequence[Column]) -> str:
-    """Render as a table of pipes; best and ties in bold, n in brackets, the paper's number after a slash."""
-    titles = ["method", "transform", *(column.title for column in columns)]
-    table = markdown_table(titles, accuracy_rows(columns, MARKDOWN))
-    return "\n\n".join([table, *footnotes(table), *accuracy_notes(columns)]) + "\n"
 
 
 def markdown_table(titles: Sequence[str], rows: Iterable[Iterable[object]]) -> str:
@@ -207,16 +199,6 @@ def convergence_rows(column: Column) -> list[tuple[str, ...]]:
         accuracy = result.estimate().percent.text()
         rows.append((result.label, result.transform, reached or "not reached", share, taken, accuracy))
     return rows
-
-
-def tables_markdown(
-    columns: Sequence[Column], head: Sequence[str], rows_of: Callable[[Column], list[tuple[str, ...]]]
-) -> str:
-    """Render a table for each column that has rows, under its title; empty if none has."""
-    text = "\n".join(
-        f"{column.title}\n\n{markdown_table(head, rows)}\n" for column in columns if (rows := rows_of(column))
-    )
-    return "\n".join([text, *(f"{note}\n" for note in footnotes(text))])
 
 
 def differences_table(column: Column) -> list[tuple[str, TaskMean]]:

@@ -210,21 +210,12 @@ def test_methods_are_compared_on_the_same_tasks(bank, tmp_path, capsys):
     assert "it has paddle (found scale), soft_kmeans (found scale)" in capsys.readouterr().err
 
 
-def test_a_run_is_exported_and_keeps_predictions_if_told(bank, tmp_path, capsys):
+def test_a_run_keeps_predictions_if_told(bank, tmp_path, capsys):
     parquet = pytest.importorskip("pyarrow.parquet")
     out = tmp_path / "run"
     run(capsys, *grid(bank, out, "--tasks", 2, "--keep", "predictions"))
-    assert run(capsys, "export", out, tmp_path / "run.parquet") == [f"{tmp_path / 'run.parquet'}: 8 rows"]
-    table = parquet.read_table(tmp_path / "run.parquet")
-    assert [len(labels) for labels in table["predictions"].to_pylist()] == [6] * 8
-    said, left_out = run(capsys, "export", out, tmp_path / "run.csv")
-    assert said.endswith("run.csv: 8 rows")
-    assert left_out.startswith(
-        "Without classes, query_labels, predictions, probabilities, unknown: a CSV has no lists."
-    )
-    head = (tmp_path / "run.csv").read_text().splitlines()[0]
-    assert head.startswith('"cell","bank","split",')
-    assert "predictions" not in head
+    tables = [parquet.read_table(shard) for shard in out.glob("rows-*.parquet")]
+    assert [len(labels) for table in tables for labels in table["predictions"].to_pylist()] == [6] * 8
     assert "leave out --keep" in refused(capsys, "run", "--resume", "--keep", "predictions", "--out", out)
     assert "has rows that keep predictions" in refused(capsys, *grid(bank, out, "--tasks", 3, "--resume"))
 
@@ -332,13 +323,13 @@ def table_1_of(tmp_path, capsys, arguments, methods):
     ]
     assert [line for line in lines if not line.startswith(" ")] == [*titles, FEW_NOTE]
     assert main(["report", str(tmp_path / "run"), "--out", str(tmp_path / "report")]) == 0
-    table = [line.split(" | ") for line in (tmp_path / "report" / "accuracy.md").read_text().splitlines()]
-    assert [cell.strip("| ") for cell in table[0]] == ["method", "transform", *titles]
-    rows = {row[0].strip("| "): [cell.strip("| ") for cell in row[2:]] for row in table[2:] if len(row) > 1}
-    assert [name.partition(" (")[0] for name in rows] == list(methods)
+    text = (tmp_path / "report" / "accuracy.tex").read_text().replace(r"\_", "_")
+    head, *rows, _ = (line.removesuffix(r" \\").split(" & ") for line in text.splitlines() if line.endswith(r"\\"))
+    assert head[2:] == [rf"\rotatebox{{60}}{{{title}}}" for title in titles]
+    assert [name.partition(" (")[0] for name, *_ in rows] == list(methods)
     found = {
-        name.partition(" (")[0]: [float(cell.split(" / ")[1]) if " / " in cell else None for cell in row]
-        for name, row in rows.items()
+        name.partition(" (")[0]: [float(cell[:-1].split(" (")[1]) if cell.endswith(")") else None for cell in cells]
+        for name, _, *cells in rows
     }
     page = (tmp_path / "report" / "index.html").read_text()
     assert page.count("class='paper'") == sum(number is not None for row in found.values() for number in row)
@@ -353,7 +344,7 @@ def test_table_1_runs_on_stand_ins_for_both_networks(tmp_path, capsys, stand_ins
     assert found["paddle"] == [63.2, 73.3, 80.0, 45.8, 62.5, 72.0, 62.5, 72.8, 79.3, *none]
     assert found["bd_cspn"] == [49.6, 54.1, 55.6, 24.0, 26.7, 26.0, 51.2, 55.5, 58.4, *none]
     assert found["laplacian_shot"] == [60.4, 65.2, 68.4, 34.7, 36.8, 39.1, 64.9, 65.3, 70.9, *none]
-    for name in ("accuracy.md", "accuracy.tex", "index.html"):
+    for name in ("accuracy.tex", "index.html"):
         text = (tmp_path / "report" / name).read_text().replace("\\_", "_").replace("&#x27;", "'")
         assert "The paper's numbers are not beside tiered_wrn, which has 150 classes and 640 dimensions" in text
         assert "cl2n (mini, mini_wrn), l2 (tiered, tiered_wrn)" in text

@@ -7,10 +7,8 @@ import numpy as np
 import pytest
 
 import handful_fewshot as fewshot
-from handful.errors import OptionError
 from handful_fewshot import Dirichlet, ShotsPerClass, TaskSpec, UniformOverPool, UnknownClasses
 from handful_fewshot.benchmark.completion import complete
-from handful_fewshot.benchmark.export import write_rows
 from handful_fewshot.benchmark.journal import COLUMNS, PLAN_FILE, Journal
 from handful_fewshot.benchmark.plan import Cell, bound_plan
 from handful_fewshot.benchmark.run import ABOUT, KEPT
@@ -67,39 +65,23 @@ def test_the_plan_names_its_cells_as_the_rows_do(journal):
     assert {entry["cell"] for entry in entries} == set(journal.table()["cell"].to_pylist())
 
 
-@pytest.mark.parametrize("end", [".csv", ".parquet"])
-def test_pandas_and_duckdb_read_what_was_exported(journal, tmp_path, end):
-    n_rows, left_out = write_rows(journal, tmp_path / f"run{end}")
-    assert (n_rows, left_out) == (21, tuple(KEPT) if end == ".csv" else ())
-    read = pd.read_csv if end == ".csv" else pd.read_parquet
-    frame = read(tmp_path / f"run{end}")
-    assert list(frame) == [*COLUMNS, *(() if end == ".csv" else KEPT)]
-    assert frame["cell"].drop_duplicates().tolist() == [cell.content_hash for cell in journal.plan]
+def rows_of(journal):
+    """Rows of a run as pandas reads its shards, without handful."""
+    return pd.concat(map(pd.read_parquet, sorted(journal.folder.glob("rows-*.parquet"))))
+
+
+def test_pandas_and_duckdb_read_the_shards_of_a_run_as_they_are(journal):
+    frame = rows_of(journal)
+    assert list(frame) == [*COLUMNS, *KEPT]
     table = journal.table().to_pandas()
-    for cell, (_, found) in zip(journal.plan, frame.groupby("cell", sort=False), strict=True):
-        expected = table[table["cell"] == cell.content_hash].sort_values("task")
-        assert found["task"].tolist() == list(range(cell.n_tasks))
-        assert np.array_equal(found["accuracy"], expected["accuracy"])
-    query = "select method, scale, protocol, count(*), avg(accuracy) from '{}' group by all order by count(*) desc"
-    asked = duckdb.sql(query.format(tmp_path / f"run{end}")).fetchall()
-    assert [row[:4] for row in asked] == [
-        ("paddle", "published scale", "balanced", 12),
-        ("paddle", "found scale", "dirichlet (concentration=1.5)", 5),
-        ("oslo", asked[2][1], "balanced", 4),
-    ]
-    means = frame.groupby("cell", sort=False)["accuracy"].mean()
-    assert [row[4] for row in asked] == pytest.approx(means.tolist())
-
-
-def test_duckdb_reads_the_shards_of_a_run_as_they_are(journal):
+    assert frame[list(COLUMNS)].reset_index(drop=True).equals(table)
     shards = f"{journal.folder}/rows-*.parquet"
     (found,) = duckdb.sql(f"select count(*), sum(options->>'max_iter' = '7'), min(seed) from '{shards}'").fetchall()
     assert found == (21, 12, 0)
 
 
-def test_a_confusion_matrix_and_scores_come_from_kept_predictions(journal, banks, tmp_path):
-    write_rows(journal, tmp_path / "run.parquet")
-    frame = pd.read_parquet(tmp_path / "run.parquet")
+def test_a_confusion_matrix_and_scores_come_from_kept_predictions(journal, banks):
+    frame = rows_of(journal)
     cell = journal.plan[0]
     rows = frame[frame["cell"] == cell.content_hash]
     for row in rows.itertuples():
@@ -120,7 +102,7 @@ def test_a_confusion_matrix_and_scores_come_from_kept_predictions(journal, banks
     assert all((np.asarray(row.query_labels) == -1).sum() == 2 and len(row.unknown) == 6 for row in oslo.itertuples())
     silent = frame[frame["cell"] == journal.plan[1].content_hash]
     assert silent[list(KEPT)].isna().all(axis=None)
-    counted = duckdb.sql(f"select count(*) from (select unnest(predictions) from '{tmp_path / 'run.parquet'}')")
+    counted = duckdb.sql(f"select count(*) from (select unnest(predictions) from '{journal.folder}/rows-*.parquet')")
     assert counted.fetchall() == [(16 * 6,)]
 
 
@@ -130,9 +112,8 @@ def test_labels_of_drawn_classes_lead_to_those_of_the_bank(banks, tmp_path):
         tmp_path / "run", bound_plan([Cell("toy", spec, "paddle", n_tasks=6, keep="predictions")], banks)
     )
     complete(journal, banks)
-    write_rows(journal, tmp_path / "run.parquet")
     labels = banks["toy"].labels
-    for row in pd.read_parquet(tmp_path / "run.parquet").itertuples():
+    for row in rows_of(journal).itertuples():
         drawn = fewshot.draw(labels, spec, 0, [row.task])
         assert np.array_equal(np.asarray(row.classes)[row.query_labels], labels[drawn.query[0]])
 
@@ -142,8 +123,7 @@ def test_a_task_has_its_own_number_of_classes_if_this_is_drawn_from_a_range(bank
     cells = [Cell("toy", replace(SPEC, query=query), method, n_tasks=20) for method in ("paddle", "sparse_em")]
     journal = Journal.create(tmp_path / "run", bound_plan(cells, banks))
     complete(journal, banks)
-    write_rows(journal, tmp_path / "run.csv")
-    frame = pd.read_csv(tmp_path / "run.csv")
+    frame = rows_of(journal)
     assert set(frame["protocol"]) == {"uniform (k_eff=1-3)"}
     numbers = query.class_counts(0, np.arange(20)).tolist()
     assert set(numbers) == {1, 2, 3}
@@ -154,22 +134,6 @@ def test_a_task_has_its_own_number_of_classes_if_this_is_drawn_from_a_range(bank
     for task, number in enumerate(numbers):
         drawn = fewshot.draw(labels, replace(SPEC, query=query), 0, [task])
         assert len(np.unique(drawn.query_labels)) <= number
-
-
-def test_rows_of_cells_that_left_the_plan_are_not_exported(banks, tmp_path):
-    cells = bound_plan([Cell("toy", SPEC, name, n_tasks=3) for name in ("paddle", "soft_kmeans")], banks)
-    journal = Journal.create(tmp_path / "run", cells)
-    complete(journal, banks)
-    journal.extend(cells[1:])
-    assert write_rows(journal, tmp_path / "run.csv")[0] == 3
-    assert set(pd.read_csv(tmp_path / "run.csv")["method"]) == {"soft_kmeans"}
-
-
-def test_what_cannot_be_written_is_refused(journal, tmp_path):
-    with pytest.raises(PlanError, match=r"rows are written as \.parquet or \.csv, got 'run.xlsx'"):
-        write_rows(journal, tmp_path / "run.xlsx")
-    with pytest.raises(OptionError):
-        write_rows(journal, journal.folder / "rows.csv")
 
 
 def test_predictions_are_kept_of_all_tasks_of_a_cell_or_of_none(banks, tmp_path):
