@@ -1,4 +1,4 @@
-"""Draw the pictures of an answer: python tools/draw_pictures.py. Writes docs/images/plot.png and plot_map.png.
+"""Draw the picture of an answer: python tools/draw_pictures.py. Writes docs/images/plot.png.
 
 A batch of 75 sentences with five intents (CLINC150), of which one, `exchange_rate`, is not in the catalogue of the
 other 149 with five examples each.
@@ -16,7 +16,7 @@ import numpy as np
 import handful
 from handful.estimators import Answer
 
-FOLDER = Path(__file__).resolve().parents[1] / "docs" / "images"
+PLACE = Path(__file__).resolve().parents[1] / "docs" / "images" / "plot.png"
 PRESENT = ("lost_luggage", "recipe", "exchange_rate", "ingredients_list", "flight_status")
 MISSING = "exchange_rate"
 
@@ -32,12 +32,9 @@ def answer() -> Answer:
 
 
 def main() -> None:
-    """Write both pictures."""
-    found = answer()
-    for name in ("plot", "plot_map"):
-        figure = getattr(found, name)().figure
-        figure.savefig(FOLDER / f"{name}.png", dpi=110)
-        print(FOLDER / f"{name}.png")
+    """Write the picture."""
+    answer().plot().figure.savefig(PLACE, dpi=110)
+    print(PLACE)
 
 
 if __name__ == "__main__":
