@@ -1,13 +1,11 @@
 """Open and closed batches: labels of known items, unknown items that are rejected, and what a person can add.
 
-    python studies/open_batches.py DATA --group tuning [--only clinc150-5 ...] [--parts 0 0.3 ...] [--out FILE.json]
+    python studies/open_batches.py DATA --group tuning [--only clinc150-5 ...] [--parts 0 0.3 ...]
     python studies/open_batches.py DATA --group confirmation
-    python studies/open_batches.py --group tuning --out FILE.json --against EARLIER.json
     python studies/open_batches.py --page
 
 The method was tuned on the cells of one group alone; the other group is run once, at the end. DATA is a folder that
-holds the data. Without it, what FILE.json holds is printed. A batch has 75 items, of which 0, 10, 30 or 70% are
-unknown.
+holds the data. A batch has 75 items, of which 0, 10, 30 or 70% are unknown.
 
 - **Banks** (`clinc150-minilm`, `cub200-efflite0`, ...): ten classes are taken out of the catalogue. A batch has 5 to 8
   classes of the catalogue and three of the ten, in shares drawn from a Dirichlet of parameter 2. `clinc150-oos`: all
@@ -30,8 +28,8 @@ examples, so that every batch needs a fit; the largest catalogues have one such 
 `joint`, `alone` and `control` are percent right of the known items: of the most probable class, of the highest score of
 the head, which knows nothing of the batch, and of the simple control (`control.py`). The ceilings are unknown items
 above the threshold that rejects 5 or 10% of the known ones, chosen in hindsight: one threshold pooled over all batches
-of a cell and share (`ceil5`, `ceil10` of the printed table), or one for each batch (`each5`, `each10`), which mostly
-finds more. `sure` are items with a `certainty` of at least 0.95; an unknown one is never right.
+of a cell and share, or one for each batch, which mostly finds more. `sure` are items with a `certainty` of at least
+0.95; an unknown one is never right.
 Groups are found if 80% of a proposal is one removed class and it has half of that class; possible ones have six items.
 Intervals are those of paired differences, over catalogues where there are at least five, else over batches.
 """
@@ -54,7 +52,7 @@ from control import control, head_scores
 from handful.estimators import BatchClassifier
 from handful.estimators.context import Known
 from open_batches_data import CATALOGUES, GROUPS, NO_CLASS, Bools, Cell, Floats, Ints, drawn
-from open_batches_page import CEILINGS, RESULTS, Row, compared, load, page, printed
+from open_batches_page import CEILINGS, RESULTS, Row, load, page
 from pages import keep
 
 BATCHES, ANSWERS = 40, 10
@@ -183,22 +181,20 @@ def pooled(batches: Sequence[Measured]) -> Row:
 
 
 def main() -> None:
-    """Measure cells and keep them, or print what was kept."""
+    """Measure cells and keep them, or write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", nargs="?", type=Path, help="folder that holds the data")
     parser.add_argument("--group", choices=list(GROUPS))
     parser.add_argument("--only", nargs="+", metavar="CELL", help="cells to measure; else all of the group")
     parser.add_argument("--parts", nargs="+", choices=list(PARTS), default=list(PARTS), metavar="PART")
     parser.add_argument("--batches", type=int, default=BATCHES, help="batches of each cell and part")
-    parser.add_argument("--out", type=Path, help="where results are kept; other cells that are there stay")
-    parser.add_argument("--against", type=Path, help="an earlier run to compare with")
     parser.add_argument("--page", action="store_true", help="write the page from what is kept")
     given = parser.parse_args()
     if given.page:
         page().write()
         return
-    if given.group is None:
-        parser.error("name a --group, or --page")
+    if given.group is None or given.data is None:
+        parser.error("name the data and a --group, or --page")
     group = GROUPS[given.group]
     chosen = given.only or list(group)
     if strange := [name for name in chosen if name not in group]:
@@ -206,9 +202,9 @@ def main() -> None:
     parts = [
         PARTS[name] for name in given.parts if PARTS[name].what != "told" or "expect_unknown" in Known.__annotations__
     ]
-    file = given.out or RESULTS / f"{given.group}.json"
+    file = RESULTS / f"{given.group}.json"
     found = load(file) if file.is_file() else {"group": given.group, "cells": {}}
-    for name in chosen if given.data is not None else ():
+    for name in chosen:
         began = time.process_time()
         with warnings.catch_warnings(action="ignore"):
             measured_parts = measured_cell(given.data, name, group[name], parts, given.batches)
@@ -217,10 +213,6 @@ def main() -> None:
         found["cells"][name] = {"seconds": seconds, "parts": before["parts"] | measured_parts}
         keep(file, found, levels=6)
         print(f"{name}: {seconds} s", flush=True)
-    shown = {**found, "cells": {name: of for name, of in found["cells"].items() if name in chosen}}
-    print("\n".join(printed(shown)))
-    if given.against:
-        print("\n".join(["", *compared(shown, load(given.against))]))
 
 
 if __name__ == "__main__":

@@ -1,10 +1,9 @@
-"""What `open_batches.py` measured: kept in files, printed, compared with an earlier run, and as a page."""
+"""What `open_batches.py` measured: kept in files, and as a page."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +12,13 @@ import numpy as np
 from handful_fewshot.reports.summary import MeanEstimate
 from handful_fewshot.reports.tables import markdown_table
 from open_batches_data import GROUPS
-from pages import NOT_YET, Page, dots, kept, requirements, verdict
+from pages import NOT_YET, Page, dots, kept
 
 RESULTS = Path(__file__).parent / "results" / "open_batches"
 CEILINGS = {"ceiling5": 0.05, "ceiling10": 0.1}
 ENOUGH_CATALOGUES = 5
 
 Row = dict[str, Any]
-Judged = tuple[str, str, bool | None]  # what is required, what was measured, and whether it is reached
 
 
 def load(file: Path) -> Row:
@@ -61,72 +59,6 @@ def summary(part: Row) -> Row:
         "groups": 100 * sum(row["groups"] for row in rows) / possible if possible else float("nan"),
     }
 
-
-COLUMNS = {
-    "alone": "alone",
-    "joint": "joint",
-    "gain": "gain",
-    "ahead": "ahead",
-    "known_rejected": "known-",
-    "unknown_rejected": "unkn-",
-    "ceiling5": "ceil5",
-    "ceiling10": "ceil10",
-    "ceiling5_each": "each5",
-    "ceiling10_each": "each10",
-    "auroc": "auroc",
-    "covered": "covered",
-    "width": "width",
-    "sure": "sure",
-    "sure_right": "right",
-    "groups": "groups",
-}
-
-
-def printed(found: Row) -> Iterator[str]:
-    """Lines of a table: cells and parts.
-
-    `known-`, `unkn-`: rejected; `ceil`, `each`: ceilings pooled and of each batch; `right`: of `sure` ones; `groups`:
-    found of those possible.
-    """
-    yield f"{'cell':19}{'part':12}" + "".join(f"{title:>{_width(name)}}" for name, title in COLUMNS.items())
-    means: dict[str, list[Row]] = {}
-    for name, cell in found["cells"].items():
-        for part, of in cell["parts"].items():
-            means.setdefault(part, []).append(summary(of))
-            yield f"{name:19}{part:12}" + "".join(_said(column, means[part][-1][column]) for column in COLUMNS)
-    for part, rows in means.items():
-        columns = {column: [np.ravel(row[column])[0] for row in rows] for column in COLUMNS}
-        of = {column: [value for value in values if np.isfinite(value)] for column, values in columns.items()}
-        said = (_said(column, float(np.mean(values)) if values else np.nan) for column, values in of.items())
-        yield f"{'mean':19}{part:12}" + "".join(said)
-
-
-def _width(column: str) -> int:
-    return 13 if column in ("gain", "ahead") else 8
-
-
-def _said(column: str, value: Any) -> str:
-    text = f"{value[0]:+.1f} ± {value[1]:.1f}" if isinstance(value, list) else f"{value:.1f}"
-    return f"{'' if text == 'nan' else text:>{_width(column)}}"
-
-
-def compared(found: Row, earlier: Row) -> Iterator[str]:
-    """Lines of a table: joint accuracy minus that of an earlier run on the same batches, and what both rejected."""
-    yield f"{'cell':20}{'part':13}{'joint':>24}{'known rejected':>24}{'unknown rejected':>24}"
-    for name, cell in found["cells"].items():
-        for part, of in cell["parts"].items():
-            before = earlier["cells"].get(name, {"parts": {}})["parts"].get(part, {"rows": []})["rows"]
-            batches = {row["batch"]: row for row in before}
-            pairs = [(row, batches[row["batch"]]) for row in of["rows"] if row["batch"] in batches]
-            line = f"{name:20}{part:13}"
-            for column in ("joint", "known_rejected", "unknown_rejected") if pairs else ():
-                both = [(new, old) for new, old in pairs if column in new and column in old]
-                ahead = estimate([new for new, _ in both], [new[column] - old[column] for new, old in both])
-                line += f"{ahead.text(sign='+'):>24}"
-            yield line
-
-
-# Page ----------------------------------------------------------------------------------------------------------------
 
 QUESTION = """\
 What does handful do where some items belong to no class of the catalogue? *Gain* is the accuracy on known items,
@@ -189,69 +121,11 @@ def table(cells: dict[str, dict[str, Row]]) -> str:
     return markdown_table(["cell", *head], lines) if lines else NOT_YET
 
 
-def required(group: str, cells: dict[str, dict[str, Row]]) -> list[Judged]:
-    """Return requirements, what was measured, and whether it is reached."""
-
-    def of(parts: Sequence[str], value: Callable[[Row], float]) -> dict[str, float]:
-        """Value of every cell and part that has one."""
-        found = {f"{n}, {p}": value(by[p]) for n, by in cells.items() for p in parts if p in by}
-        return {where: one for where, one in found.items() if np.isfinite(one)}
-
-    def least(what: str, found: dict[str, float], bar: float, digits: int = 1) -> Judged:
-        """Require this of every cell and part."""
-        if not found:
-            return what, NOT_YET, None
-        below = sum(value < bar for value in found.values())
-        where = min(found, key=found.__getitem__)
-        return what, f"{len(found) - below} of {len(found)}; {abs(found[where]):.{digits}f} in {where}", not below
-
-    def found_of(
-        what: str, parts: Sequence[str], ceiling: str, bar: float, elsewhere: bool | None = None
-    ) -> list[Judged]:
-        """Require a share of the ceiling, of both kinds."""
-        judged = []
-        for kind, name in (("pooled", ceiling), ("of each batch", f"{ceiling}_each")):
-            shares = of(parts, partial(_of_ceiling, name))
-            if elsewhere is not None:
-                shares = {w: v for w, v in shares.items() if GROUPS[group][w.split(",")[0]].elsewhere == elsewhere}
-            judged.append(least(f"{what}, percent of the ceiling {kind}: at least {bar}", shares, bar, 0))
-        return judged
-
-    closed = of(["0"], lambda row: -row["known_rejected"])
-    overall = -float(np.mean(list(closed.values()))) if closed else float("nan")
-    covered = float(np.mean(list(of(["0", *OPEN], lambda row: row["covered"]).values())))
-    told = [part for part in dict.fromkeys(part for by in cells.values() for part in by) if part.startswith("told")]
-    return [
-        least("known items, points below each alone: at most 1 and an interval", _ends(cells), -1),
-        least("closed: known rejected, at most 3%", closed, -3),
-        ("closed: known rejected over all cells, at most 2%", f"{overall:.1f}", overall <= 2 if closed else None),
-        least("open: known rejected, at most 8%", of(OPEN, lambda row: -row["known_rejected"]), -8),
-        *found_of("unknown rejected, same source", OPEN, "ceiling5", 60, elsewhere=False),
-        *found_of("unknown rejected, another source", OPEN, "ceiling5", 30, elsewhere=True),
-        ("intervals that cover the share: 85 to 97%", f"{covered:.0f}", 85 <= covered <= 97),
-        *found_of("told 0.3: unknown rejected", told, "ceiling10", 85),
-        *found_of("ten answers: unknown rejected", ["answers 0.3"], "ceiling5", 80),
-        least("ten answers: known rejected, at most 5%", of(["answers 0.3"], lambda row: -row["known_rejected"]), -5),
-        least("sure labels right, 30% unknown: at least 95%", of(["0.3"], lambda row: row["sure_right"]), 95),
-    ]
-
-
-def _of_ceiling(ceiling: str, row: Row) -> float:
-    return 100 * row["unknown_rejected"] / row[ceiling] if row[ceiling] > 0 else float("nan")
-
-
-def _ends(cells: dict[str, dict[str, Row]]) -> dict[str, float]:
-    return {
-        f"{name}, {part}": sum(of[part]["gain"]) for name, of in cells.items() for part in ("0", *OPEN) if part in of
-    }
-
-
 def page() -> Page:
     """Make the page: of the confirmation group once it was run, until then of the tuning group."""
     found = kept(RESULTS, GROUPS)
     group = "confirmation" if "confirmation" in found else "tuning"
     cells = summaries(found[group])
-    judged = {name: requirements(required(name, summaries(of))) for name, of in found.items()}
     only = "" if group == "confirmation" else "These are the cells that the method is tuned on; the others are sealed. "
     return Page(
         name="open_batches",
@@ -269,9 +143,8 @@ def page() -> Page:
         table=table(cells),
         shows=shows(cells),
         limits=(
-            f"{only}{verdict(judged[group], 'open_batches')} on these cells. Ceilings use the truth and are not a "
-            "rule. A cell with "
-            "one catalogue has intervals over batches that share items."
+            f"{only}Ceilings use the truth and are not a rule. A cell with one catalogue has intervals over batches "
+            "that share items."
         ),
         made=MADE,
         commands=[
@@ -285,7 +158,6 @@ def page() -> Page:
             for cell, parts in summaries(of).items()
             for part, row in parts.items()
         ],
-        more={"requirements": [{"group": name, **row} for name, rows in judged.items() for row in rows]},
     )
 
 

@@ -29,26 +29,6 @@ VERSIONS = Path(__file__).resolve().parent / "results" / "measured.json"
 SAME_ANSWERS = VERSIONS.parent / "same_answers.json"
 NOT_YET = "Not measured yet."
 DIGITS = 4  # of a number in a CSV file
-# Where figures are worse than those that version 0.4.0 had of the same data, its page says so first.
-WORSE = {
-    "open_batches": (
-        "Means over these cells: ten answers find 56 instead of 73% of the unknown items, and reject 2 instead of 6% "
-        "of the known ones; a told share finds 49 instead of 57%, and rejects 12 instead of 16%."
-    ),
-    "scale": (
-        "On most banks accuracy is up to two points lower: on clinc150 with all classes 87.6 instead of 89.6. On "
-        "tinyimagenet200, where the scale found by 0.4.0 did harm, it is six points higher."
-    ),
-    "spectra": (
-        "Where some compounds of BAFG are unknown, `--unknown` names 85 instead of 92% of the known spectra right "
-        "within 0.01 Da, and 84 instead of 87% within 0.5. It finds 92 instead of 89, and 40 instead of 32% of the "
-        "unknown ones."
-    ),
-    "voices": (
-        "If all voices but one are strangers, 86 instead of 91% of their utterances are called unknown; of clips, "
-        "where utterances are enrolled, 8 instead of 20% with two strangers."
-    ),
-}
 Row = Mapping[str, Any]
 
 
@@ -89,7 +69,6 @@ class Page:
         parts = [
             f"# {self.title}",
             self.question,
-            *([f"**Worse than 0.4.0.** {WORSE[self.name]}"] if self.name in WORSE else []),
             f"![{self.alt}]({self.name}.svg)",
             self.table,
             f"**What it shows.** {self.shows}",
@@ -248,18 +227,6 @@ def _flat(row: Row, before: str = "") -> Iterator[tuple[str, Any]]:
 
 def _short(value: Any) -> Any:
     return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
-
-
-def requirements(required: Iterable[tuple[str, str, bool | None]]) -> list[Row]:
-    """Return rows of what was required, what was measured, and whether it is reached."""
-    reached = {True: "reached", False: "missed", None: ""}
-    return [{"requirement": what, "measured": found, "verdict": reached[ok]} for what, found, ok in required]
-
-
-def verdict(rows: Sequence[Row], page: str) -> str:
-    """Say how many requirements are reached, and where they are listed."""
-    reached = sum(row["verdict"] == "reached" for row in rows)
-    return f"{reached} of {len(rows)} requirements were met ([the list]({page}_requirements.csv))"
 
 
 def mean(values: Iterable[float]) -> float:

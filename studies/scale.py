@@ -30,7 +30,7 @@ import handful_fewshot as fewshot
 from handful_fewshot.reports.summary import FEW_MARK, FEW_TASKS, MeanEstimate, footnotes
 from handful_fewshot.reports.tables import markdown_table
 from handful_fewshot.transforms import method_at, scale_name
-from pages import Page, dots, file_of, keep, kept, mean, measure_or_render, requirements
+from pages import Page, dots, file_of, keep, kept, mean, measure_or_render
 
 RESULTS = Path(__file__).parent / "results" / "scale"
 GROUPS = {
@@ -201,17 +201,6 @@ def others(found: Mapping[str, Mapping[str, Rows]]) -> str:
     return f" Means on the {len(rows)} tasks of 20 classes with 5 examples that every method saw: {said}."
 
 
-def required(found: Mapping[str, Mapping[str, Rows]]) -> list[Any]:
-    """Return the two aims of every cell."""
-    aims = []
-    for name, of in found.items():
-        for cell, rows in of.items():
-            best = best_fixed(rows)
-            aims.append((f"{name}, {cell}: above nearest", gain(rows, "nearest").text(sign="+"), above_nearest(rows)))
-            aims.append((f"{name}, {cell}: near {best}", gain(rows, best).text(sign="+"), near_best(rows)))
-    return requirements(aims)
-
-
 def page() -> Page:
     """Make the page from what was kept."""
     found = kept(RESULTS, BANKS)
@@ -275,7 +264,6 @@ def page() -> Page:
             for name, of in found.items()
             for cell, rows in of.items()
         ],
-        more={"requirements": required(found)},
     )
 
 

@@ -39,8 +39,7 @@ from control import control, head_scores
 from handful.estimators import Answer, BatchClassifier
 from handful_fewshot.reports.summary import MeanEstimate
 from handful_fewshot.reports.tables import markdown_table
-from pages import Cells, Page, dots, kept, mean, measure_groups, verdict
-from pages import requirements as _required
+from pages import Cells, Page, dots, kept, mean, measure_groups
 
 RESULTS = Path(__file__).parent / "results" / "sites"
 GROUPS = {
@@ -200,29 +199,6 @@ def known(folder: Path, classifier: BatchClassifier, kind: str, size: int) -> Ro
     return row
 
 
-def requirements(found: dict[str, dict[str, list[Row]]]) -> Iterator[tuple[str, str, bool]]:
-    """Say what was required, what was found, and whether it is reached."""
-    sites = [row for of in found.values() for row in of["sites"]]
-    known = [row for of in found.values() for row in of["known"]]
-    for name in ("pooled", "carried"):
-        for size in (5, 10):
-            gains = [row[name]["ahead"][0] for row in sites if row["kind"] == "same" and row["items"] == size]
-            mean = sum(gains) / len(gains)
-            yield f"{name}, same shares, {size} items: mean over banks at least +2", f"{mean:+.1f}", mean >= 2
-        below = [row for row in sites if row[name]["ahead"][0] < -row[name]["ahead"][1]]
-        yield f"{name}: nowhere below batches alone by an interval", f"{len(below)} of {len(sites)} cells", not below
-    lost = min(row["wrong"]["ahead"][0] for row in known if row["items"] == max(SIZES))
-    yield f"wrong weights, {max(SIZES)} items: at most 2 points lost", f"{lost:+.1f}", lost >= -2
-    least = min(row["right"]["ahead"][0] - row["right"]["ahead"][1] for row in known)
-    yield "right weights: everywhere above no weights by an interval", f"at least {least:+.1f}", least > 0
-    apart = [row["candidates"]["ahead_of_smaller"] for row in known]
-    far = [mean for mean, half in apart if abs(mean) > half]
-    said_far = f"{len(far)} of {len(apart)} cells differ" + (
-        f", by {', '.join(f'{d:+.1f}' for d in far)}" if far else ""
-    )
-    yield "candidates: the same as a smaller catalogue that is fitted again, within an interval", said_far, not far
-
-
 def matches(row: Row, kind: str, size: int) -> bool:
     """Whether a cell has these shares and as many items."""
     return (row["kind"], row["items"]) == (kind, size)
@@ -231,7 +207,6 @@ def matches(row: Row, kind: str, size: int) -> bool:
 def page() -> Page:
     """Make the page."""
     found = {group: kept(RESULTS / group, banks) for group, banks in GROUPS.items()}
-    required = [{"group": group, **row} for group, of in found.items() for row in _required(judged(of))]
     banks = list(found["confirmation"].values())
     lines: list[list[object]] = []
     for size in SIZES:
@@ -290,9 +265,7 @@ def page() -> Page:
             f"have nothing in common. Points gained with {', '.join(map(str, SIZES))} items: {by_site}."
         ),
         limits=(
-            f"{verdict([row for row in required if row['group'] == 'confirmation'], 'sites')} on the confirmation "
-            "group, on "
-            "which nothing was chosen. Sites are made up: 3 to 10 classes in shares from a flat "
+            "Nothing was chosen on these two banks. Sites are made up: 3 to 10 classes in shares from a flat "
             "Dirichlet, 20 visits, 50 sites."
         ),
         made="Five examples per class. The docstring of `studies/sites.py` says how sites and visits are drawn.",
@@ -308,14 +281,7 @@ def page() -> Page:
             for part, cells in parts.items()
             for row in cells
         ],
-        more={"requirements": required},
     )
-
-
-def judged(found: dict[str, dict[str, list[Row]]]) -> Iterator[tuple[str, str, bool]]:
-    """Judge a group if all of its cells were measured."""
-    if found and all(len(of.get("sites", [])) + len(of.get("known", [])) == len(CELLS) for of in found.values()):
-        yield from requirements(found)
 
 
 def cells(folder: Path) -> Cells:

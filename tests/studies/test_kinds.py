@@ -1,7 +1,6 @@
 """The study of kinds: batches, the rule of the literature, what it asks for, and the page."""
 
 import numpy as np
-import pytest
 
 import kinds as study
 
@@ -79,17 +78,6 @@ def test_the_rule_of_the_literature_stops_when_nothing_changes():
     assert study.ANSWERS < found["stop_decisions"] < len(points)
     assert (found["stop_missed"], found["stop_wrong"]) == (0, 0)
     assert found["curve"][0][-1] == 3
-
-
-@pytest.mark.parametrize(("missed", "reached"), [(0, True), (1, False)])
-def test_requirements_depend_on_what_was_found(missed, reached):
-    rows = study.joined({"one": parts(), "two": parts()})
-    assert all(ok for *_, ok in study.requirements(rows))
-    other = row(stop_missed=[missed] * 2, stop_unlisted=[missed] * 2, all_wrong=[missed] * 2)
-    rows = study.joined({"one": {name: [other] for name in parts()}, "two": {name: [other] for name in parts()}})
-    decisions, *others = sorted(study.requirements(rows), key=lambda one: not one[0].startswith("decisions"))
-    assert decisions[2]
-    assert {ok for *_, ok in others} == {reached}
 
 
 def test_the_page_has_a_line_for_each_part_and_the_file_every_session(monkeypatch):

@@ -24,13 +24,6 @@ def cell(k_eff, gained):
     }
 
 
-def test_requirements_depend_on_what_was_found():
-    assert all(ok for _, _, ok in study.requirements(rows(8.0)))
-    found = [ok for _, _, ok in study.requirements(rows(-9.0))]
-    assert not any(found[:5])
-    assert found[5:] == [True, True]  # names beside examples are as good as before
-
-
 def test_the_page_has_means_and_the_file_every_cell(monkeypatch):
     monkeypatch.setattr(study, "kept", lambda folder, names: rows(8.0) if folder.name == "confirmation" else {})
     page = study.page()

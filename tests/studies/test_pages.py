@@ -149,13 +149,6 @@ def test_rows_are_flat_in_a_file():
     assert pages.as_csv(rows) == 'a_b_c,a_d,a_d_half_width,e\n1.235,2.0,0.5,\n,,,"x, y"\n'
 
 
-def test_requirements_are_counted():
-    rows = pages.requirements([("much", "little", False), ("more", "enough", True), ("any", "some", None)])
-    assert [row["verdict"] for row in rows] == ["missed", "reached", ""]
-    assert pages.verdict(rows, "one") == "1 of 3 requirements were met ([the list](one_requirements.csv))"
-    assert json.dumps(rows)
-
-
 def test_every_series_of_a_figure_is_named_once():
     figure = pages.dots({"a": {"x": [1.0, 2.0], "y": [3.0]}, "b": {"y": [4.0]}}, "points", at=0)
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["x", "y"]

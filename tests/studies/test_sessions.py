@@ -54,22 +54,6 @@ def found(stop=10, n_all=8, wrong=1, last=4):
     return {sessions.CALTECH: {**halves, "batches": [{"repeat": 0, "answers": [8] * 19 + [last], "wrong": [0] * 20}]}}
 
 
-@pytest.mark.parametrize(
-    ("changes", "missed"),
-    [
-        ({}, []),
-        ({"stop": 13}, [0]),
-        ({"n_all": 9}, [1]),
-        ({"wrong": 2}, [2]),
-        ({"wrong": 5}, [2, 3, 4, 5]),
-        ({"last": 5}, [6]),
-    ],
-)
-def test_what_is_reached_is_said(changes, missed):
-    reached = [ok for _, _, ok in sessions.requirements(found(**changes))]
-    assert [at for at, ok in enumerate(reached) if not ok] == missed
-
-
 def test_the_page_says_what_was_found(monkeypatch):
     monkeypatch.setattr(sessions, "kept", lambda folder, names: found())
     text = sessions.page().text()
