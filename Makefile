@@ -1,5 +1,5 @@
 # The commands of the project; `make` alone lists them.
-.PHONY: help install lock format lint types test core contract others beyond lowest docs slow perf pace measure
+.PHONY: help install lock format lint types test core contract others beyond lowest docs slow perf measure
 
 # Compiled modules are kept: without them every process takes twice as long to begin.
 unexport PYTHONDONTWRITEBYTECODE
@@ -56,9 +56,6 @@ docs:      ## the site, into docs/_build/html; needs requirements-docs.txt, no n
 
 slow:      ## the slow tests too, with many more random examples and shapes checked
 	HANDFUL_CHECK_SHAPES=1 HYPOTHESIS_PROFILE=thorough python -m pytest -m "slow or not slow"
-
-pace:      ## whether help and imports became slower, as ratios to scikit-learn
-	python tools/perf_guard.py
 
 perf:      ## speed, never part of the tests
 	python perf/run.py

@@ -167,17 +167,6 @@ def test_fragments_of_changes_are_sentences_under_names_that_towncrier_reads():
             assert path.read_text(encoding="utf-8").endswith(".\n"), path.name
 
 
-def test_a_ratio_that_worsens_is_noticed():
-    guard = importlib.import_module("perf_guard")
-    stored = {"help": 0.1, "import": 1.0, "gone": 1.0}
-    assert guard.worse(stored, {"help": 0.19, "import": 1.24, "gone": 0.5}) == []
-    assert guard.worse(stored, {"help": 0.21, "import": 1.26}) == [
-        "gone: no longer measured",
-        "help: 0.21 times scikit-learn, stored are 0.10",
-        "import: 1.26 times scikit-learn, stored are 1.00",
-    ]
-
-
 def test_publishing_needs_no_password_and_the_server_runs_what_everybody_runs():
     yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
     jobs = {path.stem: yaml.safe_load(path.read_text())["jobs"] for path in (ROOT / ".github/workflows").glob("*.yml")}
