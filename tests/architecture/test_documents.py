@@ -317,22 +317,6 @@ def test_sentences_that_were_unclear_do_not_come_back():
             assert sentence not in text, f"{path.relative_to(ROOT)}: {sentence}"
 
 
-def test_long_functions_are_counted_beside_those_of_the_command_line(tmp_path):
-    count = importlib.import_module("count")
-    body = "\n    ".join(["pass"] * 60)
-    parameters = [f"x{n}" for n in range(9)]
-    functions = f"def good({', '.join(parameters)}):\n    pass\n\n\ndef long():\n    'Say it.'\n    {body}\n\n\n"
-    (tmp_path / "src" / "cli").mkdir(parents=True)
-    (tmp_path / "src" / "cli" / "main.py").write_text(functions)
-    (tmp_path / "src" / "some.py").write_text(
-        f"{functions}def wide({', '.join(['self', *parameters, '*more'])}): ...\n"
-    )
-    assert list(count.long_functions(tmp_path / "src")) == [
-        "some.py long: 61 lines, 0 parameters",
-        "some.py wide: 1 lines, 10 parameters",
-    ]
-
-
 def test_the_readme_is_short_and_installs_little():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     before, _, rest = text.partition("<!-- figures")
