@@ -80,7 +80,7 @@ def made_up(contents: Any) -> Answer:
         diagnostics=(),
     )
     names = tuple(f"item {i}" for i in range(N_ITEMS))
-    batch = Batch(range(N_ITEMS), names, contents, (), content=str)
+    batch = Batch(range(N_ITEMS), names, contents, ())
     return replace(answer, about=About(batch, n_examples=5 * N_CLASSES, encoder=""))
 
 

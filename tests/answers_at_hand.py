@@ -54,7 +54,7 @@ def classified(
     answer = answer_of(table, names, sites, **(about or {}))
     called = tuple(items or (f"item {i}" for i in range(len(answer.codes))))
     known = About(
-        batch=Batch(range(len(called)), called, contents, tuple(skipped), content=str),
+        batch=Batch(range(len(called)), called, contents, tuple(skipped)),
         group_by=() if sites is None else ("site",),
         **{"n_examples": 20, "encoder": "minilm, weights 12ab"} | changes,
     )

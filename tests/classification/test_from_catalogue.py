@@ -9,10 +9,10 @@ import handful
 from handful.catalogue.events import EventItem
 from handful.catalogue.file import CatalogueFile
 from handful.classification import classify, steps, write_page
-from handful.classification.batch import extracted
 from handful.classification.labelled import how_labelled, predictions
 from handful.errors import OptionError
 from handful.estimators import BatchClassifier
+from handful.extraction.pipeline import embed_items
 from handful.items import bring, import_labelled
 from tests.classification.test_steps import pictures as pictures  # a fixture
 from tests.clouds_at_hand import clouds
@@ -84,7 +84,7 @@ def test_pictures_that_the_catalogue_has_are_not_embedded_again(pictures, monkey
         import_labelled(file, pictures / "catalogue", encoder="small")
     expected = classify(pictures / "catalogue", pictures / "batch", encoder="small")
     embedded = []
-    monkeypatch.setattr(steps, "extracted", lambda items, *rest: embedded.append(items) or extracted(items, *rest))
+    monkeypatch.setattr(steps, "embed_items", lambda items, *rest: embedded.append(items) or embed_items(items, *rest))
     found = classify(pictures / "c.handful", pictures / "batch")
     assert found.labels.tolist() == expected.labels.tolist()
     assert list(map(len, embedded)) == [len(found.labels) + 1]  # one cannot be read

@@ -451,7 +451,7 @@ def test_what_a_person_said_cannot_be_ruled_out(vectors):
     ],
 )
 def test_what_cannot_be_used_is_refused_before_images_are_embedded(pictures, monkeypatch, asked, error, sentence):
-    monkeypatch.setattr(steps, "extracted", None)
+    monkeypatch.setattr(steps, "embed_items", None)
     ((name, value),) = asked.items()
     with pytest.raises(error, match=sentence):
         classify(
@@ -591,10 +591,10 @@ def test_a_batch_is_labelled_again_without_reading_embedding_or_fitting(pictures
     known = {"given": rows, "new_classes": ["violet"]}
     with_given = classify(pictures / "catalogue", pictures / "batch", **known)
     inputs = task.read_inputs(pictures / "catalogue", pictures / "batch")
-    fitted = steps.embed(task.check(inputs), pictures / "vectors")
+    fitted = steps.embed(task.check(inputs))
     first = steps.label_batch(fitted)
     monkeypatch.setattr(task, "read_input", None)
-    monkeypatch.setattr(steps, "extracted", None)
+    monkeypatch.setattr(steps, "embed_items", None)
     same_head = fitted.catalogue.head
     again = [steps.label_batch(fitted, **known), steps.label_batch(fitted)]
     assert fitted.catalogue.head is same_head
@@ -610,7 +610,7 @@ def test_a_pooled_batch_is_labelled_the_same_again(tmp_path):
     np.savez(tmp_path / "c.npz", features=known, labels=labels)
     np.savez(tmp_path / "b.npz", features=batch, site=np.arange(len(batch)) % 3)
     inputs = task.read_inputs(tmp_path / "c.npz", tmp_path / "b.npz")
-    fitted = steps.embed(task.check(inputs, group_by="site", pool=True), tmp_path / "vectors")
+    fitted = steps.embed(task.check(inputs, group_by="site", pool=True))
     first, second = steps.label_batch(fitted), steps.label_batch(fitted)
     np.testing.assert_array_equal(first.expected_counts, second.expected_counts)
     expected = classify(tmp_path / "c.npz", tmp_path / "b.npz", group_by="site", pool=True, expect_unknown=0.4)

@@ -23,7 +23,7 @@ def folder(tmp_path_factory):
 
 
 def fitted(folder, **known):
-    return embed(check(read_inputs(folder / "examples.npz", folder / "today.npz"), **known), "")
+    return embed(check(read_inputs(folder / "examples.npz", folder / "today.npz"), **known))
 
 
 @pytest.mark.parametrize("given", [{}, {3: "1", 4: None}, {3: "1", 9: "kraken"}])

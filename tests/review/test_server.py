@@ -232,7 +232,7 @@ def test_pictures_come_by_ids_that_say_nothing(tmp_path, prepared):
         image.fromarray(np.full((8, 8, 3), item, np.uint8)).save(tmp_path / "photos" / f"{item}.png")
     label, _ = problem()
     contents = FolderFiles(tmp_path / "photos", tuple(f"{item}.png" for item in range(n_items)))
-    label.batch = type(label.batch)(label.batch.rows, label.batch.names, contents, (), content=label.batch.content)
+    label.batch = type(label.batch)(label.batch.rows, label.batch.names, contents, ())
     with under_review(tmp_path / "review", label) as review:
         page = Page(review, "today")
         app = make_app(Routes(page, lambda _, wanted: Finished([]), lambda _: None), frozenset({HOST}), TOKEN)
@@ -263,7 +263,7 @@ def test_a_picture_that_is_gone_or_became_something_else_is_said_and_nothing_han
         image.fromarray(np.full((700, 500, 3), item, np.uint8)).save(photos / f"{item}.png")
     label, _ = problem()
     contents = FolderFiles(photos, tuple(f"{item}.png" for item in range(n_items)))
-    label.batch = type(label.batch)(label.batch.rows, label.batch.names, contents, (), content=label.batch.content)
+    label.batch = type(label.batch)(label.batch.rows, label.batch.names, contents, ())
     with under_review(tmp_path / "review", label) as review:
         app = make_app(Routes(Page(review, "today"), lambda *_: None, lambda _: None), frozenset({HOST}), TOKEN)
         with opened_page(app) as client:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,21 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from handful.banks.bank import FeatureBank
 from handful.errors import BankError, TaskError
-from handful.extraction.extract import extract, skipped_items
 from handful.extraction.items import Items, list_items
-from handful.machine.threads import available_cores
-from handful.progress import Progress
 from handful.reading.contents import Contents, pick
 from handful.reading.header import TEXT_NAMES, find_column
 from handful.reading.images import FOLDER, is_folder, with_folders
 from handful.reading.registry import is_copied
 from handful.reading.table import Columns, Skipped, Table
 from handful.shapes import Float, Int
-
-# Digits of the hash of an item's content.
-HASH_DIGITS = 16
 
 
 class Groups(NamedTuple):
@@ -80,8 +72,6 @@ class Batch:
         The other columns of what was given, which come back with the predictions.
     source : Path or None
         The file they came from, where answers can go back into a file of its kind.
-    content : callable
-        Returns a hash of the content of the item at a position: of its image, text, vector or scores.
     points : Float[ndarray, "item dim"] or None
         One vector per item; None for images and sentences that are not embedded yet, and for items with scores.
     items : Items or None
@@ -102,7 +92,6 @@ class Batch:
     skipped: tuple[Skipped, ...]
     columns: Columns = field(default_factory=Columns)
     source: Path | None = None
-    content: Callable[[int], str] = lambda _: ""
     points: Float[np.ndarray, "item dim"] | None = None
     items: Items | None = None
     encoder: str = ""
@@ -147,17 +136,9 @@ class Batch:
         beside = Columns() if in_folders and not named else table.row_columns()
         if table.vectors is None:
             items = list_items(table, labelled=False, id_column=id_column)
-            return replace(cls.of_items(items), columns=beside, groups=groups)
+            return cls(items.rows, items.names, items.source, items.skipped, beside, items=items, groups=groups)
         texts = _texts(table)
-        vectors = table.vectors
         path = Path(table.where).absolute()
-
-        def content(item: int) -> str:
-            """Hash the text of an item; its vector, where it has none."""
-            text = None if texts is None else texts[item].encode("utf-8", "surrogatepass")
-            data = np.ascontiguousarray(vectors[item], np.float32).data if text is None else text
-            return hashlib.sha256(data).hexdigest()[:HASH_DIGITS]
-
         return cls(
             rows,
             names,
@@ -165,20 +146,11 @@ class Batch:
             table.skipped,
             beside,
             source=path if is_copied(path) else None,
-            content=content,
-            points=vectors,
+            points=table.vectors,
             encoder=table.provenance.encoder,
             groups=groups,
             features=table.features,
             not_measured={name: one.kind for name, one in table.not_measured.items()},
-        )
-
-    @classmethod
-    def of_items(cls, items: Items) -> Batch:
-        """Make a batch from images or sentences, which are still to be embedded."""
-        hashes = items.hashes
-        return cls(
-            items.rows, items.names, items.source, items.skipped, content=lambda i: hashes[i][:HASH_DIGITS], items=items
         )
 
     def take(self, items: Sequence[int]) -> Batch:
@@ -189,7 +161,6 @@ class Batch:
             None if self.contents is None else pick(self.contents, items),
             (),
             self.columns.of_items(items),
-            content=lambda i: self.content(items[i]),
             points=None if self.points is None else self.points[np.asarray(items, np.int64)],
             items=None if self.items is None else self.items.take(items),
             encoder=self.encoder,
@@ -197,29 +168,14 @@ class Batch:
             not_measured=self.not_measured,
         )
 
-    def embedded(self, bank: FeatureBank) -> tuple[Batch, list[int]]:
-        """Return the items that have a vector in the bank made from them, and their positions."""
-        lost = [(item.row, item) for item in skipped_items(bank)]
-        return self.with_points(bank.features, lost, bank.provenance.encoder)
-
     def with_points(
-        self, points: Float[np.ndarray, "item dim"], lost: Sequence[tuple[int, Skipped]], encoder: str
+        self, points: Float[np.ndarray, "item dim"], lost: Mapping[int, str], encoder: str
     ) -> tuple[Batch, list[int]]:
         """Return the items with their vectors, and their positions; those at the positions in `lost` have none."""
-        unread = dict(lost)
-        kept = [item for item in range(len(self.rows)) if item not in unread]
-        if len(kept) != len(points):
-            raise BankError(
-                f"{len(points)} vectors for {len(kept)} of {len(self.rows)} items; extract their features again"
-            )
-        skipped = (*self.skipped, *(replace(item, row=self.rows[at]) for at, item in unread.items()))
+        kept = [item for item in range(len(self.rows)) if item not in lost]
+        skipped = (*self.skipped, *(Skipped(self.rows[at], self.names[at], why) for at, why in sorted(lost.items())))
         about: dict[str, Any] = {"points": points, "items": None, "encoder": encoder}
         return replace(self.take(kept), skipped=skipped, **about), kept
-
-
-def extracted(items: Items, network: Any, folder: Path, on_progress: Callable[[Progress], None] | None) -> FeatureBank:
-    """Embed images or sentences on all cores of this machine."""
-    return extract(items, network, folder, dtype="float32", threads=available_cores(), on_progress=on_progress)
 
 
 def _texts(table: Table) -> tuple[str, ...] | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -111,11 +110,11 @@ def label(
     certainty = list[float | None]([None] * len(values))
     unknowns = list[float | None]([None] * len(values))
     if batch.n_rows:
-        with tempfile.TemporaryDirectory(prefix="handful-") as work, bars("label", on_progress) as listener:
+        with bars("label", on_progress) as listener:
             task = check(Inputs(examples, batch, reading=reading), group_by=group_by, unknown=unknown)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", SkippedRowsWarning)  # one warning is about all rows
-                fitted = embed(task, work, on_progress=listener)
+                fitted = embed(task, on_progress=listener)
             found = item_columns(label_batch(fitted, on_progress=listener))
         for place, row in enumerate(fitted.batch.rows):
             values[row] = as_given.get(found["label"][place], found["label"][place])

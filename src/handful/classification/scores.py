@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import warnings
 from collections import Counter
@@ -13,7 +12,7 @@ from os.path import isfile
 from pathlib import Path
 from typing import Any, Unpack
 
-from handful.classification.batch import HASH_DIGITS, Batch, Groups
+from handful.classification.batch import Batch, Groups
 from handful.classification.files import (
     asked_columns,
     paths_read,
@@ -100,14 +99,10 @@ def rescore(
     uses = Counter(name for listed in tool.classes for name in listed)
     classes = tuple(sorted(uses))
 
-    def content(item: int) -> str:
-        scored = repr((tool.classes[item], tool.scores[item]))
-        return hashlib.sha256(scored.encode("utf-8", "surrogatepass")).hexdigest()[:HASH_DIGITS]
-
     images = _images(tool.files, path, pictures)
     rows = range(len(tool.names)) if tool.rows is None else tool.rows
     groups = Groups.of({name: columns[name] for name in asked}, str(path)) if asked else None
-    batch = Batch(rows, tool.names, images, tool.skipped, Columns(columns), content=content, groups=groups)
+    batch = Batch(rows, tool.names, images, tool.skipped, Columns(columns), groups=groups)
     about = read_known(known, batch, classes, {"file": list(tool.files), **columns})
     given = about.get("given") or {}
     if new := new_labels(given, classes):

@@ -2,15 +2,13 @@
 
     inputs = read_inputs(catalogue, batch)        files to tables
     task = check(inputs, group_by="site")         whatever can be refused before the work is refused
-    with TemporaryDirectory() as work:
-        fitted = embed(task, work)                items to vectors, examples to a fitted catalogue
-        found = label_batch(fitted)             vectors to an answer
+    fitted = embed(task)                          items to vectors, examples to a fitted catalogue
+    found = label_batch(fitted)                   vectors to an answer
 
 `label_batch` can be called again and again with the same `fitted`, each time with something else that is known about
 the batch: `label_batch(fitted, given={3: "dog"})`, `label_batch(fitted, expect_unknown=0.2)`. What is named replaces
 what was known before, the rest stays. Items are not read or embedded again, and the catalogue is not fitted again,
-unless there are labels in `given`: they are examples, and its head is updated with them. The folder `work` must exist
-until the last call: vectors of images and sentences are there.
+unless there are labels in `given`: they are examples, and its head is updated with them.
 
 A catalogue that is already fitted, a `FittedModel` or the path of one that was saved, is neither embedded nor fitted.
 
@@ -23,17 +21,16 @@ A batch with groups is many batches: each group is labelled jointly.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Unpack, cast
 
 import numpy as np
 
 from handful.arguments import takes
 from handful.banks import FeatureBank
-from handful.classification.batch import Batch, extracted
+from handful.banks.bank import Provenance
+from handful.classification.batch import Batch
 from handful.classification.from_catalogue import in_order, known_vectors
 from handful.classification.known import new_labels
 from handful.classification.labelled import MOST_EXPLAINED, About, Shown
@@ -53,11 +50,11 @@ from handful.estimators.context import Known
 from handful.estimators.given import with_given
 from handful.estimators.items import ModelItems
 from handful.estimators.large_batch import label_large
-from handful.extraction.extract import skipped_items
-from handful.extraction.items import Items
+from handful.extraction.items import CALLED, Items
 from handful.extraction.options import Reading
+from handful.extraction.pipeline import embed_items
 from handful.fitted import FittedModel
-from handful.progress import Progress, bars
+from handful.progress import Progress, Reporter, bars
 from handful.reading.class_names import similar_names
 from handful.reading.registry import writer_of
 from handful.reading.table import Skipped, Table, warn_of_skipped
@@ -98,6 +95,8 @@ class Fitted:
         The items, with their vectors, and their positions in `task.batch`.
     skipped_examples : tuple of Skipped
         As in `About`.
+    shown : Shown or None
+        How the examples look, in their order, if that can be shown.
     """
 
     task: Task
@@ -107,6 +106,7 @@ class Fitted:
     batch: Batch
     rows: Sequence[int]
     skipped_examples: tuple[Skipped, ...]
+    shown: Shown | None = None
 
     @property
     def n_examples(self) -> int:
@@ -205,20 +205,18 @@ def classify(
     reading, known = divided(options)
     inputs = read_inputs(catalogue, batch, names=names, **reading)
     task = check(inputs, group_by=group_by, method=method, unknown=unknown, **known)
-    with tempfile.TemporaryDirectory(prefix="handful-") as work, bars("classify", on_progress) as listener:
-        fitted = embed(task, work, on_progress=listener)
+    with bars("classify", on_progress) as listener:
+        fitted = embed(task, on_progress=listener)
         return label_batch(fitted, on_progress=listener)
 
 
-def embed(task: Task, work: PathLike, *, on_progress: Listener | None = None) -> Fitted:
+def embed(task: Task, *, on_progress: Listener | None = None) -> Fitted:
     """Embed images and sentences, and fit the catalogue unless it is fitted.
 
     Parameters
     ----------
     task : Task
         From `check`.
-    work : path
-        Folder for the vectors of images and sentences, which stay there.
     on_progress : callable, optional
         Called with a `handful.progress.Progress`.
 
@@ -227,46 +225,57 @@ def embed(task: Task, work: PathLike, *, on_progress: Listener | None = None) ->
     Fitted
         What `label_batch` labels.
     """
-    table = task.inputs.catalogue
     examples = task.examples
+    shown = task.inputs.shown
+    table = task.inputs.catalogue
     skipped = table.skipped if isinstance(table, Table) else ()
     if isinstance(examples, Items):
-        made = extracted(examples, task.network, Path(work) / "catalogue", _embedding("catalogue", on_progress))
-        skipped = Batch.of_items(examples).embedded(made)[0].skipped
+        vectors, lost = _vectors_of(examples, task, "catalogue", on_progress)
+        unread = [Skipped(examples.rows[at], examples.names[at], reason) for at, reason in lost.items()]
         assert isinstance(table, Table)
-        warn_of_skipped(table.where, skipped_items(made), len(examples))
-        examples = made.without_empty_classes()
+        warn_of_skipped(table.where, unread, len(examples))
+        skipped = (*examples.skipped, *unread)
+        read = examples.take([at for at in range(len(examples)) if at not in lost])
+        shown = Shown(read.source, read.names, np.array(read.class_names)[read.labels])
+        made_by = Provenance(encoder=task.network.recorded)
+        bank = FeatureBank.from_arrays(vectors, read.labels, read.class_names, provenance=made_by)
+        examples = bank.without_empty_classes()
     batch = task.batch
     rows = cast(Sequence[int], range(len(task.batch.rows)))
     if batch.items is not None:
-        batch, rows = _batch_embedded(task, batch.items, Path(work) / "batch", _embedding("batch", on_progress))
-    bank = examples if isinstance(examples, FeatureBank) else None
+        batch, rows = _batch_embedded(task, batch.items, on_progress)
+    own = examples if isinstance(examples, FeatureBank) else None
     if task.method is not None:
-        assert bank is not None
-        return Fitted(task, None, tuple(bank.class_names), bank, batch, rows, skipped)
+        assert own is not None
+        return Fitted(task, None, tuple(own.class_names), own, batch, rows, skipped, shown)
     catalogue, classes = _fitted(examples, task)
-    fitted = Fitted(task, catalogue, classes, bank, batch, rows, skipped)
+    fitted = Fitted(task, catalogue, classes, own, batch, rows, skipped, shown)
     if fitted.points.shape[1] != catalogue.dim:
         raise catalogue.other_length(fitted.points.shape[1], "those of the batch")
     return fitted
 
 
-def _batch_embedded(task: Task, items: Items, place: Path, on_progress: Listener | None) -> tuple[Batch, Sequence[int]]:
+def _vectors_of(items: Items, task: Task, side: str, listener: Listener | None) -> tuple[np.ndarray, dict[int, str]]:
+    """Embed the items of one side; return their vectors, and why some have none, by their positions."""
+    report = Reporter(listener).stage(f"embed the {side}", len(items), 0, CALLED[items.kind][1])
+    return embed_items(items, task.network, report)
+
+
+def _batch_embedded(task: Task, items: Items, on_progress: Listener | None) -> tuple[Batch, Sequence[int]]:
     """Embed the items of the batch whose contents the catalogue does not know."""
     known = {} if task.inputs.vectors is None else known_vectors(task.inputs.vectors, items)
     if not known:
-        return task.batch.embedded(extracted(items, task.network, place, on_progress))
+        points, lost = _vectors_of(items, task, "batch", on_progress)
+        return task.batch.with_points(points, lost, task.network.recorded)
     others = [at for at in range(len(items)) if at not in known]
-    encoder = recorded_encoders(task.inputs, task.examples, task.batch)[0]
-    points: Any = ()
-    lost: list[tuple[int, Skipped]] = []
+    new: Any = ()
+    unread = dict[int, str]()
     if others:
-        bank = extracted(items.take(others), task.network, place, on_progress)
-        lost = [(others[one.row], one) for one in skipped_items(bank)]
-        unread = dict(lost)
-        points = bank.features
+        new, lost = _vectors_of(items.take(others), task, "batch", on_progress)
+        unread = {others[at]: reason for at, reason in lost.items()}
         others = [at for at in others if at not in unread]
-    return task.batch.with_points(in_order(len(items), known, others, points), lost, encoder)
+    encoder = recorded_encoders(task.inputs, task.examples, task.batch)[0]
+    return task.batch.with_points(in_order(len(items), known, others, new), unread, encoder)
 
 
 def label_batch(
@@ -379,33 +388,20 @@ def _by_method(classifier: Any, examples: FeatureBank, points: Any) -> Answer:
     )
 
 
-def _embedding(side: str, listener: Listener | None) -> Listener | None:
-    """Return what names the side in the reports of an extraction."""
-    return None if listener is None else lambda progress: listener(replace(progress, stage=f"embed the {side}"))
-
-
 def _shown(fitted: Fitted, answer: Answer | None) -> Shown | None:
     """Return the examples if they can be shown; with an answer, an item has the one of its label nearest to it."""
-    items = fitted.task.examples
+    shown = fitted.shown
     bank = fitted.examples
-    known = fitted.task.inputs.shown
-    if known is not None and bank is not None:
-        shown = known
-        codes = bank.labels
-        positions = np.arange(bank.n_rows)
-    elif known is not None and isinstance(items, FittedModel) and fitted.catalogue is not None:
-        shown = known
-        examples = fitted.catalogue.examples
-        codes = examples.labels
-        positions = examples.positions
-    elif isinstance(items, Items) and bank is not None:
-        there = Batch.of_items(items).embedded(bank)[0]
-        assert there.contents is not None
-        shown = Shown(there.contents, there.names, np.array(bank.class_names)[bank.labels])
+    if shown is None:
+        return None
+    if bank is not None:
         codes = bank.labels
         positions = np.arange(bank.n_rows)
     else:
-        return None
+        assert fitted.catalogue is not None
+        examples = fitted.catalogue.examples
+        codes = examples.labels
+        positions = examples.positions
     nearest = {}
     for item in () if answer is None else np.argsort(answer.certainty, kind="stable")[:MOST_ITEMS].tolist():
         assert answer is not None

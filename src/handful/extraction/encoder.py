@@ -92,6 +92,11 @@ class Encoder:
         """From texts to vectors comparable with those of items, for names of classes; None if it cannot."""
         return self.embed if self.reads == "text" else self.text_side
 
+    @property
+    def recorded(self) -> str:
+        """What banks record of it."""
+        return f"{self.name}, weights {self.weights_hash}"
+
     def has_weights(self, weights: str) -> bool:
         """Whether this is the encoder of a record: by its numbers alone, or with its layers, as banks record it."""
         return weights in (self.weights_hash, self.numbers_hash)

@@ -25,7 +25,7 @@ from handful.banks import store
 from handful.banks.bank import FeatureBank, Provenance
 from handful.errors import BankError, ExtractionError, OptionError
 from handful.extraction.items import CALLED, Items
-from handful.extraction.pipeline import embedded
+from handful.extraction.pipeline import BATCH_SIZE, embedded, refuse_none_read, refuse_other_kind
 from handful.machine.folders import LocalFolder
 from handful.machine.lock import only_writer
 from handful.machine.untrusted import parse_json
@@ -85,7 +85,7 @@ def extract(
     encoder: Encoder,
     out: str | os.PathLike[str],
     *,
-    batch_size: int = 8,
+    batch_size: int = BATCH_SIZE,
     shard_size: int = 256,
     dtype: str = "float16",
     workers: Workers | None = None,
@@ -155,13 +155,12 @@ def extract(
                 settings = (encoder, batch_size, dtype, threads)
                 skipped = _compute(shards, folder, settings, workers or here(), reporter)
             unread = {starts[k] + position: reason for k in sorted(skipped) for position, reason in skipped[k]}
-            if len(unread) == len(items):
-                raise ExtractionError(f"none of the {len(items)} items could be read; the first: {unread[0]}")
+            refuse_none_read(unread, len(items))
             # One line of JSON each, which escapes line ends and everything that is not ASCII.
             listed = (json.dumps(asdict(Skipped(row, items.names[row], reason))) for row, reason in unread.items())
             made = replace(
                 provenance or Provenance(),
-                encoder=f"{encoder.name}, weights {encoder.weights_hash}",
+                encoder=encoder.recorded,
                 preprocessing=encoder.preprocessing,
                 versions=encoder.versions,
                 notes="\n".join([_key_note(key), *(f"{SKIPPED}{line}" for line in listed)]),
@@ -268,11 +267,7 @@ def skipped_items(bank: FeatureBank) -> list[Skipped]:
 
 
 def _check(items: Items, encoder: Encoder, batch_size: int, shard_size: int, dtype: str) -> None:
-    if items.kind != encoder.reads:
-        raise ExtractionError(
-            f"encoder {encoder.name} reads items of kind {encoder.reads}, but these are of kind {items.kind}; "
-            "choose another encoder"
-        )
+    refuse_other_kind(items, encoder)
     if batch_size < 1 or shard_size < 1:
         raise OptionError(f"batch_size and shard_size must be at least 1, got {batch_size} and {shard_size}")
     if dtype not in store.FEATURE_TYPES:

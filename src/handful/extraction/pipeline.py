@@ -5,8 +5,9 @@ from __future__ import annotations
 import copy
 import threading
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -15,13 +16,16 @@ import numpy as np
 
 from handful.errors import ExtractionError
 from handful.extraction.decode import decode_image
-from handful.machine.threads import one_thread, only_one_thread
+from handful.machine.threads import available_cores, one_thread, only_one_thread
 from handful.reading.contents import Content, Unreadable
 from handful.shapes import Float
 
 if TYPE_CHECKING:
     from handful.extraction.encoder import Encoder
+    from handful.extraction.items import Items
 
+# Items that the encoder sees at once, by default. [items; work]
+BATCH_SIZE = 8
 # Batches that are read ahead for each thread: enough that none waits for a large photograph of another. [batches; work]
 BATCHES_PER_THREAD = 2
 
@@ -83,6 +87,41 @@ def embedded(
                 yield _embedded(encoder, start, batch, dtype)
         else:
             yield from _in_threads(batches, encoder, dtype, threads)
+
+
+def embed_items(
+    items: Items, encoder: Encoder, report: Callable[[int], None]
+) -> tuple[Float[np.ndarray, "kept dim"], dict[int, str]]:
+    """Return vectors of the items that can be read, and why others cannot, by their positions; on all cores.
+
+    `report` is called with the number of items after each batch.
+    """
+    refuse_other_kind(items, encoder)
+    report(0)
+    vectors = [np.empty((0, encoder.dim), np.float32)]
+    lost = dict[int, str]()
+    with closing(embedded(items.source, encoder, batch_size=BATCH_SIZE, threads=available_cores())) as batches:
+        for batch in batches:
+            vectors.append(batch.vectors)
+            lost |= dict(batch.skipped)
+            report(batch.n_contents)
+    refuse_none_read(lost, len(items))
+    return np.concatenate(vectors), lost
+
+
+def refuse_other_kind(items: Items, encoder: Encoder) -> None:
+    """Refuse items that an encoder does not read."""
+    if items.kind != encoder.reads:
+        raise ExtractionError(
+            f"encoder {encoder.name} reads items of kind {encoder.reads}, but these are of kind {items.kind}; "
+            "choose another encoder"
+        )
+
+
+def refuse_none_read(lost: Mapping[int, str], n_items: int) -> None:
+    """Refuse items of which none could be read."""
+    if len(lost) == n_items:
+        raise ExtractionError(f"none of the {n_items} items could be read; the first: {lost[0]}")
 
 
 def _batches(contents: Iterable[Content], batch_size: int) -> Iterator[tuple[int, list[Content]]]:

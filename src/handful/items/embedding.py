@@ -21,7 +21,7 @@ from handful.catalogue.vectors import GIVEN, EncoderId
 from handful.errors import OptionError
 from handful.extraction.items import CALLED
 from handful.extraction.options import USUAL_ENCODERS, Reading, load_network
-from handful.extraction.pipeline import Embedded, embedded
+from handful.extraction.pipeline import BATCH_SIZE, Embedded, embedded
 from handful.items.listing import Listing
 from handful.machine.threads import available_cores
 from handful.machine.untrusted import parse_json
@@ -32,8 +32,6 @@ from handful.reading.table import Skipped
 if TYPE_CHECKING:
     from handful.extraction.encoder import Encoder
 
-# Items that the encoder sees at once, as `handful.extraction.extract` has it. [items; work]
-BATCH_SIZE = 8
 # Batches whose vectors are written together. [batches; work]
 BATCHES_WRITTEN = 8
 # Name of the cache of contents that cannot be decoded.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import sys
 import tempfile
@@ -13,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from handful.classification.batch import HASH_DIGITS, Batch
+from handful.classification.batch import Batch
 from handful.classification.labelled import About
 from handful.classification.unlabelled import Unlabelled
 from handful.errors import LabelError, OptionError
@@ -188,11 +187,4 @@ def _contents(
 
 def _batch(features: Float[np.ndarray, "item dim"], contents: Contents | None) -> Batch:
     names = tuple(f"item {row}" for row in range(len(features)))
-    return Batch(range(len(names)), names, contents, (), content=_hash_of(features), points=features)
-
-
-def _hash_of(rows: Float[np.ndarray, "item dim"]) -> Any:
-    def content(item: int) -> str:
-        return hashlib.sha256(np.ascontiguousarray(rows[item], np.float32).data).hexdigest()[:HASH_DIGITS]
-
-    return content
+    return Batch(range(len(names)), names, contents, (), points=features)

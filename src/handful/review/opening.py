@@ -125,7 +125,7 @@ def _fitted(known: KnownExamples | None, table: Table, contents: Contents | None
     reading = Reading(labels=LABEL) if isinstance(examples, Table) else Reading()
     inputs = Inputs(examples, table, named, reading, shown=shown)
     task = check(inputs, group_by=how.group_by, unknown=how.unknown, **how.known)
-    fitted = embed(task, "")
+    fitted = embed(task)
     return replace(fitted, batch=replace(fitted.batch, contents=contents))
 
 
