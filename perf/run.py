@@ -257,7 +257,8 @@ def ray(folder: Path) -> dict[str, Any]:
 
 
 def _on_ray(what: str, model: Path, data: Path, out: Path) -> Any:
-    os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"
+    # Ray's workers run as this process does, whatever else the machine does.
+    os.environ |= {"RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0", "RAY_worker_niceness": "0"}
     places = [str(ROOT / "examples"), str(ROOT / "perf")]
     sys.path[:0] = places
     os.environ["PYTHONPATH"] = os.pathsep.join([*places, os.environ.get("PYTHONPATH", "")])  # for workers

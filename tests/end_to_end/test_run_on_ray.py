@@ -44,9 +44,9 @@ def test_nodes_and_drivers_that_are_lost_change_no_table(ray, tmp_path):
                 pq.write_table(table.filter(pc.equal(table["part"], part)).drop_columns("part"), place)
         cluster = small_cluster()
         try:
+            cluster.add_node(num_cpus=1)
             for number in range(N_KILLS):
                 doomed = cluster.add_node(num_cpus=1)
-                cluster.add_node(num_cpus=1)
                 cluster.wait_for_nodes()
                 out = f"{BUCKET}/labelled-{number}"
                 reached = PROCESSES.Event()

@@ -52,6 +52,24 @@ def as_files(table, place, n_files=5, seed=0):
     return place
 
 
+def as_nested_folders(table, place):
+    """Hive folders by day and site, with rows of each in three files, in another order."""
+    mixed = table.take(np.random.default_rng(2).permutation(len(table)))
+    by_both = ds.partitioning(mixed.select(["day", "site"]).schema, flavor="hive")
+    for number in range(3):
+        part = mixed.take(list(range(number, len(mixed), 3)))
+        names = f"{number}-{{i}}.parquet"
+        ds.write_dataset(
+            part,
+            place,
+            basename_template=names,
+            format="parquet",
+            partitioning=by_both,
+            existing_data_behavior="overwrite_or_ignore",
+        )
+    return place
+
+
 def labelled(out, *keys):
     """The two tables of a run, columns in one order."""
     tables = []
@@ -86,6 +104,7 @@ def test_folders_files_and_scattered_rows_have_the_tables_of_memory(birds, tmp_p
     pq.write_table(table.take(np.random.default_rng(1).permutation(len(table))), single)
     sources = {
         "folders": as_folders(table, tmp_path / "folders"),
+        "nested": as_nested_folders(table, tmp_path / "nested"),
         "scattered": as_files(table, tmp_path / "scattered"),
         "others": as_files(table, tmp_path / "others", 2, 3),
         "single": single,
@@ -224,7 +243,9 @@ def test_bad_rows_are_kept_with_a_reason_or_their_partition_is_refused(birds, tm
     assert len(refused.value.report.labelled) == 3
 
 
-@pytest.mark.parametrize("fault", ["empty", "column", "dictionary", "large", "order", "list", "default", "views"])
+@pytest.mark.parametrize(
+    "fault", ["empty", "column", "dictionary", "large", "order", "list", "default", "views", "double"]
+)
 def test_data_sets_that_nobody_prepared(birds, tmp_path, fault):
     table = days(birds).append_column("note", pa.array(["x"] * len(birds.sites)))
     data = as_folders(table, tmp_path / "data")
@@ -249,6 +270,9 @@ def test_data_sets_that_nobody_prepared(birds, tmp_path, fault):
     elif fault == "list":
         vectors = np.stack(second["vector"].to_pylist())
         second = second.set_column(second.schema.get_field_index("vector"), "vector", lists(vectors, fixed=False))
+    elif fault == "double":
+        vectors = lists(np.stack(second["vector"].to_pylist()), pa.float64())
+        second = second.set_column(second.schema.get_field_index("vector"), "vector", vectors)
     pq.write_table(first, file)
     pq.write_table(second, file.with_name("second.parquet"))
     if fault == "default":
@@ -310,6 +334,32 @@ def test_what_can_be_refused_is_refused_before_the_work(birds, tmp_path):
     with pytest.raises(TaskError, match="has no value of the Hive partition 'day'"):
         go(data, birds, tmp_path / "out")
     assert not list(Path(tmp_path / "out").glob("items/*"))
+
+
+def test_a_disk_that_is_full_is_named_and_the_run_goes_on_when_there_is_room(birds, tmp_path):
+    """A limit on the size of files stands for the disk."""
+    resource = pytest.importorskip("resource")
+    table = days(birds)
+    data = as_folders(table, tmp_path / "data")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2_000, before[1]))
+    try:
+        with pytest.raises(
+            PartitionsError, match=r"4 of 4 partitions failed.* cannot be written: the file is larger than the disk"
+        ):
+            go(data, birds, tmp_path / "out")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    go(data, birds, tmp_path / "out")
+    assert_labelled(tmp_path / "out", table, birds.path)
+
+
+def test_an_empty_file_among_others_has_no_groups(birds, tmp_path):
+    table = days(birds)
+    data = as_files(table, tmp_path / "data")
+    pq.write_table(table.slice(0, 0), data / "empty.parquet")
+    assert go(data, birds, tmp_path / "out").rows == len(table)
+    assert_labelled(tmp_path / "out", table, birds.path)
 
 
 def test_files_that_cannot_be_read_leave_no_group_in_doubt(birds, tmp_path):

@@ -224,8 +224,9 @@ def explain_refusal(path: Path, *written: Path) -> Iterator[None]:
     except HandfulError:
         raise
     except OSError as error:
-        if isinstance(error.filename, (str, bytes)):
-            named = Path(os.fsdecode(error.filename)).absolute()
+        name = error.filename if error.filename2 is None else error.filename2  # of a copy, what is written
+        if isinstance(name, (str, bytes)):
+            named = Path(os.fsdecode(name)).absolute()
             place = path.absolute()
             ours = {one.absolute() for one in written}
             if named not in (place, *place.parents) and not ours & {named, *named.parents}:

@@ -14,7 +14,8 @@ from typing import Any
 
 from handful.errors import HandfulError, StorageError
 from handful.machine.extras import import_extra, import_pyarrow
-from handful.machine.folders import FileAt, Folder
+from handful.machine.folders import FileAt, Folder, LocalFolder
+from handful.machine.outputs import explain_refusal
 from handful.scale.labeller import TableLabeller
 from handful.scale.manifest import Done, Hashed
 from handful.scale.source import Partition, PartitionRows, sha256_of
@@ -26,7 +27,7 @@ GROUPS = "groups"
 # What becomes of rows that cannot be labelled.
 KEEP = "keep"
 REFUSE = "refuse"
-# How often a partition is tried whose store fails, and the pauses between. [attempts; work], [seconds; work]
+# How often a partition is tried whose store at a URL fails, and the pauses between. [attempts; work], [seconds; work]
 STORE_ATTEMPTS = 3
 PAUSE = 2.0
 
@@ -87,15 +88,17 @@ class PartitionCounts:
 
 
 def label_partition(job: Job, partition: Partition, before: Done | None) -> Done | Failed:
-    """Label a partition, unless `before` was made of the same content; a store that fails is tried again.
+    """Label a partition, unless `before` was made of the same content; a store at a URL that fails is tried again.
 
     Errors about the partition are returned: the others have nothing to do with them.
     """
-    for attempt in range(STORE_ATTEMPTS):
+    is_remote = not (isinstance(job.source, LocalFolder) and isinstance(job.out, LocalFolder))
+    attempts = STORE_ATTEMPTS if is_remote else 1  # a disk that is full stays full
+    for attempt in range(attempts):
         try:
             return _labelled(job, partition, before)
         except StorageError as error:
-            if attempt + 1 == STORE_ATTEMPTS:
+            if attempt + 1 == attempts:
                 return Failed(partition.name, str(error))
             time.sleep(PAUSE * (attempt + 1))
         except HandfulError as error:
@@ -116,7 +119,7 @@ def _labelled(job: Job, partition: Partition, before: Done | None) -> Done | Fai
         labeller = _within(job.labeller, rows.schema, partition.of_folder)
         counts = PartitionCounts()
         writers = {kind: _Writer(scratch / f"{kind}.parquet") for kind in (ITEMS, GROUPS)}
-        with writers[ITEMS], writers[GROUPS]:
+        with explain_refusal(scratch, scratch), writers[ITEMS], writers[GROUPS]:
             for items, groups in labelled(rows, labeller, scratch / "pieces"):
                 counts.add(labeller, items, groups)
                 writers[ITEMS].write(_without(items, partition.of_folder, rows))

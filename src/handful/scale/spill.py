@@ -80,7 +80,7 @@ def _joined(tables: Iterable[Any], schema: Any) -> Any:
 
 def counted(parts: Iterable[npt.NDArray[np.uint64]]) -> tuple[npt.NDArray[np.uint64], Int[np.ndarray, "group"]]:
     """Return the hashes of all groups in order, and how many rows each has."""
-    held: list[tuple[npt.NDArray[np.uint64], Int[np.ndarray, "group"]]] = []
+    held = [(np.empty(0, np.uint64), np.empty(0, np.int64))]
     n_held = 0
     for part in parts:
         held.append(np.unique(part, return_counts=True))
