@@ -35,7 +35,6 @@ def here(tmp_path, monkeypatch):
     [
         ("classify x.npz x.npz --out l.csv --method padle", "'padle' (did you mean 'paddle'?)"),
         ("bench run --bank clinc150 --method padle --out r", "no method is called 'padle' (did you mean 'paddle'?)"),
-        ("bench tune --bank clinc150 --method tym --out r", "no method is called 'tym' (did you mean 'tim'?)"),
         ("bench run --bank clinc --method paddle --out r", "clinc does not exist (did you mean 'clinc150'?)"),
         ("catalogue show x.npz", "handful catalogue build x.npz --out x.handful"),
         ("catalogue show there_is_none.npz", "there_is_none.npz does not exist"),
@@ -110,7 +109,8 @@ def test_one_class_and_one_item_are_said(here, capsys):
 
 
 def test_tuning_runs_with_the_bank_that_comes_with_the_package(here, capsys):
-    command = "bench tune --bank clinc150 --method laplacian_shot --option smoothness=0.3 --tasks 2 --n-query 10"
+    command = "bench run --paper tuning --bank clinc150 --method laplacian_shot --tasks 2"
     assert main([*command.split(), "--out", "r"]) == 0
-    assert main(["bench", "run", "r/tuned.toml", "--tasks", "2", "--out", "tuned"]) == 0
+    assert main(["report", "r", "--out", "page"]) == 0
+    assert main(["bench", "run", "page/tuned.toml", "--tasks", "2", "--out", "tuned"]) == 0
     assert "clinc150/test" in capsys.readouterr().out

@@ -27,7 +27,6 @@ from handful_fewshot.cli.task_options import (
     refuse_unused,
     task_count,
 )
-from handful_fewshot.cli.tune import tune
 from handful_fewshot.errors import PlanError
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
 # a test compares.
 PAPER_NAMES = (
     *("table1", "table2", "accuracy_against_k_eff", "partition_term", "optimisation", "accuracy_against_weight"),
-    "best_weight_against_n_query",
+    *("best_weight_against_n_query", "tuning"),
 )
 # Where a plan comes from.
 TOML = "toml"
@@ -80,9 +79,6 @@ app = typer.Typer(
 @app.callback()
 def bench() -> None:
     """Benchmarks: many methods on the same tasks, resumable."""
-
-
-app.command("tune")(tune)
 
 
 @app.command("run")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def carry_out(
     context: typer.Context, given: Mapping[str, Any], ask: Callable[[], tuple[dict[str, str], Banks, Plan | None]]
 ) -> Journal:
-    """Start or continue the run in a folder, as the options of `bench run` and `bench tune` say.
+    """Start or continue the run in a folder, as the options of `bench run` say.
 
     `ask` returns the paths of the banks, the banks and the plan; None if the run continues with its own.
     """

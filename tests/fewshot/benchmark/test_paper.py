@@ -20,7 +20,7 @@ from tests.conftest import SHARED
 @pytest.fixture(scope="module")
 def banks() -> dict[str, FeatureBank]:
     """Stand-ins, large enough for 20 shots and 150 queries of two classes."""
-    splits = {"base": [0, 1], "test": list(range(2, 24))}
+    splits = {"base": [0, 1], "validation": list(range(2, 8)), "test": list(range(8, 24))}
     bank = random_bank(n_classes=24, dim=8, least=110, most=120, splits=splits)
     small = random_bank(3, n_classes=24, dim=8, splits=splits)
     names = ("mini", "tiered", "mini_wrn", "tiered_wrn", "inat")

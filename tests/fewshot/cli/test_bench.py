@@ -474,6 +474,16 @@ def test_one_task_has_no_interval_and_no_task_no_winner(bank, tmp_path, capsys, 
     assert not re.search(r"\b(nan|inf)\b", "\n".join(lines))
 
 
+def test_results_of_a_method_are_compared_by_their_options(bank, tmp_path, capsys):
+    orders = ("--option", "tsallis_alpha_marginal=2,7", "--option", "tsallis_alpha_conditional=5")
+    small = ("--bank", bank, "--method", "alpha_tim", "--n-query", 10, "--tasks", 2)
+    run(capsys, "run", *small, *orders, "--option", "max_iter=3", "--out", tmp_path / "run")
+    names = [f"alpha_tim (tsallis_alpha_marginal={order}, tsallis_alpha_conditional=5, max_iter=3)" for order in (2, 7)]
+    line, note = run(capsys, "compare", tmp_path / "run", "--methods", ",".join(names))
+    assert line.endswith("too few tasks to tell")
+    assert note == FEW_NOTE
+
+
 def test_an_interruption_says_how_to_go_on(bank, tmp_path, capsys, monkeypatch):
     def interrupt(*_, **__):
         raise KeyboardInterrupt

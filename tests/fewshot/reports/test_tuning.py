@@ -3,16 +3,15 @@
 import json
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
-from handful.errors import OptionError
 from handful_fewshot import Dirichlet, ShotsPerClass, TaskSpec
-from handful_fewshot.benchmark import Journal, complete
-from handful_fewshot.benchmark.paper import PAPER_BANKS
+from handful_fewshot.benchmark import Cell, Journal
+from handful_fewshot.benchmark.paper import GRIDS, tuning
 from handful_fewshot.benchmark.plan import bound_plan, grid, read_plan
 from handful_fewshot.errors import PlanError
-from handful_fewshot.reports.tuning import GRIDS, choices, choices_markdown, tuned_plan, tuning_plan, write_tuned_plan
+from handful_fewshot.reports.page import write_report
+from handful_fewshot.reports.tuning import choice_rows, choices, tuned_plan
 from tests.banks_at_hand import random_bank
 from tests.conftest import SHARED
 from tests.fewshot.reports.runs_at_hand import made_up_run, noisy
@@ -36,13 +35,14 @@ def paper_banks():
 
 
 def test_tasks_are_five_way_on_validation_classes_with_a_seed_of_their_own(paper_banks):
-    for cell in tuning_plan(paper_banks, list(GRIDS)):
+    for cell in tuning(paper_banks):
         assert cell.spec == TaskSpec(ShotsPerClass(5), Dirichlet(5, 2.0), 75, 5)
         assert (cell.split, cell.seed, cell.n_tasks) == ("validation", 1, 1000)
 
 
 def test_every_grid_is_the_published_one_with_the_published_choice(paper_banks):
-    plan = bound_plan(tuning_plan(paper_banks, list(GRIDS)), paper_banks)  # no cell twice
+    plan = bound_plan(tuning(paper_banks, n_tasks=7), paper_banks)  # no cell twice
+    assert {cell.n_tasks for cell in plan} == {7}
     found = {
         (bank, method): [cell.options for cell in plan if (cell.bank, cell.method) == (bank, method)]
         for bank in paper_banks
@@ -59,30 +59,6 @@ def test_every_grid_is_the_published_one_with_the_published_choice(paper_banks):
         for method, name in SWEPT.items():
             values = [float(value) for value in sweeps[name]]
             assert [float(next(iter(point.values()))) for point in GRIDS[method]] == values
-    assert "mini" in PAPER_BANKS
-
-
-def test_a_grid_of_ones_own_has_the_published_value_beside_it(paper_banks):
-    plan = tuning_plan(
-        paper_banks, ["laplacian_shot"], [{"smoothness": 2.0}, {"smoothness": 3}], tasks=7, query="balanced"
-    )
-    assert [cell.options["smoothness"] for cell in plan if cell.bank == "mini"] == [2.0, 3, 0.7]
-    assert {cell.n_tasks for cell in plan} == {7}
-    (first, *_) = tuning_plan(paper_banks, ["oslo"], [{"inlier_temperature": 0.3}])
-    assert first.options == {"inlier_temperature": 0.3}
-
-
-@pytest.mark.parametrize(
-    ("methods", "points", "sentence"),
-    [
-        (["soft_kmeans"], [], "soft_kmeans has no published grid"),
-        (["magic"], [{"a": 1}], "no method is called 'magic'"),
-        (["tim"], [{"speed": 1}], "tim has no option 'speed'"),
-    ],
-)
-def test_what_cannot_be_tuned_is_refused(paper_banks, methods, points, sentence):
-    with pytest.raises((PlanError, OptionError), match=sentence):
-        tuning_plan(paper_banks, methods, points)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +71,7 @@ def test_what_cannot_be_tuned_is_refused(paper_banks, methods, points, sentence)
 )
 def test_options_are_not_chosen_on_the_classes_they_are_tested_on(paper_banks, splits, sentence):
     with pytest.raises(PlanError, match=sentence):
-        tuning_plan({"mine": replace(paper_banks["mine"], splits=splits)}, ["tim"])
+        tuning({"mine": replace(paper_banks["mine"], splits=splits)})
 
 
 SPLITS = {"validation": range(6), "test": range(6, 12)}
@@ -106,50 +82,58 @@ def banks():
     return {"my bank": random_bank(n_classes=12, least=30, most=40, splits=SPLITS)}
 
 
-def chosen(tmp_path, banks, method, accuracies):
-    """Choose among points of these accuracies; the published one has the last of them if it is not among them."""
-    points, numbers = zip(*accuracies, strict=True)
-    plan = tuning_plan(banks, [method], points)
-    return choices(made_up_run(tmp_path / "run", bound_plan(plan, banks), list(numbers)))[0]
+SPEC = TaskSpec(ShotsPerClass(5), Dirichlet(5), 75, 5)
 
 
-def smoothness(*pairs):
-    return [({"smoothness": value}, numbers) for value, numbers in pairs]
+def chosen(tmp_path, banks, accuracies, split="validation"):
+    """Choose among smoothnesses of LaplacianShot that have these accuracies."""
+    cells = [
+        Cell("my bank", SPEC, "laplacian_shot", split=split, options={"smoothness": value}) for value in accuracies
+    ]
+    return choices(made_up_run(tmp_path / "run", bound_plan(cells, banks), list(accuracies.values())))
 
 
 def test_the_best_mean_is_chosen_and_the_published_stands_beside_it(tmp_path, banks):
-    points = smoothness((0.3, noisy(0.6)), (0.7, noisy(0.5)), (1.1, noisy(0.55)))
-    choice = chosen(tmp_path, banks, "laplacian_shot", points)
+    (choice,) = chosen(tmp_path, banks, {0.3: noisy(0.6), 0.7: noisy(0.5), 1.1: noisy(0.55)})
     assert choice.names == ("smoothness",)
     assert choice.found.cell.options == {"smoothness": 0.3}
     assert choice.published.cell.options == {"smoothness": 0.7}
-    line = choices_markdown([choice]).splitlines()[-1]
-    assert line.startswith("| my bank | laplacian_shot (centred on base classes) | smoothness=0.7 | 50.00 ± ")
-    assert line.endswith("| +10.00 ± 0.00 | better |")
+    ((bank, method, published, accuracy, *_, gain, verdict),) = choice_rows([choice])
+    assert (bank, method) == ("my bank", "laplacian_shot (centred on base classes)")
+    assert (published, accuracy[:8]) == ("smoothness=0.7", "50.00 ± ")
+    assert (gain, verdict) == ("+10.00 ± 0.00", "better")
 
 
 @pytest.mark.parametrize(
     ("accuracies", "expected"),
     [
-        (smoothness((0.3, [0.5, 0.7]), (0.7, [0.7, 0.5])), 0.7),  # a tie: the published choice
-        (smoothness((0.3, [0.5, 0.7]), (0.4, [0.7, 0.5]), (0.7, [0.2, 0.2])), 0.3),  # a tie of others: the first
-        (smoothness((0.3, [0.9]), (0.5, [0.8, 0.9]), (0.7, [0.7, 0.2])), 0.3),  # on the tasks that all have
-        (smoothness((0.3, []), (0.5, [0.8, 0.9]), (0.7, [0.7, 0.2])), 0.5),  # a point that no task has
+        ({0.3: [0.5, 0.7], 0.7: [0.7, 0.5]}, 0.7),  # a tie: the published choice
+        ({0.3: [0.5, 0.7], 0.4: [0.7, 0.5], 0.7: [0.2, 0.2]}, 0.3),  # a tie of others: the first
+        ({0.3: [0.9], 0.5: [0.8, 0.9], 0.7: [0.7, 0.2]}, 0.3),  # on the tasks that all have
+        ({0.3: [], 0.5: [0.8, 0.9], 0.7: [0.7, 0.2]}, 0.5),  # a point that no task has
     ],
 )
 def test_ties_and_tasks_in_common(tmp_path, banks, accuracies, expected):
-    assert chosen(tmp_path, banks, "laplacian_shot", accuracies).found.cell.options["smoothness"] == expected
+    (choice,) = chosen(tmp_path, banks, accuracies)
+    assert choice.found.cell.options["smoothness"] == expected
 
 
-def test_the_plan_runs_both_on_the_test_classes(tmp_path, banks):
-    plan = bound_plan(tuning_plan(banks, ["laplacian_shot", "bd_cspn"]), banks)
-    accuracies = [noisy(0.5 + 0.01 * k) for k in range(len(plan))]
-    journal = made_up_run(tmp_path / "run", plan, accuracies)
+def test_options_are_chosen_on_validation_classes_among_several_and_once_there_are_tasks(tmp_path, banks):
+    several = {0.3: [0.5, 0.7], 0.7: [0.9, 0.8]}
+    assert chosen(tmp_path / "test", banks, several, split="test") == []
+    assert chosen(tmp_path / "one", banks, {0.3: [0.5, 0.7]}) == []
+    assert chosen(tmp_path / "none", banks, {0.3: [], 0.7: []}) == []
+
+
+def test_the_report_has_a_plan_that_runs_both_on_the_test_classes(tmp_path, banks):
+    plan = [cell for cell in tuning(banks) if cell.method in ("laplacian_shot", "bd_cspn")]
+    plan = bound_plan(sorted(plan, key=lambda cell: cell.method, reverse=True), banks)
+    journal = made_up_run(tmp_path / "run", plan, [noisy(0.5 + 0.01 * k) for k in range(len(plan))])
     banks["my bank"].save(tmp_path / "bank")
     journal.extend(plan, {"my bank": str(tmp_path / "bank")})
-    file = write_tuned_plan(journal)
-    assert file == tmp_path / "run" / "tuned.toml"
-    entries, places = read_plan(file)
+    page = write_report(journal, tmp_path / "report")
+    assert "<h2>Chosen options</h2>" in page.read_text()
+    entries, places = read_plan(tmp_path / "report" / "tuned.toml")
     assert places == {"my bank": str(tmp_path / "bank")}
     cells = grid(entries, banks)
     assert [(cell.method, cell.split, dict(cell.options)) for cell in cells] == [
@@ -159,27 +143,21 @@ def test_the_plan_runs_both_on_the_test_classes(tmp_path, banks):
         ("bd_cspn", "test", {"public_code": True, "sharpness": 50.0}),
     ]
     assert {cell.transform for cell in cells} == {"cl2n", "raw"}
-    assert "# published: 54.0 ± " in file.read_text()
+    assert "# published: 54.0 ± " in (tmp_path / "report" / "tuned.toml").read_text()
 
 
-def test_a_choice_that_was_published_is_tested_once(tmp_path, banks):
-    choice = chosen(tmp_path, banks, "laplacian_shot", smoothness((0.3, [0.5, 0.7]), (0.7, [0.9, 0.8])))
-    (tmp_path / "plan.toml").write_text(tuned_plan([choice], {}))
-    assert len(grid(read_plan(tmp_path / "plan.toml")[0], banks)) == 1
-    assert "| 0 | the same |" in choices_markdown([choice])
+def test_a_choice_that_was_published_is_tested_once_and_one_without_it_alone(tmp_path, banks):
+    for name, accuracies, gain in (
+        ("same", {0.3: [0.5, 0.7], 0.7: [0.9, 0.8]}, ("0", "the same")),
+        ("own", {0.3: [0.5, 0.7], 0.4: [0.9, 0.8]}, ("", "")),
+    ):
+        (choice,) = chosen(tmp_path / name, banks, accuracies)
+        (tmp_path / "plan.toml").write_text(tuned_plan([choice], {}))
+        assert len(grid(read_plan(tmp_path / "plan.toml")[0], banks)) == 1
+        assert choice_rows([choice])[0][-2:] == gain
 
 
-def test_a_tuning_without_tasks_is_refused(tmp_path, banks):
-    plan = bound_plan(tuning_plan(banks, ["laplacian_shot"]), banks)
-    with pytest.raises(PlanError, match="has no tasks yet"):
-        choices(Journal.create(tmp_path / "run", plan))
-
-
-def test_three_lines_of_python_tune(tmp_path, banks):
-    plan = tuning_plan(banks, ["laplacian_shot"], [{"smoothness": 0.0}, {"smoothness": 5.0}], tasks=3, n_query=20)
-    journal = Journal.create(tmp_path / "run", bound_plan(plan, banks))
-    complete(journal, banks)
-    means = {cell.options["smoothness"]: journal.columns(cell)["accuracy"].mean() for cell in journal.plan}
-    (choice,) = choices(journal)
-    assert means[choice.found.cell.options["smoothness"]] == np.max(list(means.values()))
-    assert write_tuned_plan(journal, tmp_path / "other.toml").is_file()
+def test_a_run_without_a_choice_has_no_plan_beside_its_report(tmp_path, banks):
+    journal = Journal.create(tmp_path / "run", bound_plan(tuning(banks), banks))
+    page = write_report(journal, tmp_path / "report")
+    assert not (page.parent / "tuned.toml").exists()
