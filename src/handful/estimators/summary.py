@@ -12,7 +12,6 @@ from handful.arguments import counted
 from handful.estimators.certainty import SURE
 from handful.machine.untrusted import printable
 from handful.model.present_classes import presence_or_labels, present_places
-from handful.plots.protocols import AnswerLike
 
 # Entries of a list, and lines of a table. [lines; convention]
 MOST_LISTED = 10
@@ -23,7 +22,7 @@ MOST_LINES = 20
 UNDECIDED = 0.17
 
 
-def summary_of(answer: AnswerLike) -> str:
+def summary_of(answer: Any) -> str:
     """Return `Answer.summary`."""
     counts = f"{counted(len(answer.codes), 'item')}, ", counted(len(answer.classes), "class")
     if answer.groups is not None:
@@ -43,7 +42,7 @@ def summary_of(answer: AnswerLike) -> str:
     return "\n".join([*lines, *notes_on(answer), *warnings])
 
 
-def _groups(answer: AnswerLike, groups: npt.NDArray[Any]) -> list[str]:
+def _groups(answer: Any, groups: npt.NDArray[Any]) -> list[str]:
     shown = [(str(groups[place]), answer[groups[place]]) for place in range(min(len(groups), MOST_LINES))]
     judged = answer.unknown_reason is None
     table = [
@@ -58,7 +57,7 @@ def _groups(answer: AnswerLike, groups: npt.NDArray[Any]) -> list[str]:
     return lines if answer.unknown_reason is None else [*lines, answer.unknown_reason]
 
 
-def notes_on(answer: AnswerLike) -> list[str]:
+def notes_on(answer: Any) -> list[str]:
     """Return what there is to say about doubtful and unknown items of a batch, one sentence each."""
     lines = list[str]()
     doubtful = np.flatnonzero(answer.doubtful)
@@ -81,7 +80,7 @@ def notes_on(answer: AnswerLike) -> list[str]:
     return [line for line in (*lines, sure_summary(answer)) if line]
 
 
-def sure_summary(answer: AnswerLike) -> str:
+def sure_summary(answer: Any) -> str:
     """Say how many items are sure at each level; empty without coarse classes."""
     if answer.coarse is None:
         return ""

@@ -1,6 +1,7 @@
 """Pictures of answers and catalogues with matplotlib, and their tables for notebooks.
 
-People call these as methods: `Answer.plot`, `Answer.plot_map`, `Answer.plot_items` and `FittedModel.plot`.
+People call these as methods: `Answer.plot`, `Answer.plot_map`, `Answer.plot_items` and `FittedModel.plot`. Pictures lie
+below what they show, which calls them, so here an answer or a catalogue is of any type.
 Colours of text and axes are those of the style in use, so `dark_background` works.
 """
 

@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 from handful.machine.extras import import_extra
 from handful.plots.axes import BLUE, ORANGE, PLAIN, only_bars, short
-from handful.plots.protocols import CatalogueLike
 
 if TYPE_CHECKING:
     from handful.model.left_out import LeftOutExamples
@@ -51,7 +50,7 @@ def reliability(left_out: LeftOutExamples) -> Reliability:
     return Reliability(np.array([top[some].mean() for some in bins]), right, middle - half, middle + half)
 
 
-def plot_catalogue(catalogue: CatalogueLike, pairs: list[tuple[int, int, int, int]], ax: Any = None) -> Any:
+def plot_catalogue(catalogue: Any, pairs: list[tuple[int, int, int, int]], ax: Any = None) -> Any:
     """Draw confused classes and the reliability of probabilities; see `FittedModel.plot` and `confused_pairs`."""
     if ax is None:
         pyplot = import_extra("matplotlib.pyplot", "plots")
@@ -62,7 +61,7 @@ def plot_catalogue(catalogue: CatalogueLike, pairs: list[tuple[int, int, int, in
     return ax
 
 
-def _draw_pairs(ax: Any, catalogue: CatalogueLike, pairs: list[tuple[int, int, int, int]]) -> None:
+def _draw_pairs(ax: Any, catalogue: Any, pairs: list[tuple[int, int, int, int]]) -> None:
     shown = pairs[:MOST_PAIRS]
     more = f" ({len(shown):,} of {len(pairs):,} pairs)" if len(pairs) > len(shown) else ""
     ax.set_title(f"Confused classes{more}", fontsize="medium", loc="left")

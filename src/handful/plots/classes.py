@@ -9,7 +9,6 @@ import numpy as np
 
 from handful.model.present_classes import PRESENT, presence_or_labels, present_places
 from handful.plots.axes import BLUE, GREY, ORANGE, PLAIN, axes_of, only_bars, short
-from handful.plots.protocols import AnswerLike
 
 # Classes that have a bar of their own.
 MOST_BARS = 20
@@ -27,7 +26,7 @@ class Bar(NamedTuple):
     drawn: bool = True
 
 
-def bars_of(answer: AnswerLike, most: int = MOST_BARS) -> list[Bar]:
+def bars_of(answer: Any, most: int = MOST_BARS) -> list[Bar]:
     """Return the rows: the classes present, the largest first; what is left; items of no class."""
     n_classes = len(answer.classes)
     known = ~answer.rejected
@@ -60,7 +59,7 @@ def chance_said(chance: float) -> str:
     return "–" if np.isnan(chance) else f"{chance:.2f}"
 
 
-def plot_classes(answer: AnswerLike, ax: Any = None) -> Any:
+def plot_classes(answer: Any, ax: Any = None) -> Any:
     """Draw a bar per class; see `Answer.plot`."""
     bars = bars_of(answer)
     ax = axes_of(ax, 7, 1.3 + 0.28 * len(bars))
@@ -101,7 +100,7 @@ MOST_NUMBERED = 400
 LONGEST = 24
 
 
-def plot_groups(answer: AnswerLike, ax: Any = None) -> Any:
+def plot_groups(answer: Any, ax: Any = None) -> Any:
     """Draw the share of each class in each group; see `Answer.plot`."""
     assert answer.groups is not None
     present = answer.presence

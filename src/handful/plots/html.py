@@ -15,7 +15,6 @@ from handful.machine.untrusted import printable
 from handful.plots.axes import short
 from handful.plots.catalogues import reliability
 from handful.plots.classes import Bar, bars_of
-from handful.plots.protocols import AnswerLike, CatalogueLike, ExplanationLike
 
 # Rows of a table, and characters of a name.
 MOST_ROWS = 12
@@ -74,7 +73,7 @@ def paragraphs(kind: str, sentences: Iterable[str]) -> str:
     return "".join(f"<p class='{kind}'>{escape(printable(sentence))}</p>" for sentence in sentences)
 
 
-def of_answer(answer: AnswerLike, notes: Sequence[str], how: str = "", messages: Sequence[str] | None = None) -> str:
+def of_answer(answer: Any, notes: Sequence[str], how: str = "", messages: Sequence[str] | None = None) -> str:
     """Return the classes of a batch with bars, or one row per group; then warnings and what to do next.
 
     `notes` are sentences about doubtful and unknown items, `how` says how it was labelled; the messages are those of
@@ -113,7 +112,7 @@ def _row(found: Bar, most: int) -> list[str]:
     ]
 
 
-def _next(answer: AnswerLike) -> str:
+def _next(answer: Any) -> str:
     """Say what to do with this answer."""
     looks = "plot_map(), plot_items(images=…) and to_frame() show more."
     if answer.doubtful.any():
@@ -123,7 +122,7 @@ def _next(answer: AnswerLike) -> str:
     return f"Next: {looks}"
 
 
-def _groups(answer: AnswerLike) -> str:
+def _groups(answer: Any) -> str:
     assert answer.groups is not None
     rows = []
     for place in range(min(len(answer.groups), MOST_ROWS)):
@@ -136,7 +135,7 @@ def _groups(answer: AnswerLike) -> str:
     return table(["group", "items", "doubtful", "rejected", "classes present"], rows) + note
 
 
-def of_catalogue(catalogue: CatalogueLike) -> str:
+def of_catalogue(catalogue: Any) -> str:
     """Return the size of a catalogue, what looks wrong with it, and how reliable its probabilities are."""
     title, *lines = str(catalogue.report()).split("\n")
     left_out = catalogue.head.left_out
@@ -157,7 +156,7 @@ def of_catalogue(catalogue: CatalogueLike) -> str:
     )
 
 
-def of_explanation(why: ExplanationLike) -> str:
+def of_explanation(why: Any) -> str:
     """Return why an item has its label: the certainties of label and rival, jointly and alone, and near examples."""
     label = text(why.label)
     rival = text(why.rival)

@@ -16,7 +16,6 @@ import numpy.typing as npt
 from handful.errors import OptionError
 from handful.model.present_classes import presence_or_labels, present_places
 from handful.plots.axes import COLOURS, GREY, MARKS, axes_of, short, text_colour
-from handful.plots.protocols import AnswerLike
 
 Floats = npt.NDArray[np.floating[Any]]
 # Classes that have a colour and a mark of their own, different in both from the next; the others are grey.
@@ -46,7 +45,7 @@ class BatchMap(NamedTuple):
 
 
 def batch_map(
-    answer: AnswerLike,
+    answer: Any,
     items: Any,
     rows: Any = slice(None),
     rows_of: Any = (slice(None),),
@@ -81,7 +80,7 @@ def batch_map(
     return BatchMap(shown, project(items.points[rows]), project(points[of_shown]), codes[of_shown])
 
 
-def _map_of_groups(answer: AnswerLike, items: Any, rows: Any, unnamed: npt.NDArray[np.int64]) -> BatchMap:
+def _map_of_groups(answer: Any, items: Any, rows: Any, unnamed: npt.NDArray[np.int64]) -> BatchMap:
     """Return the map of items without a catalogue: its axes separate those with a name, and groups without one."""
     of_item = np.where(answer.rejected, len(answer.classes) + 1 + unnamed, answer.codes[:, 0])
     _, place, sizes = np.unique(of_item, return_inverse=True, return_counts=True)
@@ -92,7 +91,7 @@ def _map_of_groups(answer: AnswerLike, items: Any, rows: Any, unnamed: npt.NDArr
     return BatchMap(shown_classes(answer), project(points[rows]), np.zeros((0, 2)), np.zeros(0, np.int64))
 
 
-def plot_map(answer: AnswerLike, items: Any, ax: Any = None, unnamed: npt.NDArray[np.int64] | None = None) -> Any:
+def plot_map(answer: Any, items: Any, ax: Any = None, unnamed: npt.NDArray[np.int64] | None = None) -> Any:
     """Draw the items, as they were compared, and examples of the classes present; see `Answer.plot_map`."""
     if not hasattr(items, "points"):
         raise OptionError(
@@ -126,7 +125,7 @@ def plot_map(answer: AnswerLike, items: Any, ax: Any = None, unnamed: npt.NDArra
     return ax
 
 
-def _mark_unknown(ax: Any, answer: AnswerLike, at: Floats) -> None:
+def _mark_unknown(ax: Any, answer: Any, at: Floats) -> None:
     """Cross rejected items, and join those of a new group."""
     if not answer.rejected.any():
         return
@@ -144,7 +143,7 @@ def _mark_unknown(ax: Any, answer: AnswerLike, at: Floats) -> None:
         ax.annotate(f"new group {number}", centre, (where, 8), **said)
 
 
-def shown_classes(answer: AnswerLike) -> npt.NDArray[np.int64]:
+def shown_classes(answer: Any) -> npt.NDArray[np.int64]:
     """Return the classes present, or those with most items if fewer than three are: two axes need three classes."""
     present = present_places(answer.expected_counts, presence_or_labels(answer.presence, answer.codes))
     nearest = np.argsort(-np.atleast_2d(answer.expected_counts).sum(0), kind="stable")

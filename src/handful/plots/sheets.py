@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from handful.plots.axes import GREY, ORANGE, PLAIN, axes_of, short
-from handful.plots.protocols import AnswerLike
 
 # Characters of a line of text.
 LINE = 90
@@ -23,7 +22,7 @@ class SheetRow(NamedTuple):
     n_items: int
 
 
-def rows_of_items(answer: AnswerLike, most_classes: int, most_items: int) -> list[SheetRow]:
+def rows_of_items(answer: Any, most_classes: int, most_items: int) -> list[SheetRow]:
     """Return the items of the classes with most labels, the least certain first; then those of no class."""
     known = np.flatnonzero(~answer.rejected)
     codes = answer.codes[known, 0]
@@ -41,13 +40,11 @@ def rows_of_items(answer: AnswerLike, most_classes: int, most_items: int) -> lis
     return rows
 
 
-def _chance(answer: AnswerLike, item: int) -> float:
+def _chance(answer: Any, item: int) -> float:
     return float(answer.unknown[item] if answer.rejected[item] else answer.certainty[item])
 
 
-def plot_pictures(
-    answer: AnswerLike, picture: Callable[[int], Any], most_classes: int, most_items: int, ax: Any
-) -> Any:
+def plot_pictures(answer: Any, picture: Callable[[int], Any], most_classes: int, most_items: int, ax: Any) -> Any:
     """Draw a row of pictures per class; `picture` returns the pixels of an item, or a sentence why there are none."""
     rows = rows_of_items(answer, most_classes, most_items)
     columns = max(len(row.items) for row in rows)
@@ -80,7 +77,7 @@ def plot_pictures(
     return ax
 
 
-def plot_texts(answer: AnswerLike, texts: Any, most_classes: int, most_items: int, ax: Any) -> Any:
+def plot_texts(answer: Any, texts: Any, most_classes: int, most_items: int, ax: Any) -> Any:
     """Write the texts of each class below its name."""
     rows = rows_of_items(answer, most_classes, most_items)
     n_lines = sum(1 + len(row.items) for row in rows)
