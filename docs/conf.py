@@ -148,12 +148,6 @@ def gather_changes(app: Sphinx) -> None:
         place.write_text(page, encoding="utf-8")
 
 
-def draw_architecture(app: Sphinx) -> None:
-    """Draw the layers from the contracts as they are now."""
-    tools = HERE.parent / "tools"
-    subprocess.run([sys.executable, str(tools / "draw_architecture.py")], check=True, capture_output=True)
-
-
 def notebook_as_page(app: Sphinx, docname: str, content: list[str]) -> None:
     """Write a notebook as Markdown: its text, code, and what `tools/run_notebooks.py` has kept of its output."""
     if not docname.startswith("learn/notebooks/") or docname.endswith("README"):
@@ -315,7 +309,6 @@ def setup(app: Sphinx) -> None:
     app.connect("doctree-read", fit_pages)
     app.connect("autodoc-skip-member", skip_fields)
     app.connect("builder-inited", gather_changes, priority=1)
-    app.connect("builder-inited", draw_architecture, priority=1)
 
 
 html_math_renderer = "mathml"
