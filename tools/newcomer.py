@@ -1,15 +1,17 @@
 """Follow the first steps of a new user in new environments, and time them.
 
-    python tools/newcomer.py [--out TIMES.json]
+    python tools/newcomer.py [--without-cache] [--out TIMES.json] [PAGE ...]
 
-This repository is cloned, as it was last committed. *First steps*, *Install*, the tutorials and the README are then
-followed as written, each in an empty environment, or in one that has torch if the page installs it: the lines of a
-page for a terminal, in their order, and its Python (as doctests) where it begins. So every page must name the extras
-that it needs. Where lines need a reader's own photographs or vectors, simple ones are drawn. A review has succeeded
-once it prints its address, and is then interrupted. Exits with 1 if anything fails.
+This repository is cloned, as it was last committed. Each door of the README, *First steps*, *Install* and the tutorials
+are then followed as written, each in an empty environment, or in one that has torch if the page installs it: the lines
+of a page for a terminal, in their order, and its Python (as doctests) where it begins. So every page, and every door,
+must name the extras that it needs. Where lines need a reader's own photographs or vectors, simple ones are drawn. A
+review has succeeded once its page asks, and is then interrupted. Prints the time until each page or door gave its first
+result, what it installs included, but torch apart. Exits with 1 if anything fails.
 
 Commands that install handful are run in the clone, all others in a folder of their own, and torch stays the one that
-is there: nothing else is changed. Once handful is published, its name stands for the clone.
+is there: nothing else is changed. Once handful is published, its name stands for the clone. `--without-cache` leaves
+out what pip has downloaded before.
 """
 
 from __future__ import annotations
@@ -27,8 +29,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from http.cookiejar import CookieJar
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import HTTPCookieProcessor, build_opener
 
 from extras_cost import needs_torch
 
@@ -39,6 +44,28 @@ FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`(handful (?:demo|doctor)|(?:handful\s[^`]*\s--|pip install\s)[^`]*)`")
 COMMANDS = ("handful ", "pip ")
 PYTHON = "Python"
+# Where a way to begin starts in a page that has several.
+DOOR = re.compile(r"^## (?=I have )", re.MULTILINE)
+# Photographs that are drawn for the README.
+N_PHOTOGRAPHS = 60
+# Seconds within which a review asks, and between two looks whether it does.
+PATIENCE, LOOK = 300, 0.1
+
+
+def doors_of(page: str) -> dict[str, str]:
+    r"""Return the ways to begin that a page has, by their headings; the whole page if it has one.
+
+    Examples
+    --------
+    >>> doors_of("# x\n## I have a folder\na\n## I have a table\nb\n## Limits\nc\n")
+    {'I have a folder': 'a\n', 'I have a table': 'b\n'}
+    >>> doors_of("# Install\n")
+    {'': '# Install\n'}
+    """
+    _, *doors = DOOR.split(page)
+    if not doors:
+        return {"": page}
+    return {title: text for title, _, text in (re.split("^## ", one, flags=re.M)[0].partition("\n") for one in doors)}
 
 
 def steps_of(page: str) -> list[str]:
@@ -85,8 +112,8 @@ def finished(command: Sequence[str], folder: Path, environment: dict[str, str]) 
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
 
 
-def opened(command: Sequence[str], folder: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    """Run a review until it prints the address of its page, and interrupt it; without an address it has failed."""
+def asked(command: Sequence[str], folder: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run a review until its page asks, and interrupt it; a page that asks nothing has failed."""
     process = subprocess.Popen(
         [*command, "--no-open"],
         cwd=folder,
@@ -99,21 +126,41 @@ def opened(command: Sequence[str], folder: Path, environment: dict[str, str]) ->
     printed = ""
     while "http://" not in printed and (line := process.stdout.readline()):
         printed += line
+    address = re.search(r"http://\S+", printed)
+    failed = address is None or not asks(address[0])
     process.send_signal(signal.SIGINT)
     printed += process.stdout.read()
     process.wait()
-    return subprocess.CompletedProcess(command, int("http://" not in printed), printed, "")
+    return subprocess.CompletedProcess(command, int(failed), printed, "")
 
 
-def draw_photographs(folder: Path) -> None:
-    """Draw four pictures of each of four classes, one folder per class."""
+def asks(address: str) -> bool:
+    """Wait until the page at an address asks; False if it does not in time."""
+    browser = build_opener(HTTPCookieProcessor(CookieJar()))
+    until = time.monotonic() + PATIENCE
+    with browser.open(address) as page:
+        state = f"{page.url}state"
+    while time.monotonic() < until:
+        try:
+            with browser.open(state) as answer:
+                if json.load(answer)["ask"] is not None:
+                    return True
+        except HTTPError as error:
+            if error.code != 503:  # the batch is still being opened
+                raise
+        time.sleep(LOOK)
+    return False
+
+
+def draw_photographs(folder: Path, each: int = 4) -> None:
+    """Draw so many pictures of each of four classes, one folder per class."""
     from PIL import Image, ImageDraw
 
     for colour in ("black", "blue", "green", "red"):
         (folder / colour).mkdir(parents=True)
-        for number in range(4):
+        for number in range(each):
             picture = Image.new("RGB", (220, 220), "white")
-            edge = 20 + 15 * number
+            edge = 20 + 60 * number // each
             ImageDraw.Draw(picture).ellipse((edge, edge, edge + 110, edge + 110), fill=colour)
             picture.save(folder / colour / f"{number}.png")
 
@@ -145,8 +192,9 @@ def draw_vectors(folder: Path) -> None:
 class Newcomer:
     """A new environment, and a record of what was done in it and how long it took."""
 
-    def __init__(self, place: Path) -> None:
+    def __init__(self, place: Path, *, cached: bool = True) -> None:
         self.place = place
+        self.cached = cached
         self.bin = place / "beneath" / "bin"
         self.steps: list[dict[str, Any]] = []
 
@@ -154,13 +202,14 @@ class Newcomer:
     def environment(self) -> dict[str, str]:
         """Nothing of the caller's Python: neither its packages nor its paths."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
-        return {**kept, "PATH": f"{self.bin}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "120"}
+        path = f"{self.bin}{os.pathsep}{os.environ['PATH']}"
+        return {**kept, "PATH": path, "COLUMNS": "120", **({} if self.cached else {"PIP_NO_CACHE_DIR": "1"})}
 
     def do(self, what: str, command: Sequence[str], within: Path | None = None, **extra: str) -> bool:
         """Run a command, note its seconds and whether it succeeded, and print its output if it did not."""
         begun = time.perf_counter()
         used = _processor_seconds()
-        run = opened if "review" in command else finished
+        run = asked if "review" in command else finished
         done = run(command, within or self.place, {**self.environment, **extra})
         seconds, processor = time.perf_counter() - begun, _processor_seconds() - used
         times = {"seconds": round(seconds, 1), "processor_seconds": round(processor, 1)}
@@ -189,19 +238,28 @@ class Newcomer:
         self.bin = venv / "bin"
 
     def read(self, page: str) -> None:
-        """Do what a page says, in the folder in which its Python left its files."""
-        folder = within = self.place / Path(page).stem
+        """Do what a page says, each of its doors in an environment of its own."""
+        for title, text in doors_of((ROOT / page).read_text(encoding="utf-8")).items():
+            name = f"{page}, {title}" if title else page
+            first = len(self.steps)
+            self.follow(name, page, text)
+            self.say_first_result(name, self.steps[first:])
+
+    def follow(self, name: str, page: str, text: str) -> None:
+        """Do what a text says, in the folder in which its Python left its files."""
+        folder = within = self.place / re.sub(r"\W+", "_", name)
         folder.mkdir()
-        copy = Path(shutil.copy(ROOT / page, folder))
-        self.begin(folder.name, torch=installs_torch(steps_of(copy.read_text(encoding="utf-8"))))
+        copy = folder / Path(page).name
+        copy.write_text(text, encoding="utf-8")
+        self.begin(folder.name, torch=installs_torch(steps_of(text)))
         if page == "README.md":
-            draw_photographs(folder / "photos")
+            draw_photographs(folder / "photos", N_PHOTOGRAPHS // 4)
             shutil.copytree(folder / "photos" / "red", folder / "next_folder")
             write_messages(folder / "messages.csv")
-        for line in steps_of(copy.read_text(encoding="utf-8")):
+        for line in steps_of(text):
             if line == PYTHON:
                 command = [str(self.bin / "python"), "-m", "doctest", copy.name]
-                self.do(f"{page}: its Python", command, folder, TMPDIR=str(folder))
+                self.do(f"{name}: its Python", command, folder, TMPDIR=str(folder))
                 made = (path for path in sorted(folder.iterdir()) if path.is_dir() and path.name.startswith("tmp"))
                 within = next(made, folder)
                 if page == "docs/learn/sentences.md":
@@ -210,7 +268,14 @@ class Newcomer:
                 continue
             words = shlex.split(line, comments=True)
             installs = words[0] == "pip"
-            self.do(f"{page}: {shlex.join(words)}", self.command(words), self.place / "handful" if installs else within)
+            self.do(f"{name}: {shlex.join(words)}", self.command(words), self.place / "handful" if installs else within)
+
+    def say_first_result(self, name: str, steps: Sequence[dict[str, Any]]) -> None:
+        """Print what had to be installed for the first result, and the time of both."""
+        at = next((at for at, step in enumerate(steps) if ": pip install" not in step["what"]), len(steps) - 1)
+        until = steps[: at + 1]
+        seconds, processor = (sum(step[what] for step in until) for what in ("seconds", "processor_seconds"))
+        print(f"     {seconds:7.1f} s, {processor:6.1f} of processor  until the first result of {name}", flush=True)
 
     def command(self, words: Sequence[str]) -> list[str]:
         """Return a command as it is run here: in the clone, handful is what lies there."""
@@ -228,9 +293,10 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=None, help="JSON file for the times")
     parser.add_argument("pages", nargs="*", default=PAGES, help="pages to follow; by default all")
     parser.add_argument("--torch", default="torch==2.13.0", help="which torch to install")
+    parser.add_argument("--without-cache", action="store_true", help="download everything again")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
-        newcomer = Newcomer(Path(place))
+        newcomer = Newcomer(Path(place), cached=not given.without_cache)
         newcomer.prepare(given.torch)
         for page in given.pages:
             newcomer.read(page)
