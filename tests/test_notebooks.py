@@ -58,7 +58,7 @@ def test_its_links_lead_somewhere(path):
 def test_its_first_cell_installs_handful_from_the_repository(path):
     first = next(cell for cell in json.loads(path.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == "code")
     (command,) = first["source"]
-    place = re.fullmatch(r"%pip install --quiet '?([./]+)(?:\[[\w,]+\]')?(?: pandas)?", command)
+    place = re.fullmatch(r'%pip install --quiet "?([./]+)(?:\[[\w,]+\]")?(?: pandas)?', command)
     assert (path.parent / place[1] / "pyproject.toml").is_file()
 
 

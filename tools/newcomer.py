@@ -91,9 +91,9 @@ def installs_torch(steps: Sequence[str]) -> bool:
 
     Examples
     --------
-    >>> installs_torch(["pip install '.[images,review]'", "handful review photos/"])
+    >>> installs_torch(['pip install ".[images,review]"', "handful review photos/"])
     False
-    >>> installs_torch(["pip install 'handful[plots,torch]'"])
+    >>> installs_torch(['pip install "handful[plots,torch]"'])
     True
     """
     installed = [step for step in steps if step.startswith("pip install")]
@@ -143,7 +143,7 @@ def asks(address: str) -> bool:
     while time.monotonic() < until:
         try:
             with browser.open(state) as answer:
-                if json.load(answer)["ask"] is not None:
+                if json.load(answer).get("ask") is not None:  # the batch may still be being opened
                     return True
         except HTTPError as error:
             if error.code != 503:  # the batch is still being opened

@@ -21,7 +21,7 @@ import measure
 
 ROOT = Path(__file__).resolve().parents[1]
 # A command that installs from the repository; in notebooks, which lie deeper, with another path.
-FROM_HERE = re.compile(r"(pip install (?:--quiet )?'?)(?:\.\./\.\./\.\.|\.)(?=[\[\s`\"]|$)", re.MULTILINE)
+FROM_HERE = re.compile(r"(pip install (?:--quiet )?(?:\\?\")?)(?:\.\./\.\./\.\.|\.)(?=[\[\s`\"]|$)", re.MULTILINE)
 WHERE = "  # in the folder of the repository"
 UNTIL_PUBLISHED = re.compile(r"^<!-- until published -->\n.*?^<!-- published -->\n+", re.MULTILINE | re.DOTALL)
 SECTION = re.compile(r"^# handful (\S+)[^\n]*\n(.*?)(?=^# |\Z)", re.MULTILINE | re.DOTALL)

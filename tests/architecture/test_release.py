@@ -30,7 +30,7 @@ def test_what_stands_in_the_way_of_a_release_is_named(tmp_path):
         "src/handful/version.py": '__version__ = "1.2.0"\n',
         "CITATION.cff": CITATION,
         "README.md": "```\npip install .  # in the folder of the repository\n```\n",
-        "docs/text.md": "`pip install '.[torch]'`\n",
+        "docs/text.md": '`pip install ".[torch]"`\n',
         "CHANGELOG.md": CHANGELOG,
         "changes/README.md": "how\n",
     }.items():
@@ -47,7 +47,7 @@ def test_what_stands_in_the_way_of_a_release_is_named(tmp_path):
     for path, text in release.rewritten(tmp_path).items():
         path.write_text(text)
     assert (tmp_path / "README.md").read_text() == "```\npip install handful\n```\n"
-    assert (tmp_path / "docs" / "text.md").read_text() == "`pip install 'handful[torch]'`\n"
+    assert (tmp_path / "docs" / "text.md").read_text() == '`pip install "handful[torch]"`\n'
     assert (
         "repository-code: https://example.org/r\nurl: https://example.org/s/\nauthors:"
         in (tmp_path / "CITATION.cff").read_text()
@@ -353,14 +353,14 @@ def test_a_newcomer_runs_what_the_pages_say_in_a_clone(tmp_path):
     newcomer = importlib.import_module("newcomer")
     for page in newcomer.PAGES:
         steps = newcomer.steps_of((ROOT / page).read_text(encoding="utf-8"))
-        installs = [step for step in steps if re.match(r"pip install '?(\.|handful)", step)]
+        installs = [step for step in steps if re.match(r'pip install "?(\.|handful)', step)]
         assert installs, f"{page} does not say how to install handful"
         assert steps.index(installs[0]) == 0, f"{page} needs handful before it says how to install it"
         needs_torch = newcomer.installs_torch(steps)
         assert needs_torch == (page != "docs/learn/first_steps.md"), page
-    assert not newcomer.installs_torch(["handful demo", "pip install '.[images,review]'"])
+    assert not newcomer.installs_torch(["handful demo", 'pip install ".[images,review]"'])
     assert newcomer.installs_torch(["pip install torch --index-url x"])
-    assert newcomer.installs_torch(["pip install 'handful[images,fewshot]'"])
+    assert newcomer.installs_torch(['pip install "handful[images,fewshot]"'])
     reader = newcomer.Newcomer(tmp_path)
     python = str(reader.bin / "python")
     for said in (["pip", "install", ".[images]"], ["pip", "install", "handful[images]"]):

@@ -112,7 +112,7 @@ def test_what_is_lacking_comes_with_one_command_and_no_path(capsys, monkeypatch)
     assert "[images]        installed\n" in out
     assert "[torch]         lacks torch, transformers\n" in out
     (command,) = [line for line in out.splitlines() if "pip install" in line and "[" in line]
-    assert command.startswith("To add one, such as [torch]: pip install --editable '.[torch]'")
+    assert command.startswith('To add one, such as [torch]: pip install --editable ".[torch]"')
     assert str(ROOT) not in out
 
 

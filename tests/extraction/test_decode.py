@@ -134,7 +134,7 @@ def test_listed_formats_are_read(kind):
 
 def heic(size=(60, 40), **about):
     """A photograph with a red left half, as a telephone writes it."""
-    extra = pytest.importorskip("pillow_heif", reason="pillow-heif is not installed: pip install '.[heic]'")
+    extra = pytest.importorskip("pillow_heif", reason='pillow-heif is not installed: pip install ".[heic]"')
     image, stream = Image.new("RGB", size, "blue"), io.BytesIO()
     image.paste("red", (0, 0, size[0] // 2, size[1]))
     extra.from_pillow(image).save(stream, quality=90, **about)

@@ -13,7 +13,7 @@ from handful.workers.cluster import connected
 
 
 def test_a_missing_package_names_the_extra_to_install(monkeypatch):
-    with pytest.raises(MissingExtraError, match=r"'no_such_package'.*run: pip install .*\[images\]'"):
+    with pytest.raises(MissingExtraError, match=r"'no_such_package'.*run: pip install .*\[images\]\""):
         import_extra("no_such_package.inner", "images")
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingExtraError, match=r"\[ray\]"), connected():
@@ -24,7 +24,7 @@ def test_a_missing_package_names_the_extra_to_install(monkeypatch):
 def test_the_small_pytorch_is_named_where_the_usual_one_is_large(system, small, monkeypatch):
     monkeypatch.setattr(extras.sys, "platform", system)
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(MissingExtraError, match=r"'torch'.* run: pip install --editable '\.\[torch\]'") as refused:
+    with pytest.raises(MissingExtraError, match=r"'torch'.* run: pip install --editable \"\.\[torch\]\"") as refused:
         import_extra("torch", "torch")
     assert ("pip install torch --index-url https://download.pytorch.org/whl/cpu; then" in str(refused.value)) == small
     with pytest.raises(MissingExtraError) as refused:
@@ -33,7 +33,7 @@ def test_the_small_pytorch_is_named_where_the_usual_one_is_large(system, small, 
 
 
 def test_a_repository_is_installed_again_from_where_it_is():
-    assert install_command("torch") == "pip install --editable '.[torch]'  # in the folder of the repository"
+    assert install_command("torch") == 'pip install --editable ".[torch]"  # in the folder of the repository'
     assert (extras.ROOT / "src" / "handful").is_dir()
 
 
@@ -42,21 +42,21 @@ def test_a_repository_is_installed_again_from_where_it_is():
     [
         (
             {"url": "file:///home/ann%20lee/handful", "dir_info": {}},
-            "pip install '.[torch]'  # in the folder of the repository",
+            'pip install ".[torch]"  # in the folder of the repository',
         ),
         (
             {"url": "file:///C:/ann%20lee/handful-0.3.0-py3-none-any.whl", "archive_info": {}},
-            "pip install './handful-0.3.0-py3-none-any.whl[torch]'  # in the folder of that file",
+            'pip install "./handful-0.3.0-py3-none-any.whl[torch]"  # in the folder of that file',
         ),
         (
             {"url": "https://example.org/h", "vcs_info": {"vcs": "git", "commit_id": "1"}},
-            "pip install 'handful[torch] @ git+https://example.org/h'",
+            'pip install "handful[torch] @ git+https://example.org/h"',
         ),
         (
             {"url": "https://example.org/h.whl", "archive_info": {}},
-            "pip install 'handful[torch] @ https://example.org/h.whl'",
+            'pip install "handful[torch] @ https://example.org/h.whl"',
         ),
-        (None, "pip install 'handful[torch]'"),
+        (None, 'pip install "handful[torch]"'),
     ],
 )
 def test_an_extra_comes_from_where_handful_came_from(noted, command, monkeypatch, tmp_path):
@@ -73,11 +73,11 @@ def test_a_copy_that_was_never_installed_still_says_something(monkeypatch, tmp_p
 
     monkeypatch.setattr(extras, "ROOT", tmp_path)
     monkeypatch.setattr(metadata, "distribution", missing)
-    assert install_command("torch") == "pip install 'handful[torch]'"
+    assert install_command("torch") == 'pip install "handful[torch]"'
 
 
 def test_no_other_file_writes_the_command_itself():
-    written = re.compile(r"pip install '?handful|handful\[\w")
+    written = re.compile(r'pip install "?handful|handful\[\w')
     files = list((extras.ROOT / "src").rglob("*.py"))
     assert len(files) > 100
     assert [path.name for path in files if written.search(path.read_text(encoding="utf-8"))] == []

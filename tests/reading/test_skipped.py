@@ -97,7 +97,7 @@ def test_a_folder_of_heic_alone_says_so(tmp_path, monkeypatch):
 
 
 def test_heic_is_an_image_with_its_extra(tmp_path):
-    extra = pytest.importorskip("pillow_heif", reason="pillow-heif is not installed: pip install '.[heic]'")
+    extra = pytest.importorskip("pillow_heif", reason='pillow-heif is not installed: pip install ".[heic]"')
     folder = image_folder(tmp_path / "images", 2, 2)
     extra.from_bytes("RGB", (8, 8), bytes(192)).save(folder / "class0" / "00.HEIC")
     table = read(folder)

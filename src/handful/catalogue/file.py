@@ -541,6 +541,7 @@ def _connected(path: str) -> sqlite3.Connection:
         "cell_size_check = ON",
         "mmap_size = 0",
         "foreign_keys = ON",
+        "fullfsync = ON",  # macOS: through the cache of the drive as well
         "query_only = ON",
     ):
         connection.execute(f"PRAGMA {setting}")

@@ -11,7 +11,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
-import shlex
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -38,6 +37,7 @@ from handful.classification.page_data import embedded, page_data
 from handful.classification.page_frame import report_frame
 from handful.classification.page_program import REPORT, page_program, page_style
 from handful.estimators.answer import Answer, is_judged, sizes_of
+from handful.machine.command_line import typed
 from handful.machine.outputs import written_whole
 from handful.reading.table import Skipped, first_listed, skipped_summary
 from handful.shapes import Int
@@ -135,7 +135,7 @@ def review_command(answer: Answer) -> str:
             words += [f"--{name}", _shown(inputs[name])]
     for column in about.group_by:
         words += ["--group-by", column]
-    return shlex.join(words)
+    return typed(words)
 
 
 def _shown(path: Path) -> str:

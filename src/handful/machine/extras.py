@@ -7,7 +7,6 @@ import json
 import sys
 from importlib import metadata
 from pathlib import Path, PurePosixPath
-from shlex import quote
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -23,10 +22,11 @@ def install_command(extra: str) -> str:
     """Return the command that adds an extra to this handful, from where it was installed.
 
     That is its repository, a wheel or an address, as pip notes it (`direct_url.json`); only without such a note is it
-    the registry. No path of this machine is printed: a comment says in which folder the command is run.
+    the registry. No path of this machine is printed: a comment says in which folder the command is run. The shells of
+    all systems take double quotes.
     """
     if (ROOT / "pyproject.toml").is_file():
-        return f"pip install --editable {quote(f'.[{extra}]')}{IN_REPOSITORY}"
+        return f'pip install --editable ".[{extra}]"{IN_REPOSITORY}'
     try:
         noted = json.loads(metadata.distribution("handful").read_text("direct_url.json") or "{}")
     except metadata.PackageNotFoundError:
@@ -34,14 +34,14 @@ def install_command(extra: str) -> str:
     address = noted.get("url", "")
     if address.startswith("file:") and "archive_info" in noted:
         wheel = PurePosixPath(unquote(urlsplit(address).path)).name
-        return f"pip install {quote(f'./{wheel}[{extra}]')}  # in the folder of that file"
+        return f'pip install "./{wheel}[{extra}]"  # in the folder of that file'
     if address.startswith("file:"):
-        return f"pip install {quote(f'.[{extra}]')}{IN_REPOSITORY}"
+        return f'pip install ".[{extra}]"{IN_REPOSITORY}'
     wanted = f"handful[{extra}]"
     if address:
         system = noted.get("vcs_info", {}).get("vcs")
         wanted += f" @ {system}+{address}" if system else f" @ {address}"
-    return f"pip install {quote(wanted)}"
+    return f'pip install "{wanted}"'
 
 
 def how_to_install(package: str | None, extra: str) -> str:

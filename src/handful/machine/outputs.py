@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import sys
 import threading
 import unicodedata
 from collections.abc import Hashable, Iterable, Iterator, Mapping
@@ -17,10 +18,14 @@ from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from handful.errors import HandfulError, OptionError, StorageError
 from handful.machine.untrusted import refuse_irregular
+
+if sys.platform == "darwin":
+    import fcntl
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
@@ -166,6 +171,11 @@ REFUSALS = {
     errno.EMFILE: "too many files are open; close other programs, or raise the limit (ulimit -n)",
 }
 
+# What Windows says of a file that another program holds: access is denied, or the file is used or locked.
+HELD = frozenset({5, 32, 33})
+# What file systems say that cannot flush a folder, such as some of networks.
+CANNOT_FLUSH = frozenset({errno.EINVAL, errno.ENOTSUP, errno.ENOSYS})
+
 
 @contextmanager
 def written_whole(path: Path) -> Iterator[Path]:
@@ -242,6 +252,8 @@ def refusal(error: OSError) -> str:
     >>> refusal(OSError(28, "No space left on device"))
     'the disk is full; free some space, or choose a path on another disk'
     """
+    if getattr(error, "winerror", None) in HELD:
+        return "another program has it open, such as a spreadsheet, or you have no permission; close it there"
     return REFUSALS.get(error.errno or 0, f"{error.strerror or error}; check the path and its disk")
 
 
@@ -252,9 +264,21 @@ def flush_to_disk(path: Path) -> None:
         return
     handle = os.open(path, os.O_RDONLY if folder else os.O_RDWR)
     try:
-        os.fsync(handle)
+        _flush(handle)
+    except OSError as error:
+        if not (folder and error.errno in CANNOT_FLUSH):
+            raise
     finally:
         os.close(handle)
+
+
+def _flush(handle: int) -> None:
+    """Flush an open file, on macOS through the cache of the drive as well, where the drive can."""
+    if sys.platform == "darwin":
+        with suppress(OSError):
+            fcntl.fcntl(handle, fcntl.F_FULLFSYNC)
+            return
+    os.fsync(handle)
 
 
 def is_remote(place: Any) -> bool:
@@ -264,7 +288,7 @@ def is_remote(place: Any) -> bool:
 
 def local_path(place: Any) -> Path:
     """Return a path, which may be given as `file://…`."""
-    return Path(unquote(urlsplit(place).path)) if scheme_of(place) == "file" else Path(place)
+    return Path(url2pathname(urlsplit(place).path)) if scheme_of(place) == "file" else Path(place)
 
 
 def scheme_of(place: Any) -> str:

@@ -21,6 +21,8 @@ REFUSED = re.compile(r'[<>:"/\\|?*\x00-\x1f\x7f]')
 RESERVED = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?", re.IGNORECASE)
 # Bytes of a name; systems allow 255, and a number may be added. [bytes; limit]
 LONGEST = 200
+# The error of Windows for a link that this person may not make.
+NO_PRIVILEGE = 1314
 # The name of the folder of items that have no class, and of the table of kinds.
 NO_CLASS = "no class"
 KINDS = "kinds.csv"
@@ -69,7 +71,7 @@ def write_class_folders(file: CatalogueFile, rows: Sequence[SaidRow], out: Path,
                 place = unfinished / folders[labels[item] or NO_CLASS] / names[item]
                 place.parent.mkdir(exist_ok=True)
                 if links and isinstance(pictures, FolderFiles):
-                    place.symlink_to(os.path.abspath(pictures.root / pictures.names[at]))
+                    _link(place, Path(os.path.abspath(pictures.root / pictures.names[at])))
                 else:
                     place.write_bytes(content)
             if len(lost) == len(items):
@@ -81,6 +83,18 @@ def write_class_folders(file: CatalogueFile, rows: Sequence[SaidRow], out: Path,
         finally:
             shutil.rmtree(unfinished, ignore_errors=True)
     return lost
+
+
+def _link(place: Path, image: Path) -> None:
+    """Make a link to an image; Windows allows it to developers and administrators."""
+    try:
+        place.symlink_to(image)
+    except OSError as error:
+        if getattr(error, "winerror", None) == NO_PRIVILEGE:
+            raise OptionError(
+                "this system does not let you make links; leave --links out, and copies are made"
+            ) from error
+        raise
 
 
 def distinct_names(labels: Iterable[str]) -> dict[str, str]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
 from handful.classification.files import write_tasks
 from handful.classification.page import write_page
+from handful.machine.command_line import typed
 from handful.review.batch_review import BatchReview
 from handful.review.exporting import export, export_keywords
 from handful.review.item_tables import ENDINGS, kinds_beside
@@ -89,5 +89,5 @@ def finish(review: BatchReview, outputs: Outputs, title: str, wanted: Wanted = W
         others.append(outputs.page)
     for path in (outputs.labels, kinds_beside(outputs.labels), *others):
         path.chmod(PRIVATE_FILE)
-    command = "" if file.path is None else shlex.join(["handful", "review", str(file.path), "next_batch"])
+    command = "" if file.path is None else typed(["handful", "review", str(file.path), "next_batch"])
     return Finished([*map(str, written), *map(str, others)], next_batch=command)

@@ -162,7 +162,9 @@ def _listening(host: str, port: int) -> tuple[socket.socket, Callable[[int], fro
         raise everybody
     listener = socket.socket(family, kind, protocol)
     try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # On Windows, SO_REUSEADDR would let two programs listen at one port.
+        only = getattr(socket, "SO_EXCLUSIVEADDRUSE", socket.SO_REUSEADDR)
+        listener.setsockopt(socket.SOL_SOCKET, only, 1)
         listener.bind(place)
         listener.listen(128)
     except OSError as error:

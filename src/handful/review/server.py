@@ -97,7 +97,7 @@ class Media:
         found = list[str | None]()
         for position in positions:
             of = source.names[position] if isinstance(source, FolderFiles) else f"{id(source)} {position}"
-            about = f"{size} {of}".encode("utf-8", "surrogateescape")
+            about = f"{size} {of}".encode("utf-8", "surrogatepass")
             name = hmac.digest(self._key, about, hashlib.sha256)[:16].hex()
             self._sources[name] = source, position, size
             found.append(name)

@@ -62,7 +62,10 @@ class DataSet:
     def at(cls, place: str | os.PathLike[str]) -> DataSet:
         """List the Parquet files of a folder, a URL, or take a single one."""
         if str(place).endswith(ENDING):
-            above, _, name = (str(place) if is_remote(place) else os.path.abspath(local_path(place))).rpartition("/")
+            if is_remote(place):
+                above, _, name = str(place).rpartition("/")
+            else:
+                above, name = os.path.split(os.path.abspath(local_path(place)))
             folder = folder_at(above)
             one = folder.about(name)
             if one is not None and not (isinstance(folder, LocalFolder) and (folder.path / name).is_dir()):

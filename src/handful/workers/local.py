@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import os
 import pickle
+import sys
 import tempfile
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -24,6 +26,8 @@ from handful.errors import OptionError
 from handful.machine.threads import only_one_thread
 from handful.workers.task import ATTEMPTS, Arguments, Result, Shared, Workers, died, value_of
 
+if sys.platform == "win32":
+    import _winapi
 if TYPE_CHECKING:
     from joblib.externals.loky import ProcessPoolExecutor
 
@@ -171,9 +175,13 @@ def _begin(parent: int) -> None:
 
 
 def _end_with(parent: int) -> None:
-    """End this process when another one has become its parent."""
-    while os.getppid() == parent:
-        time.sleep(BETWEEN_LOOKS)
+    """End this process when the one that started it has ended."""
+    if sys.platform == "win32":  # a process keeps the number of its parent there, whatever becomes of it
+        with suppress(OSError):
+            _winapi.WaitForSingleObject(_winapi.OpenProcess(_winapi.SYNCHRONIZE, False, parent), _winapi.INFINITE)
+    else:
+        while os.getppid() == parent:
+            time.sleep(BETWEEN_LOOKS)
     os._exit(1)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ import typer
 from handful.cli.options import HERE, is_here, workers_at
 from handful.cli.terminal import Interrupted
 from handful.errors import OptionError
+from handful.machine.command_line import typed
 from handful.progress import lines
 from handful_fewshot.cli.task_options import named_place
 
@@ -61,7 +61,7 @@ def carry_out(
         command = ["handful", "bench", str(context.command.name), "--resume", "--out", str(out)]
         command += ["--on", on] if on != HERE else []
         command += ["--device", device] if device != CPU else []
-        again = "the same command and --resume" if in_files else shlex.join(command)
+        again = "the same command and --resume" if in_files else typed(command)
         raise Interrupted(f"interrupted; rows that were written are kept. Continue with: {again}") from None
     return journal
 
