@@ -145,7 +145,7 @@ def test_missing_parts_are_named(folder, tmp_path):
     with pytest.raises(BankError, match="is not JSON"):
         FeatureBank.load(folder)
     (folder / "manifest.json").unlink()
-    with pytest.raises(BankError, match=r"has no manifest.json.*handful features import"):
+    with pytest.raises(BankError, match=r"has no manifest.json.*read_bank"):
         FeatureBank.load(folder)
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from handful import read_bank
 from handful.banks import FeatureBank
 from handful.cli.main import main
 from handful.extraction.items import list_items
@@ -19,7 +20,7 @@ def run(monkeypatch, capfd):
     monkeypatch.setattr("handful.extraction.encoders.load_encoder", lambda name, device: small_encoder())
 
     def run(*arguments):
-        code = main(["features", "extract", *map(str, arguments)])
+        code = main(["extract", *map(str, arguments)])
         return code, *capfd.readouterr()
 
     return run
@@ -99,16 +100,12 @@ def test_a_sheet_and_the_line_of_its_names(tmp_path, run, monkeypatch):
         run(*asked, tmp_path / "book.xlsx" / "more", "--header-row", "2")
 
 
-def test_a_bank_is_imported_from_a_sheet(tmp_path, capfd):
+def test_a_bank_is_made_of_a_sheet(tmp_path):
     openpyxl = pytest.importorskip("openpyxl", reason="openpyxl is not installed")
     book = openpyxl.Workbook()
     book.active.append(["text"])
     for row in (["e0", "e1", "label"], [1, 2, "a"], [3, 4, "b"]):
         (book["more"] if "more" in book.sheetnames else book.create_sheet("more")).append(row)
     book.save(tmp_path / "book.xlsx")
-    place = str(tmp_path / "book.xlsx" / "more")
-    assert main(["features", "import", place, str(tmp_path / "bank")]) == 0
-    assert main(["features", "info", place, "--header-row", "1"]) == 0
-    assert main(["features", "export", place, str(tmp_path / "bank.parquet")]) == 0
-    capfd.readouterr()
+    read_bank(tmp_path / "book.xlsx" / "more", header_row=1).save(tmp_path / "bank")
     assert FeatureBank.load(tmp_path / "bank").class_names == ("a", "b")

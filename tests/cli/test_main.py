@@ -14,7 +14,7 @@ from handful.cli.main import main, make_app
 def test_help_lists_the_commands(capsys):
     assert main(["--help"]) == 0
     out = capsys.readouterr().out
-    assert "features" in out
+    assert "extract" in out
     assert "tasks" in out
     assert "bench" in out
     assert "report" in out
@@ -37,8 +37,7 @@ COMMANDS = [
     "train",
     "demo",
     "doctor",
-    "features extract",
-    "features info",
+    "extract",
     "tasks draw",
     "bench run",
 ]
@@ -58,9 +57,7 @@ print([name for name in ("torch", "numpy", "sklearn", "pyarrow") if name in sys.
     assert ran.stdout.splitlines()[-1] == "[]"
 
 
-@pytest.mark.parametrize(
-    "arguments", [["nonsense"], ["features", "info"], ["tasks", "draw", "--bank", "x", "--shots", "many"]]
-)
+@pytest.mark.parametrize("arguments", [["nonsense"], ["extract"], ["tasks", "draw", "--bank", "x", "--shots", "many"]])
 def test_a_command_line_that_cannot_be_understood_exits_with_two(arguments, capsys):
     assert main(arguments) == 2
     streams = capsys.readouterr()
@@ -68,8 +65,12 @@ def test_a_command_line_that_cannot_be_understood_exits_with_two(arguments, caps
     assert streams.out == ""
 
 
+def extraction(items):
+    return ["extract", "--items", str(items), "--encoder", "minilm", "--out", "new.bank"]
+
+
 def test_an_error_is_a_sentence_and_exits_with_one(capsys, tmp_path):
-    assert main(["features", "info", str(tmp_path / "nothing")]) == 1
+    assert main(extraction(tmp_path / "nothing")) == 1
     streams = capsys.readouterr()
     assert streams.err == f"handful: {tmp_path}/nothing does not exist; check the path\n"
     assert streams.out == ""
@@ -79,8 +80,8 @@ def test_errors_of_the_system_are_sentences_too(capsys, tmp_path, monkeypatch):
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("handful.reading.read_bank", full)
-    assert main(["features", "info", str(tmp_path)]) == 1
+    monkeypatch.setattr("handful.extraction.items.list_items", full)
+    assert main(extraction(tmp_path)) == 1
     assert capsys.readouterr().err.startswith("handful: the disk is full; free some space")
 
 
@@ -88,8 +89,8 @@ def test_errors_of_the_system_name_their_path(capsys, tmp_path, monkeypatch):
     def refused(*_, **__):
         raise PermissionError(13, "Permission denied", str(tmp_path / "bank"))
 
-    monkeypatch.setattr("handful.reading.read_bank", refused)
-    assert main(["features", "info", str(tmp_path)]) == 1
+    monkeypatch.setattr("handful.extraction.items.list_items", refused)
+    assert main(extraction(tmp_path)) == 1
     assert capsys.readouterr().err == (
         f"handful: {tmp_path}/bank cannot be read or written: you have no permission; change the permissions, or "
         "choose another path\n"
@@ -114,15 +115,15 @@ def test_an_interruption_is_one_line_and_exits_with_130(capsys, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("handful.reading.read_bank", interrupt)
-        assert main(["features", "info", "somewhere"]) == 130
+        patch.setattr("handful.extraction.items.list_items", interrupt)
+        assert main(extraction("somewhere")) == 130
     assert capsys.readouterr() == ("", "handful: interrupted; run the same command again\n")
     monkeypatch.setattr("handful.cli.main.make_app", interrupt)
     assert main(["--help"]) == 130
     assert capsys.readouterr().err == ("handful: interrupted before anything was changed; run the same command again\n")
 
 
-@pytest.mark.parametrize("command", [[], ["catalogue"], ["features"], ["bench"]])
+@pytest.mark.parametrize("command", [[], ["catalogue"], ["bench"]])
 def test_the_help_says_a_whole_sentence_about_each_command(capsys, command):
     assert main([*command, "--help"]) == 0
     about = capsys.readouterr().out.partition("Commands:")[2]
@@ -130,7 +131,7 @@ def test_the_help_says_a_whole_sentence_about_each_command(capsys, command):
     assert "..." not in about
 
 
-@pytest.mark.parametrize("command", [["review"], ["classify"], ["bench", "run"], ["features", "extract"]])
+@pytest.mark.parametrize("command", [["review"], ["classify"], ["bench", "run"], ["extract"]])
 def test_the_help_calls_values_by_common_words(capsys, command):
     assert main([*command, "--help"]) == 0
     options = capsys.readouterr().out

@@ -9,11 +9,10 @@ from tests.banks_at_hand import random_bank
 from tests.items_at_hand import image_folder
 
 BATCH = "classify c.npz b.npz --out p.csv"
-EXTRACT = "features extract --encoder minilm --out new --items"
+EXTRACT = "extract --encoder minilm --out new --items"
 DRAW = "tasks draw --bank toy --n-query 8 --k-eff 2"
 GRID = "bench run --bank toy --method paddle --n-query 8 --k-eff 2 --out run"
 TRAIN = "train --items photos --out run"
-COLUMNS = ("--features more", "--labels kind", "--trust-pickle", "--skip-bad")
 OF_A_GRID = (
     *("--shots 3", "--k-eff 3", "--n-query 9", "--split left", "--unknown-classes 2 --unknown-share 0.1"),
     *("--n-classes 4", "--query balanced", "--scale l2", "--option max_iter=20", "--support-bank other"),
@@ -23,9 +22,6 @@ OF_A_GRID = (
 REFUSED = {
     BATCH: ("--skip-bad", "third.npz"),
     "rescore s.json --out p.csv": ("--annotate noted.json",),
-    "features import toy new": COLUMNS,
-    "features info toy": COLUMNS,
-    "features export toy new.parquet": ("--trust-pickle",),
     f"{EXTRACT} photos.csv": ("--text said",),
     f"{EXTRACT} photos.csv --on ray": ("--device cuda", "--text said"),
     f"{EXTRACT} photos": ("--split one", "--labels split", "--id-column kind", "--text said", "--skip-bad"),

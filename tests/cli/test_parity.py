@@ -38,7 +38,7 @@ def options(*words):
     return {one.name for one in ALL[words].params if one.param_type_name == "option" and one.name != "help"}
 
 
-@pytest.mark.parametrize("words", [(), ("bench",), ("catalogue",), ("features",), *ALL], ids=" ".join)
+@pytest.mark.parametrize("words", [(), ("bench",), ("catalogue",), *ALL], ids=" ".join)
 def test_help_by_its_short_name(words, capsys):
     assert main([*words, "-h"]) == 0
     assert "Usage: handful" in capsys.readouterr().out

@@ -25,7 +25,7 @@ HANDFUL = "import sys; from handful.cli.main import main; sys.exit(main())"
 def started(items: Path, encoder: str, out: Path, *more: str) -> subprocess.Popen:
     arguments = ["--items", str(items), "--encoder", encoder, "--out", str(out), *more]
     return subprocess.Popen(
-        [sys.executable, "-c", HANDFUL, "features", "extract", *arguments],
+        [sys.executable, "-c", HANDFUL, "extract", *arguments],
         env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
         stdout=subprocess.PIPE,
         text=True,

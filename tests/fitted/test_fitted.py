@@ -53,14 +53,6 @@ def test_classes_taken_out_are_as_if_never_there(seed, leaving):
     assert_same(FittedModel.of(X, LABELS).without(np.array(sorted(leaving))), FittedModel.of(X[kept], LABELS[kept]))
 
 
-@given(seed=seeds, cut=st.integers(1, 8))
-def test_catalogues_of_two_machines_add_up(seed, cut):
-    labels, X = np.random.default_rng(seed).permutation(LABELS), rows(seed)
-    total = FittedModel.of(X[:cut], labels[:cut]) + FittedModel.of(X[cut:], labels[cut:])
-    assert_same(total, FittedModel.of(X, labels))
-    assert total.n_examples == 9
-
-
 def test_blocks_of_rows_make_the_catalogue_of_all_rows():
     X = rows(3)
     whole = FittedModel.of(X, LABELS)
@@ -87,7 +79,7 @@ def test_of_many_examples_whole_classes_are_kept_whoever_saw_them(monkeypatch):
     kept, counts = np.unique(whole.examples.labels, return_counts=True)
     assert len(kept) == 12
     assert set(counts) == {5}
-    halves = FittedModel.of(X[:100], labels[:100]) + FittedModel.of(X[100:], labels[100:])
+    halves = FittedModel.of(X[100:], labels[100:]).with_examples(X[:100], labels[:100])
     assert sorted(set(halves.examples.labels.tolist())) == kept.tolist()
     assert halves.head.temperature == pytest.approx(whole.head.temperature)
     np.testing.assert_allclose(halves.means + halves.origin, whole.means + whole.origin, rtol=1e-7, atol=1e-7)
@@ -171,8 +163,6 @@ def test_what_does_not_fit_is_refused():
         catalogue.without(LABELS)
     with pytest.raises(LabelError, match="labels must be of the catalogue's kind"):
         catalogue.with_examples(rows(0), np.arange(9))
-    with pytest.raises(LabelError, match="same transform"):
-        catalogue + FittedModel.of(rows(0), LABELS, "raw")
     with pytest.raises(OptionError, match="range_scale"):
         FittedModel.of(rows(0), LABELS, "range_scale")
     with pytest.raises(LabelError, match="at least one example, got none"):
@@ -213,15 +203,6 @@ def test_a_name_goes_with_its_class():
     assert (merged.classes.tolist(), merged.shots.tolist()) == (["cat", "dog", "emu", "insect"], [2, 2, 0, 5])
     assert merged.names.classes.tolist() == ["emu", "insect"]
     np.testing.assert_array_equal(merged.names.points[::-1], catalogue.names.points)
-
-
-def test_catalogues_with_names_are_added_and_the_later_name_counts():
-    (first, _), (second, _) = names_of(["ant"]), names_of(["ant"], seed=10)
-    whole = FittedModel.of(rows(0), LABELS)
-    both = whole.with_names(first, np.array(["ant"])) + FittedModel.of_names(second, np.array(["ant"]))
-    np.testing.assert_allclose(both.names.points, second / np.linalg.norm(second, axis=1, keepdims=True))
-    assert both.shots.tolist() == whole.shots.tolist()
-    assert both.content_hash != whole.content_hash
 
 
 def test_an_update_says_the_same_as_a_fit():

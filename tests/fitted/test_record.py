@@ -33,9 +33,3 @@ def test_a_class_with_another_name_keeps_its_record(tmp_path):
     names = before.classes.copy()
     names[0] = "zebra"
     assert before.relabelled(names).record.columns == before.record.columns
-
-
-def test_two_records_are_added(tmp_path):
-    one = kept(tmp_path / "c.model")
-    both = (one + one).record
-    assert both.columns["genus"][85] == one.record.columns["genus"][5]

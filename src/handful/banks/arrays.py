@@ -23,8 +23,8 @@ from handful.machine.untrusted import Budget, refuse_irregular, unreadable
 # NumPy itself reads no header longer than this.
 LONGEST_HEAD = 10_000
 WHY_NOT = (
-    "a pickle is a program, and opening it runs what it says; if you trust who wrote it, make a bank of it with "
-    "`handful features import --trust-pickle`, or read it with handful.read(..., trust_pickle=True)"
+    "a pickle is a program, and opening it runs what it says; if you trust who wrote it, make a bank of it: "
+    "handful.read_bank(file, trust_pickle=True).save(folder)"
 )
 
 

@@ -136,7 +136,7 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
     if not is_bank(folder):
         raise BankError(
             f"{folder} has no {MANIFEST}, so it is not a bank; if it has features in another format, "
-            "read it with handful.read_bank or import it with `handful features import`"
+            "make one of it: handful.read_bank(file).save(folder)"
         )
     manifest = read_json(folder / MANIFEST, BankError, f"the manifest of a {FORMAT}")
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:

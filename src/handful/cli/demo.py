@@ -32,7 +32,7 @@ NEXT = """\
 What to do next:
   handful classify --help    label your own photographs, sentences or vectors
   handful review --help      name items on a page, with examples or without any
-  handful doctor             list what is installed, and any problems with it
+  handful doctor             list what is installed, for a report of a problem
   python -m pydoc handful.BatchClassifier
                              the same in Python, with an example"""
 

@@ -27,7 +27,7 @@ def make_app() -> typer.Typer:
     """Put the commands together, one line each, and those of other packages."""
     import typer
 
-    from handful.cli import catalogue, classify, demo, doctor, export, features, options, rescore, review, run
+    from handful.cli import catalogue, classify, demo, doctor, export, extract, options, rescore, review, run
     from handful.extensions import commands
 
     app = typer.Typer(
@@ -46,7 +46,7 @@ def make_app() -> typer.Typer:
     app.command("run")(run.run_command)
     app.command("export")(export.export_command)
     app.add_typer(catalogue.app, name="catalogue")
-    app.add_typer(features.app, name="features")
+    app.command("extract")(extract.extract_command)
     app.command("demo")(demo.demo)
     app.command("doctor")(doctor.doctor)
     for name, command, package in commands():

@@ -21,12 +21,6 @@ if TYPE_CHECKING:
 
 
 Command = TypeVar("Command", bound=Callable[..., None])
-Trust = Annotated[
-    bool,
-    typer.Option("--trust-pickle", help="Open a pickle, which can run any code: only if you trust its author."),
-]
-
-
 SkipBad = Annotated[
     bool,
     typer.Option("--skip-bad", help="Leave out any number of rows that cannot be read; by default at most 5%."),
@@ -341,7 +335,7 @@ class JobOptions:
     encoder: Annotated[
         str | None,
         typer.Option(
-            help="What turns items into vectors, see `handful features extract --help`. By default the one that made "
+            help="What turns items into vectors, see `handful extract --help`. By default the one that made "
             "the vectors of the catalogue; else efficientnet-lite0 for images and minilm for sentences."
         ),
     ] = None

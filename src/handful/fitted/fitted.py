@@ -1,14 +1,14 @@
 """FittedModel: class means, counts and a head, made once from labelled examples.
 
-A class is its number of examples s_k and their mean w_k. Counts and sums add: examples, classes and whole catalogues
-are added and removed without reading the others again. A batch is compared with the head (`handful.model.head`),
+A class is its number of examples s_k and their mean w_k. Counts and sums add: examples and classes are added and
+removed without reading the others again. A batch is compared with the head (`handful.model.head`),
 which is fitted when it is first needed, and so is what the examples tell about items of no class
 (`handful.model.unknown_of_catalogue`).
 
 The head needs examples. The catalogue keeps all of them while they are few (2²³ numbers, 32 MB in single precision),
 and the head is trained on them. Else it keeps the first ones of each class, a 64th of the room at most, and these for
 some classes only; the head then consists of the class means, with a slope from the examples kept. A hash of its label
-decides whether a class is kept, so catalogues made on several machines keep parts of one sample.
+decides whether a class is kept, whatever the order in which they come.
 
 A class may have a name: a vector of the same space, for example of its name or description from a text encoder. With a
 name it needs no examples (`handful.model.names`). A catalogue of names alone has no scale of its own: that comes
@@ -500,25 +500,6 @@ class FittedModel:
         left_out = head.left_out._replace(rival=codes[head.left_out.rival])
         return replace(changed, class_means=replace(whole.rows(order), classes=classes)).with_fitted(
             replace(head, **tables, left_out=left_out), self.unknown_model
-        )
-
-    def __add__(self, other: FittedModel) -> FittedModel:
-        """Return the catalogue of all examples of both, for instance made on two machines."""
-        if (self.transform, self.dim) != (other.transform, other.dim):
-            raise LabelError(
-                f"catalogues must have the same transform and number of features to be added, got {self.transform!r} "
-                f"and {other.transform!r}, {self.dim} and {other.dim}"
-            )
-        same_kind(other.classes, self.classes)
-        moved = replace(other.class_means, means=other.means + (other.origin - self.origin))
-        later = replace(other.examples, positions=other.examples.positions + self.n_examples)
-        return replace(
-            self,
-            names=merged(self.names, other.names) if self.names and other.names else self.names or other.names,
-            class_means=self.class_means.plus(moved),
-            examples=self._kept(joined(self.examples, later)),
-            n_examples=self.n_examples + other.n_examples,
-            record=self.record.and_(other.record, self.n_examples),
         )
 
     def unknown(self, labels: npt.NDArray[Any]) -> list[Any]:

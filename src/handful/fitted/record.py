@@ -7,7 +7,7 @@ when other examples are added or removed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -31,13 +31,6 @@ class Record:
     encoder: str = ""
     feature_names: tuple[str, ...] | None = None
     columns: Mapping[str, Mapping[int, Any]] = field(default_factory=dict)
-
-    def and_(self, other: Record, first: int) -> Record:
-        """Add what is known about further examples, whose positions start at `first`."""
-        columns = {name: dict(values) for name, values in self.columns.items()}
-        for name, values in other.columns.items():
-            columns.setdefault(name, {}).update({at + first: value for at, value in values.items()})
-        return replace(self, encoder=self.encoder or other.encoder, columns=columns)
 
 
 # -- as tensors and JSON --------------------------------------------------------------------------------------------

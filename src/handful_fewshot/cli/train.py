@@ -16,7 +16,7 @@ from handful.progress import bars
 if TYPE_CHECKING:
     from handful_fewshot.training import BaseSplit
 
-# The table of a benchmark's images in the folder of a run, for `handful features extract`.
+# The table of a benchmark's images in the folder of a run, for `handful extract`.
 TABLE = "items.csv"
 # Written out here because the modules that define them import torch, which help should not wait for; a test compares.
 NETWORK_NAMES = ("resnet18", "wrn28-10", "conv4")

@@ -129,7 +129,7 @@ def read_benchmark(name: str, lists: Path, images: Path, table: Path) -> BaseSpl
     images : Path
         Folder with its images.
     table : Path
-        A table `path,label,split` of all images is written here, from which `handful features extract` reads any split.
+        A table `path,label,split` of all images is written here, from which `handful extract` reads any split.
 
     Returns
     -------

@@ -32,7 +32,7 @@ def test_from_images_to_a_bank(photos, tmp_path, capsys):
     printed = capsys.readouterr().out
     assert printed.startswith(f"{run}  epoch 1  two_way ")
     assert "realistic" in printed
-    extraction = ["features", "extract", "--items", str(photos), "--encoder", f"checkpoint:{run}", "--out", str(bank)]
+    extraction = ["extract", "--items", str(photos), "--encoder", f"checkpoint:{run}", "--out", str(bank)]
     assert main(extraction) == 0
     found = FeatureBank.load(bank)
     assert (found.n_rows, found.dim) == (48, 256)
@@ -92,7 +92,7 @@ def test_a_benchmark_is_read_by_its_lists(photos, tmp_path, monkeypatch, capsys)
     assert main(["train", *map(str, arguments), "--out", str(run), *SHORT]) == 0
     assert Checkpoint.load(run).classes == ("class0", "class1", "class2")
     table = ["--items", f"{run}/items.csv", "--split", "test", "--out", str(tmp_path / "bank")]
-    assert main(["features", "extract", "--encoder", f"checkpoint:{run}", *table]) == 0
+    assert main(["extract", "--encoder", f"checkpoint:{run}", *table]) == 0
     assert FeatureBank.load(tmp_path / "bank").n_rows == 8
     assert "has its own validation classes" in refused(capsys, *arguments, "--hold-out", 2, "--out", tmp_path / "x")
     (lists / "test.csv").unlink()
