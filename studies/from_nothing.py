@@ -265,7 +265,7 @@ def page() -> Page:
         )
         said.append(
             f"To see all 300 items of 15 classes takes {questions:.0f} questions, {sheets:.0f} sheets and "
-            f"{exceptions:.0f} exceptions on the mean of the banks."
+            f"{exceptions:.0f} exceptions on average."
         )
     for cell in CELLS[1:]:
         compared = [row for (_, one), row in rows.items() if one == cell and "all" in row and "typical_95" in row]

@@ -470,7 +470,7 @@ def page() -> Page:
         name="harm",
         title="Gain and harm",
         question=(
-            "When is it better to label a batch as a whole, and when is it worse than labelling each item alone? "
+            "When is it better to label items as a batch, and when is it worse than one at a time? "
             "Accuracy is in percent. *Each item alone* is the best of three rules in each cell: nearest class mean, "
             "the linear classifier fitted to the catalogue, and plain logistic regression. `sparse_em` is the simple "
             "control: the same linear classifier, and EM of the shares of the classes. A *cell* is one data set "

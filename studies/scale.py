@@ -216,7 +216,7 @@ def page() -> Page:
         sums[group] = (
             f"Of {len(some)} cells of {group} banks {sum(map(above_nearest, some))} are above the nearest prototype, "
             f"{sum(map(near_best, some))} near the best fixed scale, and {len(below)} have a mean below the nearest "
-            f"prototype{f' ({where})' if where else ''}, {sum(map(below_nearest, some))} by an interval."
+            f"prototype{f' ({where})' if where else ''}, {sum(map(below_nearest, some))} beyond the interval."
         )
     return Page(
         name="scale",
@@ -245,7 +245,7 @@ def page() -> Page:
         shows=f"{sums['tuning']} {sums['noisy']} {sums['confirmation']}{others(found)}",
         limits=(
             "Cells of all classes have 12 tasks, so their intervals are wide. The best of five scales, chosen with the "
-            "labels at hand, is no method. That the found scale of 0.4.0 did harm on tinyimagenet200 was known when "
+            "labels at hand, is not a method. That the found scale of 0.4.0 did harm on tinyimagenet200 was known when "
             "the "
             "rule was changed. With one example per class the factor is a guess. Other methods saw few tasks."
         ),

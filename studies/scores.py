@@ -279,8 +279,8 @@ def said_of_mixtures(rows: Row) -> str:
     one = rows["0"]["classes"]
     return (
         f" In batches of sentences that hold two classes, {one['recall']:.0f}% of the classes were found with a "
-        f"precision of {one['precision']:.0f}%; the best threshold on the scores has {one['threshold_precision']:.0f} "
-        "% at this recall."
+        f"precision of {one['precision']:.0f}%; the best threshold on the scores has "
+        f"{one['threshold_precision']:.0f}% at this recall."
     )
 
 

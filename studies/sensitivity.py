@@ -12,7 +12,7 @@ of `clinc150-3`, `clinc150-oos` and `esc50-3`; *one example*: closed, of `clinc1
 *shifted*, closed and open, of `clinc150-typos`, `curekart`, `powerplay11` and `lung-10`. *answers*: open batches, of
 which a person labels four items and calls three none of these. *told*: open batches, and the share of unknown items is
 told. *prior*: closed batches, and the classes present weigh ten times as much as others. *groups*: closed batches in
-sibling groups of 15 items. *scores*: closed batches by the scores of the head, as if they came from another model;
+pooled groups of 15 items. *scores*: closed batches by the scores of the head, as if they came from another model;
 *several*: by chances of each class by itself. *names*: by one example per class as if it were the vector of a name.
 
 Closed batches of `clinc150-3` are also labelled in ways that other catalogues and batches are: *named*: one example of
@@ -92,7 +92,7 @@ FIGURES = MAIN | {
     "answers": "right, after answers",
     "told": "unknown rejected, share told",
     "prior": "right, prior",
-    "groups": "right, sibling groups",
+    "groups": "right, pooled groups",
     "scores": "right, scores",
     "several": "right, several",
     "names": "right, names alone",

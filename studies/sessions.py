@@ -338,7 +338,7 @@ def page() -> Page:
         )
         said.append(
             f"To see all 80 items takes {questions:.0f} questions, {sheets:.0f} sheets and {exceptions:.0f} exceptions "
-            "on the mean."
+            "on average."
         )
         first, middle, rises = (
             mean(n for (_, cell), row in rows.items() if cell.person == "careful" for n in map(abs, row[column]))
@@ -346,7 +346,7 @@ def page() -> Page:
         )
         said.append(
             f"The number of answers that are left, as the session tells it, is off by {first:.1f} at first and by "
-            f"{middle:.1f} in the middle on the mean, and rises at {100 * rises:.0f}% of the answers."
+            f"{middle:.1f} halfway, on average, and rises after {100 * rises:.0f}% of the answers."
         )
     if batches:
         medians = [float(np.median([row["answers"][n - 1] for row in batches])) for n in (1, 5, 10, 20)]

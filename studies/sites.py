@@ -246,7 +246,7 @@ def page() -> Page:
         name="sites",
         title="Sites",
         question=(
-            "How much do small batches gain from other batches of the same site, their siblings, or from what is known "
+            "How much do small batches gain from other batches of the same site, or from what is known "
             "about their classes? *Alone* is the percent of right labels when each batch is labelled by itself; all "
             "other columns are points gained over that, means over banking77 and tinyimagenet200. Shares of the "
             "classes at a site stay the *same*, *drift*, or are *fresh* at every visit. Weights are *right*, the "
@@ -258,10 +258,10 @@ def page() -> Page:
         figure=lambda: dots(gains, "points gained over batches alone", at=0),
         table=markdown_table([*head, *(f"{rule} weights" for rule in KNOWN[:-1]), KNOWN[-1]], lines),
         shows=(
-            "Siblings help where sites keep their classes, most of all small batches, and cost nothing where visits "
-            "have nothing in common: then they are not used. Right weights help most. Wrong ones cost little, because "
-            "the batch may contradict them. The simple control on all visits to a site as one batch is ahead of "
-            "`pool=site` where visits are small and their shares alike, and far behind each visit alone where they "
+            "Other batches help where sites keep their classes, most of all small batches, and cost nothing where "
+            "visits have nothing in common: then they are not used. Right weights help most. Wrong ones cost little, "
+            "because the batch may contradict them. The simple control on all visits to a site as one batch is ahead "
+            "of `pool=site` where visits are small and their shares alike, and far behind each visit alone where they "
             f"have nothing in common. Points gained with {', '.join(map(str, SIZES))} items: {by_site}."
         ),
         limits=(

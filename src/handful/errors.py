@@ -118,11 +118,11 @@ class EqualClassesWarning(HandfulWarning):
 
 
 class UnlikeCatalogueWarning(HandfulWarning):
-    """Labels are much less certain than those of left-out examples of the catalogue."""
+    """Labels are much less certain than those of held-out examples of the catalogue."""
 
 
 class WeakFeaturesWarning(HandfulWarning):
-    """The features barely separate the classes, even for left-out examples."""
+    """The features barely separate the classes, even for held-out examples."""
 
 
 class UnusedShareWarning(HandfulWarning):

@@ -29,13 +29,13 @@ EXTRA = "fewshot"
 
 
 def commands() -> Iterator[tuple[str, Any, str]]:
-    """Yield name, command and package of the commands of others; what cannot be loaded is left out with a warning."""
+    """Yield name, command and package of the commands of others; what cannot be loaded is skipped with a warning."""
     for point in points_of(COMMANDS):
         try:
             yield point.name, point.load(), package_of(point)
         except (Exception, SystemExit) as error:  # another package's fault must not stop this one
             warnings.warn(
-                f"the command {point.name!r} ({point.value}) was left out: {error}", HandfulWarning, stacklevel=2
+                f"the command {point.name!r} ({point.value}) was skipped: {error}", HandfulWarning, stacklevel=2
             )
 
 

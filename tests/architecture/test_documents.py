@@ -289,34 +289,6 @@ def test_markdown_that_was_not_translated_is_named_and_code_is_left_alone(tmp_pa
     ]
 
 
-# Sentences that readers had to read twice.
-UNCLEAR = (
-    "told by their name",
-    "They are enough",
-    "what is shown first",
-    "what is shown second",
-    "with a chance of 90%",
-    "this batch cannot tell",
-    "do not say which encoder",
-    "looked at yet",
-    "take an item to belong",
-    "say nothing change nothing",
-    "Numbers go on",
-    "; name one of",
-    "Files you have",
-)
-
-
-def test_sentences_that_were_unclear_do_not_come_back():
-    folders = [path for name in ("src", "docs", "studies", "examples") for path in (ROOT / name).rglob("*")]
-    read = [path for path in [*PAGES, *folders] if path.suffix in (".md", ".py", ".js", ".ipynb", ".rst")]
-    assert len(read) > 300
-    for path in read:
-        text = " ".join(path.read_text(encoding="utf-8").split())
-        for sentence in UNCLEAR:
-            assert sentence not in text, f"{path.relative_to(ROOT)}: {sentence}"
-
-
 def test_the_readme_is_short_and_installs_little():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     before, _, rest = text.partition("<!-- figures")

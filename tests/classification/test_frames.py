@@ -146,7 +146,7 @@ def test_rows_without_a_text_are_kept_with_the_reason_and_a_warning(make, blank)
     texts[example] = texts[item] = blank
     texts.append(blank)
     labels.append(None)
-    said = "3 of 35 items are left out: 3 blank: row"
+    said = "3 of 35 items are skipped: 3 blank: row"
     with pytest.warns(SkippedRowsWarning, match=f"the frame: {said}") as warned:
         found = columns(label(make({"message": texts, "intent": labels}), text="message", label="intent"))
     assert len(warned) == 1
@@ -168,7 +168,7 @@ def test_photographs_by_their_paths(tmp_path):
     for row in (example, item):
         (tmp_path / f"{row}.png").write_bytes(b"cut short")
     frame = pd.DataFrame({"file": [*paths, str(tmp_path / "no.png")], "text": "a note", "label": [*labels, None]})
-    with pytest.warns(SkippedRowsWarning, match="3 of 35 items are left out"):
+    with pytest.warns(SkippedRowsWarning, match="3 of 35 items are skipped"):
         found = label(frame, path="file")
     assert found["label"].tolist()[:-1] == [None if row == item else one for row, one in enumerate(truth())]
     assert np.flatnonzero(found["reason"].notna()).tolist() == sorted([example, item, len(labels)])
@@ -193,7 +193,7 @@ def test_a_row_without_a_number_is_left_out_or_filled_in():
     rows["height"][row] = None
     frame = pd.DataFrame(rows | {"label": with_blanks(TRUTH)})
     named = ["height", "width", "weight", "age"]
-    with pytest.warns(SkippedRowsWarning, match="1 of 34 items is left out"):
+    with pytest.warns(SkippedRowsWarning, match="1 of 34 items is skipped"):
         found = label(frame, columns=named)
     assert found["label"][row] is None
     assert "must have a number in column 'height'" in found["reason"][row]

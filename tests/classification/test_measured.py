@@ -240,7 +240,7 @@ def test_the_terminal_says_which_columns_are_features_and_which_are_kept(tmp_pat
     assert main(["classify", *files, "--out", str(tmp_path / "labels.csv")]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert (
-        "Features: height, width. Kept beside the labels, and no features: Jahr (years), Nr (running numbers), note."
+        "Features: height, width. Kept next to the labels, and not features: Jahr (years), Nr (running numbers), note."
         in said
     )
     written = pd.read_csv(tmp_path / "labels.csv")

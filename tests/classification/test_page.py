@@ -77,7 +77,7 @@ def test_warnings_and_skipped_items_stand_on_top(tmp_path):
     found = classified(TABLE, skipped=[Skipped(3, "x.png", "torn <up>")], about={"diagnostics": (diagnostic,)})
     top = top_of(written(tmp_path, found))
     assert "All became one &lt; class." in top
-    assert "items is left out: 1 unreadable" in top
+    assert "items is skipped: 1 unreadable" in top
     assert "x.png: torn &lt;up&gt;" in top
 
 
@@ -223,7 +223,7 @@ def test_warnings_of_groups_stand_on_top_and_in_the_table(tmp_path):
     page = written(tmp_path, found)
     top = page.split("<details open>")[0]
     assert "2 of 3 groups, for example quay: Odd &lt; by 2." in top
-    assert "items is left out: 1 unreadable" in top
+    assert "items is skipped: 1 unreadable" in top
     assert [row[-1] for row in rows_of(page)] == ["0", "1", "1"]
 
 

@@ -307,7 +307,7 @@ def test_items_know_the_nearest_example_of_their_label(pictures):
     # Two items are copies of examples, so that these are the nearest.
     for item, example in (("0.png", "red/2.png"), ("7.png", "blue/3.png")):
         shutil.copy(pictures / "catalogue" / example, pictures / "batch" / item)
-    with pytest.warns(SkippedRowsWarning, match="3 of 19 items are left out: 3 unreadable: amber/0.png: "):
+    with pytest.warns(SkippedRowsWarning, match="3 of 19 items are skipped: 3 unreadable: amber/0.png: "):
         found = classify(pictures / "catalogue", pictures / "batch", encoder="small")
     assert [one.name for one in found.about.skipped_examples] == ["amber/0.png", "amber/1.png", "blue/0 torn.png"]
     shown = found.about.shown

@@ -253,9 +253,9 @@ def test_bad_rows_are_left_out_on_request_and_counted(files, capsys):
     assert (code, "2 of 4 rows cannot be read, more than 5%" in errors, "--skip-bad" in errors) == (1, True, True)
     code, _, errors = run(capsys, *arguments, "--skip-bad", "--out", folder / "p.html")
     assert code == 0
-    assert "c.csv: 2 of 22 items are left out: 1 unreadable, 1 without a label: line 22: it has no label" in errors
+    assert "c.csv: 2 of 22 items are skipped: 1 unreadable, 1 without a label: line 22: it has no label" in errors
     assert (
-        "\n2 of 4 items are left out: 2 unreadable\n  line 3: it must have a number in column 'e0', got 'one'\n"
+        "\n2 of 4 items are skipped: 2 unreadable\n  line 3: it must have a number in column 'e0', got 'one'\n"
         in errors
     )
     assert [line.split(",")[:2] for line in (folder / "p.csv").read_text().splitlines()[1:]] == [
@@ -263,8 +263,8 @@ def test_bad_rows_are_left_out_on_request_and_counted(files, capsys):
         ["3", "T4"],
     ]
     page = (folder / "p.html").read_text(encoding="utf-8")
-    assert "Catalogue: 2 of 22 items are left out" in page
-    assert "Batch: 2 of 4 items are left out" in page
+    assert "Catalogue: 2 of 22 items are skipped" in page
+    assert "Batch: 2 of 4 items are skipped" in page
 
 
 def test_without_an_output_the_summary_is_printed(tmp_path, capsys):

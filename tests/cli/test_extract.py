@@ -45,7 +45,7 @@ def test_skipped_items_are_listed_on_standard_error(tmp_path, run):
     code, _, errors = run("--items", folder, "--encoder", "b", "--out", tmp_path / "bank")
     told = errors.splitlines()
     assert code == 0
-    assert told[0] == "22 of 25 items are left out: 22 unreadable"
+    assert told[0] == "22 of 25 items are skipped: 22 unreadable"
     assert told[1].startswith("  class0/00.png: ")
     assert told[-1] == "  and 2 more"
     assert len(told) == 22

@@ -105,7 +105,7 @@ def test_one_class_and_one_item_are_said(here, capsys):
     assert main(["classify", "one.npz", "x.npz", "--out", "l.csv"]) == 0
     assert "With a single class every item has its label" in " ".join(capsys.readouterr().out.split())
     np.savez("single.npz", features=X[:1])
-    assert "one item is no batch to learn from" in how_labelled(classify("one.npz", "single.npz"))
+    assert "one item is not a batch to learn from" in how_labelled(classify("one.npz", "single.npz"))
 
 
 def test_tuning_runs_with_the_bank_that_comes_with_the_package(here, capsys):

@@ -50,21 +50,21 @@ def test_a_batch_is_told_from_its_items_to_its_files(capsys):
     assert streams.out.splitlines() == [
         "4 items, labelled jointly, with a catalogue of 3 classes and 9 examples; features of minilm",
         "",
-        "3 classes present, with items, expected items and the chance of presence",
+        "3 classes present, with items, expected items and the probability of presence",
         "  items  expected  chance  class",
         f"      1   1,234.5   1.000  {NAMES[2]}",
         "      0       2.0   0.999  ant",
         "      1       1.2   0.510  [bold]bee",
         "      2                    none of these",
         "",
-        "1 item is in doubt, because another class or none is nearly as likely.",
+        "1 item is doubtful, because another class or none is nearly as likely.",
         "2 items look like none of your 3 classes.",
         "Written:",
         "  labels.csv   predictions",
         "  labels.html  a page",
     ]
     assert streams.err.splitlines() == [
-        "1 of 5 items is left out: 1 unreadable",
+        "1 of 5 items is skipped: 1 unreadable",
         "  e.png: not an image",
         "warning: Features look weak.",
     ]

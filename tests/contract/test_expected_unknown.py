@@ -252,10 +252,10 @@ def test_reviewed_batches_tell_how_many_to_expect(world, tmp_path):
 def test_earlier_predictions_must_have_chances(world, tmp_path):
     folder, _, batch, _ = world
     for text, said in (
-        ("item,label\na,c01\n", "has no chances in a column 'unknown'"),
-        ("item,unknown\na,\n", "has no chances in a column 'unknown'"),
-        ("item,unknown\na,0.2\nb,2\n", "must have a chance in every row"),
-        ("item,unknown\na,0.2\nb,no\n", "must have a chance in every row"),
+        ("item,label\na,c01\n", "has no probabilities in a column 'unknown'"),
+        ("item,unknown\na,\n", "has no probabilities in a column 'unknown'"),
+        ("item,unknown\na,0.2\nb,2\n", "must have a probability in every row"),
+        ("item,unknown\na,0.2\nb,no\n", "must have a probability in every row"),
     ):
         (tmp_path / "p.csv").write_text(text)
         with pytest.raises(HandfulError, match=said):

@@ -187,7 +187,7 @@ def test_without_labels_a_table_needs_no_column_for_them(tmp_path):
 )
 def test_rows_without_a_label_are_left_out_and_counted(tmp_path, name, text):
     (tmp_path / name).write_text(text)
-    with pytest.warns(SkippedRowsWarning, match="2 of 4 items are left out: 2 without a label"):
+    with pytest.warns(SkippedRowsWarning, match="2 of 4 items are skipped: 2 without a label"):
         items = list_items(tmp_path / name)
     assert items.class_names == ("alarm", "luggage")
     assert items.names == ("row 0", "row 2")

@@ -54,7 +54,7 @@ def test_a_catalogue_of_lone_examples_cannot_be_checked():
 def test_a_wrong_label_is_printed_with_its_chance():
     _, X, y = examples()
     y[3] = 9
-    assert "Example 3, labelled 9, looks like 0 (wrong with a chance of more than 99%)." in str(
+    assert "Example 3, labelled 9, looks like 0 (wrong with a probability of more than 99%)." in str(
         FittedModel.of(X, y).report()
     )
 

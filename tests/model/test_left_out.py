@@ -1,4 +1,4 @@
-"""Left-out examples: copies share a fold, wrong labels are found."""
+"""Held-out examples: copies share a fold, wrong labels are found."""
 
 import numpy as np
 import pytest

@@ -67,7 +67,7 @@ def test_the_datasets_library_itself():
 )
 def test_rows_without_a_label_are_left_out_and_counted(labels, names):
     table = Table("here", 4, vectors=np.eye(4, dtype=np.float32), classes=labels)
-    with pytest.warns(SkippedRowsWarning, match="here: 2 of 4 items are left out: 2 without a label: row 1: it"):
+    with pytest.warns(SkippedRowsWarning, match="here: 2 of 4 items are skipped: 2 without a label: row 1: it"):
         bank = labelled(table)
     assert bank.class_names == names
     np.testing.assert_array_equal(bank.features, np.eye(4)[[0, 2]])

@@ -150,7 +150,7 @@ def test_a_file_without_a_column_of_the_others_has_missing_values(tmp_path, firs
         assert found == {"site": sites + missing, "n": numbers + missing, "label": missing + labels}
     else:
         assert found == {"label": labels + missing, "site": missing + sites, "n": missing + numbers}
-    with pytest.warns(SkippedRowsWarning, match="3 of 6 items are left out: 3 without a label"):
+    with pytest.warns(SkippedRowsWarning, match="3 of 6 items are skipped: 3 without a label"):
         assert read_bank(tmp_path).n_rows == 3
 
 

@@ -20,7 +20,7 @@ def test_a_sentence_counts_each_kind_and_a_list_has_the_first():
     lost = [Skipped(0, "a", "x", "failed"), Skipped(1, "b", "y"), Skipped(2, "c\n", "z", "blank"), Skipped(3, "d", "y")]
     assert skipped_counts(lost) == {"unreadable": 2, "blank": 1, "failed": 1}
     assert skipped_summary(lost, 1234) == (
-        "4 of 1,234 items are left out: 2 unreadable, 1 blank, 1 failed in the other tool"
+        "4 of 1,234 items are skipped: 2 unreadable, 1 blank, 1 failed in the other tool"
     )
     assert first_listed(lost, 3) == ["a: x", "b: y", "c\\n: z", "and 1 more"]
 
@@ -81,7 +81,7 @@ def test_heic_without_its_extra_is_unsupported_by_name(tmp_path, monkeypatch):
         assert re.fullmatch(r"HEIC is not read; convert it to JPEG, or run: pip .*\[heic\]'.*", table.skipped[0].reason)
         assert table.skipped[1].reason == "a video is not read; save pictures of it as JPEG"
         assert sorted([*table.rows, *(one.row for one in table.skipped)]) == list(range(6))
-        with pytest.warns(SkippedRowsWarning, match="2 of 6 items are left out: 2 of an unsupported kind"):
+        with pytest.warns(SkippedRowsWarning, match="2 of 6 items are skipped: 2 of an unsupported kind"):
             assert len(list_items(place)) == 4
 
 
@@ -110,14 +110,14 @@ def test_rows_without_a_label_and_rows_that_cannot_be_read_are_on_the_page_and_i
     rows[3], rows[5] = "1,x,a", "1,2, "
     catalogue = csv(tmp_path / "c.csv", ["e0,e1,label", *rows])
     batch = csv(tmp_path / "b.csv", ["e0,e1", "1,1", "1,x", "1,0"])
-    with pytest.warns(SkippedRowsWarning, match=r"c.csv: 2 of 30 items are left out: 1 unreadable, 1 without a label"):
+    with pytest.warns(SkippedRowsWarning, match=r"c.csv: 2 of 30 items are skipped: 1 unreadable, 1 without a label"):
         found = classify(catalogue, batch)
     assert skipped_counts(found.about.skipped_examples) == {"unreadable": 1, "without label": 1}
     assert [str(one) for one in found.about.batch.skipped] == ["line 3: it must have a number in column 'e1', got 'x'"]
     write_page(found, tmp_path / "page.html", title="b")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "Catalogue: 2 of 30 items are left out: 1 unreadable, 1 without a label" in page
-    assert "Batch: 1 of 3 items is left out: 1 unreadable" in page
+    assert "Catalogue: 2 of 30 items are skipped: 1 unreadable, 1 without a label" in page
+    assert "Batch: 1 of 3 items is skipped: 1 unreadable" in page
     assert "line 7: it has no label" in page
 
 
@@ -153,7 +153,7 @@ def test_an_unreadable_example_is_counted(tmp_path):
     pytest.importorskip("efficientnet_lite_pytorch", reason="the weights of EfficientNet-Lite0 are not installed")
     folder = image_folder(tmp_path / "images", 2, 3)
     (folder / "class0" / "00.png").write_bytes(image_bytes(0)[:20])
-    with pytest.warns(SkippedRowsWarning, match="1 of 6 items is left out: 1 unreadable: class0/00.png"):
+    with pytest.warns(SkippedRowsWarning, match="1 of 6 items is skipped: 1 unreadable: class0/00.png"):
         found = classify(folder, folder / "class1")
     assert [one.name for one in found.about.skipped_examples] == ["class0/00.png"]
     assert np.all(np.array(found.about.batch.rows) == [0, 1, 2])

@@ -59,5 +59,5 @@ def test_the_page_says_what_was_found(monkeypatch):
     text = sessions.page().text()
     assert "| 5 examples | 10 | 10 | 1.2 | 0.0 | 8 |" in text
     assert "after 8, 8, 8, 4 answers" in text
-    assert "is off by 2.0 at first and by 1.0 in the middle on the mean, and rises at 10% of the answers" in text
+    assert "is off by 2.0 at first and by 1.0 halfway, on average, and rises after 10% of the answers" in text
     assert "1 of 42 settings were run, with 2 of 16 sessions each." in text

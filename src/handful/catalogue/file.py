@@ -235,7 +235,7 @@ class CatalogueFile:
             said = _json(about, dict, self._where)
             fault = fault_of(kind, said)
             if fault is not None or not all(isinstance(one, str) for one in listed):
-                reason = fault or "it comes after what is no event"
+                reason = fault or "it comes after something that is not an event"
                 raise FileFormatError(f"{self._where} has an event that no handful writes ({reason})")
             found.append(Event(event, revision, tuple(listed), time, person, kind, said, tuple(items.get(of, ()))))
         self._read = max([self._read, *(row[0] for row in rows)])

@@ -106,13 +106,17 @@ def _after(predictions: Path) -> UnknownShare:
     table = read(predictions, text="item")
     values = table.values("unknown") if "unknown" in table.columns else [""]
     if all(is_missing(chance, ("",)) for chance in values):
-        raise FileFormatError(f"{predictions} has no chances in a column 'unknown'; give predictions that have them")
+        raise FileFormatError(
+            f"{predictions} has no probabilities in a column 'unknown'; give predictions that have them"
+        )
     try:
         chances = np.array([finite(chance) for chance in values])
     except ValueError:
         chances = np.full(1, -1.0)
     if (chances < 0).any() or (chances > 1).any():
-        raise FileFormatError(f"{predictions} must have a chance in every row of 'unknown'; give it as it was written")
+        raise FileFormatError(
+            f"{predictions} must have a probability in every row of 'unknown'; give it as it was written"
+        )
     return UnknownShare.after(chances)
 
 

@@ -254,7 +254,7 @@ def how_labelled(answer: Answer) -> str:
     elif known.group_by:
         labelled = "each group labelled as one batch"
     elif n_items == 1:
-        labelled = "labelled on its own (one item is no batch to learn from)"
+        labelled = "labelled on its own (one item is not a batch to learn from)"
     else:
         labelled = "labelled jointly" if answer.joint_weight else "each labelled alone"
     return f"{counted(n_items, 'item')}, {labelled}{with_what}"
@@ -269,7 +269,7 @@ def columns_summary(answer: Answer) -> str:
     others = [name for name in batch.columns.by_name if name not in used]
     numbers = [f"{name} ({batch.not_measured[name]})" for name in others if name in batch.not_measured]
     kept = [*numbers, *(name for name in others if name not in batch.not_measured)]
-    beside = f" Kept beside the labels, and no features: {some_of(kept)}." if kept else ""
+    beside = f" Kept next to the labels, and not features: {some_of(kept)}." if kept else ""
     return f"Features: {some_of(batch.features)}.{beside}"
 
 
@@ -372,7 +372,7 @@ def group_table(answer: Answer) -> dict[str, list[Any]]:
 
     That is a chance of at least 0.02, and always the class with most items. Columns are those of the group, its
     number of items and of items that look like none of the classes (None if the catalogue cannot tell), the weight
-    of the joint answer, and name, expected count and presence of the class, the largest class first.
+    of the joint labels, and name, expected count and presence of the class, the largest class first.
     """
     group_of_row, k = listed_classes(answer.expected_counts, answer.presence)
     columns = (

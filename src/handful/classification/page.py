@@ -195,11 +195,11 @@ def _overview(answer: Answer, groups: Sequence[int]) -> str:
         rows.append(
             f"<tr><td>{name}</td>"
             f"{_number(int(sizes[group]), 'item')}<td>{named or 'none for certain'}{more}</td>"
-            f"{_number(int(doubtful[group]), 'in doubt')}"
+            f"{_number(int(doubtful[group]), 'doubtful')}"
             f"{'' if not is_judged(answer) else _number(int(unknown[group]), NONE)}"
             f"{_number(len(answer.diagnostics[group]), 'warning') if warned else ''}</tr>"
         )
-    heads = ["Items", "Classes present, with expected counts", "In doubt", NONE.capitalize(), "Warnings"]
+    heads = ["Items", "Classes present, with expected counts", "Doubtful", NONE.capitalize(), "Warnings"]
     if not is_judged(answer):
         heads.remove(NONE.capitalize())
     if not warned:

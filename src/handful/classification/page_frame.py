@@ -66,7 +66,7 @@ MAP = """
 <details id='map-box' hidden><summary>Map</summary>
 <svg id='map' tabindex='0' role='application' aria-label='Map of the items' aria-describedby='map-how'></svg>
 <div id='map-key'></div>
-<p class='quiet'><small><span id='map-how'>Items lie next to those that look alike; hollow: in doubt, small: examples of
+<p class='quiet'><small><span id='map-how'>Items lie next to those that look alike; hollow: doubtful, small: examples of
 the catalogue. Click an item, or draw around several.</span>
 <span id='map-part'></span></small></p>
 <p><button type='button' id='map-draw' aria-pressed='false'>Draw around items</button>

@@ -182,7 +182,8 @@ def remove(
         None
     ),
     item: Annotated[
-        list[int] | None, typer.Option(help="Number of an item to leave open, as `check` prints it. Repeat it.")
+        list[int] | None,
+        typer.Option(help="Number of an item to leave open, as `check` prints it. Repeat for several."),
     ] = None,
     person: Person = None,
 ) -> None:
@@ -284,7 +285,7 @@ def _print_skipped(skipped: Any) -> None:
     from handful.arguments import counted
 
     if skipped:
-        data(f"{counted(len(skipped), 'item')} left out, the first is {skipped[0]}")
+        data(f"{counted(len(skipped), 'item')} skipped, the first is {skipped[0]}")
 
 
 def _remove_if_empty(out: Path) -> None:

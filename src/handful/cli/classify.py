@@ -32,17 +32,17 @@ def classify_command(
             help="Where the labels are written; by default only the summary is printed. Predictions, one row per item: "
             ".parquet or .csv; .rttm for named voices; or, with the same ending, a labelled copy of the batch (.h5ad, "
             ".mgf). A page about the batch: .html. Tasks with predictions to import into Label Studio: .json. Repeat "
-            "it for several.",
+            "for several.",
             show_default=False,
         ),
     ] = None,
     **options: Any,
 ) -> None:
-    """Label a batch as a whole; print the classes present, items in doubt, unknown items, and the files written.
+    """Label a batch; print the classes present, doubtful items, unknown items, and the files written.
 
-    Each class is printed with its expected number of items and the chance that it is present. An item that looks like
-    none of the classes still gets a label, that of the closest class or that of --unknown; the column 'unknown' is the
-    chance that no class fits. The predictions keep all other columns of the batch.
+    Each class is printed with its expected number of items and the probability that it is present. An unknown item
+    still gets a label, that of the closest class or that of --unknown; the column 'unknown' is the probability that no
+    class fits. The predictions keep all other columns of the batch.
 
     Classes are given by examples, by their names (--names), or both. The encoder of the items embeds
     the names, so photographs need one that also reads text: one of open_clip. Underscores and CamelCase become spaces.

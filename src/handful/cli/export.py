@@ -22,7 +22,7 @@ def export_command(
     ] = None,
     batch: Annotated[
         list[str] | None,
-        typer.Option(help="A batch whose items are written; by default all. Repeat it for several."),
+        typer.Option(help="A batch whose items are written; by default all. Repeat for several."),
     ] = None,
     links: Annotated[bool, typer.Option("--links", help="Links to the images in a folder per class, not copies.")] = (
         False

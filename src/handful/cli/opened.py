@@ -22,6 +22,6 @@ def opened(path: Path) -> CatalogueFile:
         raise FileFormatError(
             f"{path} is a model, which is never changed; give the catalogue that it was exported from"
             if is_model_path(path)
-            else f"{path} is no catalogue; make one of it: handful catalogue build {path} --out {path.stem}.handful"
+            else f"{path} is not a catalogue; make one of it: handful catalogue build {path} --out {path.stem}.handful"
         )
     return CatalogueFile.open(path, create=False)

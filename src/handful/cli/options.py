@@ -253,7 +253,7 @@ class JobOptions:
     sequence: Annotated[
         list[str] | None,
         typer.Option(
-            help="Column that marks items of the same class: a sequence of photographs, a voice. Repeat it for several "
+            help="Column that marks items of the same class: a sequence of photographs, a voice. Repeat for several "
             "columns, for example if numbers start again at every site."
         ),
     ] = None

@@ -45,7 +45,7 @@ MOST_GROUPS = 20
 MOST_CLASSES_OF_A_GROUP = 6
 # Skipped items named one by one.
 MOST_SKIPPED = 20
-DOUBTFUL = "in doubt, because another class or none is nearly as likely"
+DOUBTFUL = "doubtful, because another class or none is nearly as likely"
 # What a summary ends with if no output was named.
 NOT_WRITTEN = "Nothing is written; name a file for the labels: --out labels.csv"
 
@@ -103,10 +103,10 @@ def _classes(found: Answer) -> tuple[str, Table]:
             classes.add_row(f"{counts[list(codes)].sum():,}", "", *([""] if told else []), _plain(f"and {what}", "dim"))
     if counts[-1]:
         classes.add_row(f"{counts[-1]:,}", "", *([""] if told else []), _plain(NONE))
-    head = f"{counted(len(present), 'class')} present, with items, expected items and the chance of presence"
+    head = f"{counted(len(present), 'class')} present, with items, expected items and the probability of presence"
     if not told:
         method = about_of(found).method
-        head = f"{counted(len(present), 'class')} with items; {method} does not estimate the chance of presence"
+        head = f"{counted(len(present), 'class')} with items; {method} does not estimate the probability of presence"
     return head if present else "No class is present for certain", classes
 
 
@@ -150,14 +150,14 @@ def print_bank(bank: FeatureBank, place: Path) -> None:
 
 
 def complain_of_skipped(skipped: Sequence[Skipped], n_items: int) -> None:
-    """Count the items that were left out, and list the first with their reasons, on standard error."""
+    """Count the items that were skipped, and list the first with their reasons, on standard error."""
     if skipped:
         sys.stderr.write(f"{skipped_summary(skipped, n_items)}\n")
         sys.stderr.writelines(f"  {line}\n" for line in first_listed(skipped, MOST_SKIPPED))
 
 
 def _complain(found: Answer) -> None:
-    """Name what was left out, and what looks wrong, on standard error."""
+    """Name what was skipped, and what looks wrong, on standard error."""
     about = about_of(found)
     complain_of_skipped(about.batch.skipped, len(about.batch.rows) + len(about.batch.skipped))
     lines = []

@@ -29,7 +29,7 @@ def rescore_command(
         list[Path],
         typer.Option(
             help="With the ending of the scores, a copy of them with joint labels; otherwise predictions, one row per "
-            "item: .parquet or .csv. A page about them: .html. Repeat it for both."
+            "item: .parquet or .csv. A page about them: .html. Repeat for both."
         ),
     ],
     **options: Any,

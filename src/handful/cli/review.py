@@ -45,13 +45,13 @@ def review_command(
         typer.Option(
             help="Where the labels are written in the end, as by `handful export`: .csv, .xlsx, .parquet, .jsonl; by "
             "default BATCH.labels.csv, here. A page about the batch: .html. Tasks with predictions to import into "
-            "Label Studio: .json. Repeat it for several."
+            "Label Studio: .json. Repeat for several."
         ),
     ] = None,
     sure: Annotated[
         float,
         typer.Option(
-            help="You may stop when at most 5% of the labels are wrong, with this chance.", min=0.5, max=0.999
+            help="You may stop when at most 5% of the labels are wrong, with this probability.", min=0.5, max=0.999
         ),
     ] = 0.9,
     address: Annotated[

@@ -36,7 +36,9 @@ def run_command(
     ],
     features: Annotated[
         list[str] | None,
-        typer.Option(help="Column of vectors, or one column per dimension: repeat it. By default the column of lists."),
+        typer.Option(
+            help="Column of vectors, or one column per dimension (repeat for several). By default the column of lists."
+        ),
     ] = None,
     prior: Annotated[Path | None, typer.Option(help="Table (.csv) with the columns 'class' and 'weight'.")] = None,
     candidates: Annotated[Path | None, typer.Option(help="List of the classes that can occur, one per line.")] = None,

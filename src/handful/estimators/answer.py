@@ -1,4 +1,4 @@
-"""The joint answer about one batch, or about every group of a table: one value with its tables.
+"""The result for one batch, or for every group of a table: one value with its tables.
 
 One long file: half of it documents fields.
 """
@@ -90,7 +90,7 @@ class LabelledItem(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """The joint answer about one batch, or about many: with groups, every group of items is a batch of its own.
+    """The result for one batch, or for many: with groups, every group of items is a batch of its own.
 
     Items are in the order of the rows given, and everything is a NumPy array; `to_frame` returns a table like the one
     that was given. `found[3]` is one item, and iteration goes through all of them. With groups, everything about a
@@ -108,7 +108,7 @@ class Answer:
         that items of one class are wrong together; NaN for the methods of `handful_fewshot`, which do not tell it. In a
         batch with unknown items, only known ones count: `Σ_n (1 - unknown_n) p_nk`.
     joint_weight : float, ndarray [group] or None
-        Chance that the batch consists of few classes with about equal shares. It is the weight of the joint answer; the
+        Chance that the batch consists of few classes with about equal shares. It is the weight of the joint labels; the
         rest is the answer for each item alone. None for the methods of `handful_fewshot`.
     prior_weight : float, ndarray [group] or None
         With a prior or siblings, γ: how well the batch agrees with it, from 0 (it contradicts the prior and was

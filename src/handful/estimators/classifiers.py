@@ -214,7 +214,7 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         The vectors must be comparable with those of the items: names or descriptions embedded by the sentence encoder
         for sentences, or by the text side of CLIP for photographs. How many examples a name is worth is estimated from
-        left-out examples, so names without information do not change the answer. A classifier that is not fitted yet
+        held-out examples, so names without information do not change the answer. A classifier that is not fitted yet
         then has no examples, as with `from_names`.
 
         Parameters

@@ -151,7 +151,7 @@ class BatchContexts:
         if several and "sequence" in known:
             raise OptionError("sequence says that items have one class, and several says that they may have more")
         if several and "coarse" in known:
-            raise OptionError("the chances of several classes per item cannot be added up; leave coarse out")
+            raise OptionError("the probabilities of several classes per item cannot be added up; leave coarse out")
         self.classes = classes
         self.groups: npt.NDArray[Any] | None
         self.group_of: Int[np.ndarray, "item"]

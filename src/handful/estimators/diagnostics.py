@@ -29,7 +29,7 @@ from handful.shapes import Float, Int
 
 # With fewer items nothing is checked. [items; convention]
 FEWEST_ITEMS = 10
-# Items, each alone, are less certain than this share of what left-out examples are. Ordinary batches of five and more
+# Items, each alone, are less certain than this share of what held-out examples are. Ordinary batches of five and more
 # classes: from 0.80. Batches of one or two classes depend on these alone: from 0.68 with five examples per class, from
 # 0.43 with two (on clinc150 and cub200, 23 of 240 are below the threshold, most of them single classes of cub200).
 # Classes that are each other's nearest: from 0.64 (6 of 480 below, all of cub200). Sentences full of typing errors:
@@ -38,7 +38,7 @@ FEWEST_ITEMS = 10
 # all items makes one class likely: on clinc150 and cub200, 208 of 240 are below with 60 classes, 110 of 240 with 20,
 # and 14 of 120 with 5. [ratio; measured]
 LEAST_CONFIDENCE = 0.7
-# Left-out examples are certain of a class, beyond a guess among K, by less than this. Labels shuffled between rows:
+# Held-out examples are certain of a class, beyond a guess among K, by less than this. Labels shuffled between rows:
 # 0.003 at most; all others: from 0.18. [chance; measured]
 LEAST_SIGNAL = 0.1
 # Two classes with the same examples are mentioned if they have at least this many items, expected. [items; convention]
@@ -154,14 +154,14 @@ def _names(diagnostics: tuple[Diagnostic, ...]) -> str | None:
 
 
 def is_unlike_catalogue(n_items: Any, confidence: Any, head: LinearHead) -> Any:
-    """Whether items are much less certain of their class, each alone, than left-out examples are; also of arrays."""
+    """Whether items are much less certain of their class, each alone, than held-out examples are; also of arrays."""
     if head.confidence is None:
         return np.zeros(np.shape(n_items), bool)
     return (n_items >= FEWEST_ITEMS) & (confidence / head.confidence < LEAST_CONFIDENCE)
 
 
 def unlike_catalogue(n_items: int, confidence: float, head: LinearHead) -> Diagnostic | None:
-    """Whether items are much less certain of their class, each alone, than left-out examples are."""
+    """Whether items are much less certain of their class, each alone, than held-out examples are."""
     if head.confidence is None or not is_unlike_catalogue(n_items, confidence, head):
         return None
     ratio = confidence / head.confidence
@@ -228,7 +228,7 @@ def overturned_scores(items: tuple[int, ...], n_high: int) -> Diagnostic | None:
 
 
 def weak_features(head: LinearHead, confidence: float) -> Diagnostic | None:
-    """Whether left-out examples can hardly tell their class; if nothing could be left out, whether the items can."""
+    """Whether held-out examples can hardly tell their class; if nothing could be left out, whether the items can."""
     n_classes = len(head.weights)
     if n_classes == 1:
         return None

@@ -117,7 +117,7 @@ def siblings_of(pool: Any, order: Any, n_items: int, group_of: Int[np.ndarray, "
     """Read the columns `pool` and `order`; None if nothing is to be pooled."""
     if pool is None or pool is False:
         if order is not None:
-            raise OptionError("order says which groups come first, and needs pool: True, or a column of siblings")
+            raise OptionError("order says which groups come first, and needs pool: True, or a column that names pools")
         return None
     n_groups = int(group_of.max()) + 1
     if pool is True:

@@ -273,8 +273,8 @@ def _check_chances(values: Float[np.ndarray, "item class"], kind: str) -> None:
         )
     if kind == "probabilities" and (np.nansum(values, 1, dtype=np.float64) > MOST_IN_ALL).any():
         raise TaskError(
-            "probabilities must sum to at most one over the classes of an item; chances for each class by itself are "
-            "of the kind sigmoid"
+            "probabilities must sum to at most one over the classes of an item; one for each class by itself is of the "
+            "kind sigmoid"
         )
 
 

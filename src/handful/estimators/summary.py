@@ -1,4 +1,4 @@
-"""An answer in plain text: how many items, which classes, what is in doubt, what looks wrong."""
+"""A result in plain text: how many items, which classes, which are doubtful, what looks wrong."""
 
 from __future__ import annotations
 

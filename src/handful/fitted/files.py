@@ -287,16 +287,16 @@ def _head_of(
     rows = found.rows
     rival = found.rival
     if any(column.shape != rows.shape for column in found) or rows.ndim != 1:
-        raise ValueError("the columns about left-out examples have different lengths")
+        raise ValueError("the columns about held-out examples have different lengths")
     if rows.dtype != np.int64 or rival.dtype != np.int64:
-        raise ValueError("rows and rivals of left-out examples are not whole numbers")
+        raise ValueError("rows and rivals of held-out examples are not whole numbers")
     if len(rows) and not (rows.min() >= 0 and rows.max() < n_examples and rival.min() >= 0 and rival.max() < n_classes):
-        raise ValueError("left-out examples or their rivals do not exist")
+        raise ValueError("held-out examples or their rivals do not exist")
     chances = (found.right, found.own, found.lead)
     if any(column.dtype != np.float64 or bool(np.isnan(column).any()) for column in chances):
-        raise ValueError("chances of left-out examples are not numbers of float64")
+        raise ValueError("probabilities of held-out examples are not numbers of float64")
     if any(column.dtype != np.float64 or bool(np.isinf(column).any()) for column in (found.score, found.rival_score)):
-        raise ValueError("scores of left-out examples are not numbers of float64")
+        raise ValueError("scores of held-out examples are not numbers of float64")
     values = {name: None if numbers[name] is None else float(numbers[name]) for name in HEAD_NUMBERS}
     if not all(value is None or (value >= 0 and math.isfinite(value)) for value in values.values()):
         raise ValueError(f"numbers of the head: {values}")
@@ -306,7 +306,7 @@ def _head_of(
     if not LEAST_FIGURE <= temperature <= LARGEST_FIGURE:
         raise ValueError(f"temperature {temperature:.3g} of the head")
     if wrong > 1 or not (confidence is None or LEAST_FIGURE <= confidence <= 1 + ROUNDING):
-        raise ValueError(f"wrong_share {wrong:.3g} and confidence {confidence} of the head, which are chances")
+        raise ValueError(f"wrong_share {wrong:.3g} and confidence {confidence} of the head, which are probabilities")
     n_fitted = int(numbers["n_fitted"])
     if not 0 <= n_fitted <= n_examples:
         raise ValueError(f"a head that was fitted to {n_fitted} of {n_examples} examples")

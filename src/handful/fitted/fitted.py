@@ -396,9 +396,9 @@ class FittedModel:
         return report_on(self.class_means, self.examples, self.head.left_out, self.similar)
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw which classes are confused, and how reliable the probabilities of left-out examples are.
+        """Draw which classes are confused, and how reliable the probabilities of held-out examples are.
 
-        Needs the extra `plots`. The second picture has the largest probability of left-out examples beside the share of
+        Needs the extra `plots`. The second picture has the largest probability of held-out examples beside the share of
         them that is right, with 95% intervals; on the dotted line both agree.
 
         Parameters

@@ -17,7 +17,7 @@ from handful.fitted.parts import ClassMeans, Examples
 from handful.model.left_out import LeftOutExamples
 from handful.reading.class_names import SimilarNames, similar_summary
 
-# Two classes cannot be told apart if this share of their left-out examples is more probable in the other class.
+# Two classes cannot be told apart if this share of their held-out examples is more probable in the other class.
 # [ratio; convention]
 CONFUSED_SHARE = 0.5
 # Entries of each kind that are printed. [entries; convention]
@@ -37,7 +37,7 @@ class Suspect(NamedTuple):
     def __str__(self) -> str:
         sure = self.chance_wrong > NEARLY_CERTAIN
         chance = f"more than {NEARLY_CERTAIN:.0%}" if sure else f"{self.chance_wrong:.0%}"
-        looks = f"looks like {self.looks_like} (wrong with a chance of {chance})."
+        looks = f"looks like {self.looks_like} (wrong with a probability of {chance})."
         return f"Example {self.position}, labelled {self.label}, {looks}"
 
 
@@ -135,7 +135,7 @@ def report_on(
 
 
 def confused_pairs(left_out: LeftOutExamples, own: npt.NDArray[np.int64]) -> list[tuple[int, int, int, int]]:
-    """Return pairs of classes, how many of their left-out examples fit the other one better, and of how many."""
+    """Return pairs of classes, how many of their held-out examples fit the other one better, and of how many."""
     checked = np.bincount(own, minlength=int(max(own.max(initial=0), left_out.rival.max(initial=0))) + 1)
     pairs = np.sort(np.stack([own, left_out.rival], -1)[left_out.lead > 0], -1)
     found, counts = np.unique(pairs, axis=0, return_counts=True)

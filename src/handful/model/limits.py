@@ -73,7 +73,7 @@ PAIR_MOST = 0.9
 TEMPERATURE_EXAMPLES = 1024
 # All examples are then compared at this many values below and above it: the likelihood has one maximum. [values; work]
 NEAR_TEMPERATURES = 3
-# This many left-out examples choose the weight of names. [examples; work]
+# This many held-out examples choose the weight of names. [examples; work]
 NAME_WEIGHT_EXAMPLES = 200
 # Tables list classes that are present with at least this chance. No label and no chance depends on it.
 # [chance; convention]

@@ -108,35 +108,35 @@ class Settings:
         acts_on="catalogues of millions of numbers",
     )
 
-    # -- what left-out examples tell about the head: `left_out` ------------------------------------------------------
+    # -- what held-out examples tell about the head: `left_out` ------------------------------------------------------
 
-    folds: int = _fitted(5, "folds", "convention", "in which examples are left out")
+    folds: int = _fitted(5, "folds", "convention", "in which examples are held out")
     fewest_left_out: int = _fitted(
         20,
         "examples",
         "convention",
         "with fewer to leave out, T and ε are not fitted, and nothing is unknown",
-        acts_on="catalogues of fewer than 40 examples that can be left out",
+        acts_on="catalogues of fewer than 40 examples that can be held out",
     )
     chance_nats: float = _fitted(
         1.5,
         "nats",
         "tuned",
-        "deviation of the scores that class means have of other classes, if nothing can be left out",
-        acts_on="catalogues of fewer than 40 examples that can be left out",
+        "deviation of the scores that class means have of other classes, if nothing can be held out",
+        acts_on="catalogues of fewer than 40 examples that can be held out",
     )
     usual_temperature: float = _fitted(
         0.37,
         "ratio",
         "measured: 0.12 to 0.47 with one example per class of 10 to 200 classes of four banks",
-        "T of catalogues of very few classes, if nothing can be left out",
+        "T of catalogues of very few classes, if nothing can be held out",
     )
     usual_classes: float = _fitted(
         10.0,
         "classes",
         "convention",
         "as which the usual T counts",
-        acts_on="catalogues of fewer than 40 examples that can be left out",
+        acts_on="catalogues of fewer than 40 examples that can be held out",
     )
     temperatures: tuple[float, ...] = _fitted(
         tuple(np.logspace(-1, 1, 55).tolist()), "ratio", "work", "values of T that are tried"
@@ -169,7 +169,7 @@ class Settings:
         2**24,
         "scores",
         "work",
-        "that left-out examples have for this at most",
+        "that held-out examples have for this at most",
         acts_on="catalogues of millions of numbers",
     )
 
@@ -306,7 +306,7 @@ class Settings:
 
     unnamed: float = _number(0.4, "nats", "tuned", "by which a class without a name is less likely")
     unnamed_elsewhere: float = _number(
-        3.0, "nats", "tuned", "the same for each factor of e by which a batch is farther than left-out examples"
+        3.0, "nats", "tuned", "the same for each factor of e by which a batch is farther than held-out examples"
     )
     unnamed_first: float = _number(6.0, "nats", "tuned", "the same while that distance is estimated")
     ruled_out: float = _number(
@@ -361,7 +361,7 @@ class Settings:
         "examples",
         "convention",
         "weight of a name if examples cannot tell",
-        acts_on="names beside class means, or where nothing can be left out",
+        acts_on="names beside class means, or where nothing can be held out",
     )
     fewest_named: int = _fitted(
         4, "classes", "convention", "that tell whether names go with examples", acts_on="names of few classes"
@@ -407,24 +407,24 @@ class Settings:
     # -- siblings: `pooling` ----------------------------------------------------------------------------------------
 
     concentrations: tuple[float, ...] = _number(
-        tuple(2.0**power for power in range(-2, 13)), "items", "work", "concentrations of siblings that are tried"
+        tuple(2.0**power for power in range(-2, 13)), "items", "work", "concentrations of pools that are tried"
     )
     forgetting: tuple[float, ...] = _number(
         (1.0, 0.95, 0.9, 0.8, 0.65, 0.5, 0.35),
         "ratio",
         "work",
         "rates of forgetting that are tried",
-        acts_on="siblings in an order",
+        acts_on="pools in an order",
     )
     least_gain: float = _number(
         3.0,
         "nats",
         "convention",
-        "that siblings have to gain: a Bayes factor of twenty",
-        acts_on="siblings that hardly help",
+        "that a pool has to gain: a Bayes factor of twenty",
+        acts_on="pools that hardly help",
     )
     follow: float = _number(
-        10.0, "ratio", "tuned", "how much closer batches follow siblings than counts with errors suggest"
+        10.0, "ratio", "tuned", "how much closer batches follow their pool than counts with errors suggest"
     )
 
     # -- questions to a person: `questions` -------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""A catalogue: which classes are confused, and how reliable the probabilities of left-out examples are."""
+"""A catalogue: which classes are confused, and how reliable the probabilities of held-out examples are."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EDGES = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 
 
 class Reliability(NamedTuple):
-    """Left-out examples in bins of their largest probability: its mean, the share right, and a 95% interval."""
+    """Held-out examples in bins of their largest probability: its mean, the share right, and a 95% interval."""
 
     probability: npt.NDArray[np.float64]
     right: npt.NDArray[np.float64]
@@ -29,7 +29,7 @@ class Reliability(NamedTuple):
 
 
 def reliability(left_out: LeftOutExamples) -> Reliability:
-    """Compare the largest probability of left-out examples with how often that class is the right one.
+    """Compare the largest probability of held-out examples with how often that class is the right one.
 
     The interval is Wilson's. A bin ends at one of the `EDGES`, and has at least 20 examples if there are as many.
     """
@@ -66,7 +66,7 @@ def _draw_pairs(ax: Any, catalogue: Any, pairs: list[tuple[int, int, int, int]])
     more = f" ({len(shown):,} of {len(pairs):,} pairs)" if len(pairs) > len(shown) else ""
     ax.set_title(f"Confused classes{more}", fontsize="medium", loc="left")
     if not shown:
-        sentence = "Left-out examples fit their own class best." if len(catalogue.head.left_out.rows) else _too_few()
+        sentence = "Held-out examples fit their own class best." if len(catalogue.head.left_out.rows) else _too_few()
         _say(ax, sentence)
         return
     names = [f"{short(catalogue.classes[j], 22)} – {short(catalogue.classes[k], 22)}" for j, k, _, _ in shown]
@@ -78,12 +78,12 @@ def _draw_pairs(ax: Any, catalogue: Any, pairs: list[tuple[int, int, int, int]])
     ax.set_yticks(places, names, fontsize="small", **PLAIN)
     ax.invert_yaxis()
     ax.set_xlim(0, max(25, 1.25 * max(shares)))
-    ax.set_xlabel("left-out examples that fit the other class better, %")
+    ax.set_xlabel("held-out examples that fit the other class better, %")
     only_bars(ax)
 
 
 def _draw_reliability(ax: Any, left_out: LeftOutExamples) -> None:
-    ax.set_title("Probabilities of left-out examples", fontsize="medium", loc="left")
+    ax.set_title("Probabilities of held-out examples", fontsize="medium", loc="left")
     if len(left_out.rows) == 0:
         _say(ax, _too_few())
         return

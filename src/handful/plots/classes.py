@@ -70,7 +70,7 @@ def plot_classes(answer: Any, ax: Any = None) -> Any:
     if doubtful.any():
         colour = {"facecolor": "none", "edgecolor": BLUE, "hatch": "////", "linewidth": 0.8}
         some = np.flatnonzero(doubtful)
-        ax.barh(some, doubtful[some], left=(items - doubtful)[some], height=0.7, label="of these, in doubt", **colour)
+        ax.barh(some, doubtful[some], left=(items - doubtful)[some], height=0.7, label="of these, doubtful", **colour)
     alone = [(place, bar.alone) for place, bar in enumerate(bars) if bar.drawn and bar.alone is not None]
     if alone:
         rows, counts = zip(*alone, strict=True)

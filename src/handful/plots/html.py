@@ -62,7 +62,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def bar(share: float, doubt: float = 0.0) -> str:
-    """Return a bar that fills a share of its cell, and then what is in doubt."""
+    """Return a bar that fills a share of its cell, and then which are doubtful."""
     parts = [f"<span style='width: {100 * share:.0f}%'></span>"]
     parts += [f"<span class='doubt' style='width: {100 * doubt:.0f}%'></span>"] if doubt else []
     return "".join(parts)
@@ -151,7 +151,7 @@ def of_catalogue(catalogue: Any) -> str:
         title,
         paragraphs("note", [per_class]),
         paragraphs("note" if lines == ["Nothing looks wrong."] else "warning", lines),
-        table(["probability of left-out examples", "", "right"], rows) if rows else "",
+        table(["probability of held-out examples", "", "right"], rows) if rows else "",
         paragraphs("next", ["Next: plot() draws confused classes; report() lists all that looks wrong."]),
     )
 

@@ -122,7 +122,7 @@ def new_name(label: Any, known: Collection[Any] = ()) -> Any:
     """
     name = plain_label(label.item() if isinstance(label, np.generic) else label)
     if name not in known and is_missing(name):
-        raise LabelError(f"{label!r} is no class: it says that a label is missing; give another name")
+        raise LabelError(f"{label!r} is not a class: it says that a label is missing; give another name")
     if name not in known and name in NO_CLASS:
         raise LabelError(f"{name!r} cannot be the name of a class: it says that an item has none; give another name")
     return name

@@ -211,7 +211,7 @@ def _of_array(values: np.ndarray, asked: Asked) -> Table:
         row, column = bad[0].tolist()
         raise BankError(
             f"row {row}, column {column} of the array is {values[row, column]}, and {len(bad) - 1:,} more values are "
-            "no numbers; fill them in, or drop these rows"
+            "not numbers; fill them in, or drop these rows"
         )
     return Table(WHERE, len(values), vectors=values)
 

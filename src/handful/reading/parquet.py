@@ -85,7 +85,7 @@ def read_parquet(path: Path, asked: Asked) -> Table:
                 "splits": dict(ours["splits"]),
             }
             if ours["dtype"] not in FEATURE_TYPES:
-                raise ValueError(f"{ours['dtype']!r} is no type of features")
+                raise ValueError(f"{ours['dtype']!r} is not a type of features")
             matrix = None if matrix is None else matrix.astype(ours["dtype"], copy=False)
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise damaged_notes(where, error) from error

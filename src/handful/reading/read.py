@@ -118,7 +118,7 @@ def _read_checked(path: Any, asked: Asked) -> Table:
         if (named := asked.features or asked.text) and not kind.columns:
             raise no_columns(path, named)
         if asked.skip_bad and not kind.rows:
-            raise BankError(f"{path} is no table, so it has no rows that cannot be read; leave skip_bad out")
+            raise BankError(f"{path} is not a table, so it has no rows to skip; leave skip_bad out")
         if archive_above(path) is None and not os.path.exists(book_above(path) or path):
             raise absent(path, BankError)
         if not (asked.features or asked.text):

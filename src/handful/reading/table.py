@@ -33,7 +33,7 @@ Why: TypeAlias = Literal["unreadable", "unsupported", "no file", "blank", "witho
 WORDS: dict[Why, str] = {
     "unreadable": "unreadable",
     "unsupported": "of an unsupported kind",
-    "no file": "that are no files",
+    "no file": "that are not files",
     "blank": "blank",
     "without label": "without a label",
     "failed": "failed in the other tool",
@@ -44,7 +44,7 @@ MOST_LISTED = 5
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """An item that was left out.
+    """An item that was skipped.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class Skipped:
     name : str
         Its name there, or its line in the file; a name may contain any character.
     reason : str
-        Why it was left out, in words.
+        Why it was skipped, in words.
     kind : str
         `unreadable`; `unsupported`, a kind of file that is not read, such as HEIC; `no file`, such as a link that leads
         to nothing, or a pipe; `blank`; `without label`; or `failed`, in the tool that wrote the file.
@@ -75,7 +75,7 @@ class Skipped:
 
 
 def skipped_counts(skipped: Sequence[Skipped]) -> dict[Why, int]:
-    """Return how many items of each kind were left out.
+    """Return how many items of each kind were skipped.
 
     Examples
     --------
@@ -92,14 +92,14 @@ def skipped_summary(skipped: Sequence[Skipped], n_items: int, things: str = "ite
     Examples
     --------
     >>> skipped_summary([Skipped(0, "a.heic", "HEIC is not read", "unsupported"), Skipped(4, "b.jpg", "cut short")], 12)
-    '2 of 12 items are left out: 1 unreadable, 1 of an unsupported kind'
+    '2 of 12 items are skipped: 1 unreadable, 1 of an unsupported kind'
     """
     kinds = ", ".join(f"{n:,} {WORDS[kind]}" for kind, n in skipped_counts(skipped).items())
     return f"{len(skipped):,} of {n_items:,} {things} {'is' if len(skipped) == 1 else 'are'} left out: {kinds}"
 
 
 def warn_of_skipped(where: str, skipped: Sequence[Skipped], n_items: int, *, stacklevel: int = 2) -> None:
-    """Warn that items of a file were left out, if there are any, and list the first of them."""
+    """Warn that items of a file were skipped, if there are any, and list the first of them."""
     if skipped:
         message = f"{where}: {skipped_summary(skipped, n_items)}: {'; '.join(first_listed(skipped))}"
         warnings.warn(SkippedRowsWarning(message), stacklevel=stacklevel + 1)
@@ -139,7 +139,7 @@ class Columns:
         return {name: _plain(column) for name, column in self.by_name.items()}
 
     def beside(self, taken: Collection[str]) -> Columns:
-        """Rename columns whose names are taken: `label` becomes `given_label`; what has no free name is left out."""
+        """Rename columns whose names are taken: `label` becomes `given_label`; what has no free name is dropped."""
         free = {name: f"given_{name}" if name in taken else name for name in self.by_name}
         kept = {new: self.by_name[name] for name, new in free.items() if new == name or new not in self.by_name}
         return Columns(kept)
@@ -243,7 +243,7 @@ class Table:
     columns : mapping of str to column
         All other columns by name: lists, arrays or Arrow arrays.
     skipped : tuple of Skipped
-        Rows that were left out, each with its line in the file, the reason and the kind of reason.
+        Rows that were skipped, each with its line in the file, the reason and the kind of reason.
     names : tuple of str or None
         Names of the rows where the kind of file has them: paths of images, names of cells.
     classes : sequence or None
@@ -320,7 +320,7 @@ class Table:
 
     @property
     def n_given(self) -> int:
-        """Number of rows with those that were left out."""
+        """Number of rows with those that were skipped."""
         return self.n_rows + len(self.skipped)
 
     def without(self, reasons: Mapping[int, str], kind: Why = "unreadable") -> Table:
@@ -352,7 +352,7 @@ class Table:
         return self
 
     def warn_of_skipped(self) -> None:
-        """Warn of rows that were left out, and list the first of them."""
+        """Warn of rows that were skipped, and list the first of them."""
         warn_of_skipped(self.where, self.skipped, self.n_given, stacklevel=3)
 
     def of_rows(self, rows: Sequence[int]) -> Table:

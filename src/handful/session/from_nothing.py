@@ -11,7 +11,7 @@ very large catalogues have, which is made of class means (`handful.model.linear.
 
 with x the direction of an item from the mean of the batch, V the spread of the items about the means of their classes,
 and each item left out of its own class. An item with an answer keeps it. Every class is present: a person named it, or
-its items are there. Items of a class without a name have no label yet, and count as wrong; they are never pressed into
+its items are there. Items of a class without a name have no label yet, and count as wrong; they are never forced into
 a class because there is no other.
 
 What comes next is what corrects most wrong labels per decision: `Σ_S p / (1 + x)` for a sheet S with x expected

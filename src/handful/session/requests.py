@@ -35,7 +35,7 @@ SHEET_SIZE = 24
 LEAST_CORRECTED = 1.5
 # Items that are more likely wrong are left out of a sheet while there are others. [chance; convention]
 MOST_DOUBT_ON_SHEET = 0.5
-# Decisions that a wrong label, or an item apart from all groups, takes on the mean: answers correct others as well.
+# Decisions that a wrong label, or an item apart from all groups, takes on average: answers correct others as well.
 # [decisions; measured: 10 to 20 decisions where doubts add up to 20 to 50]
 DECISIONS_PER_DOUBT = 0.3
 # Items that are compared with one another, and how many of them at a time. [items; work]
@@ -315,7 +315,7 @@ def _question(answer: Answer, item: int, worth: float) -> Request:
     why = (
         f"About {others} wrong labels would be corrected by this answer."
         if others > 1
-        else "This label is in doubt, and few others are like it."
+        else "This label is doubtful, and few others are like it."
     )
     if asks_name:
         why = f"About {others} items like it have no name yet." if others > 1 else "It looks like nothing with a name."

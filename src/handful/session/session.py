@@ -230,7 +230,7 @@ class Session:
         refit: Callable[[], Labeller] | None = None,
     ) -> None:
         if not 0 < options.sure < 1:
-            raise OptionError(f"sure must be a chance between 0 and 1, got {options.sure!r}")
+            raise OptionError(f"sure must be a probability between 0 and 1, got {options.sure!r}")
         whole("sheet_size", options.sheet_size, least=1, error=OptionError)
         self.file = file
         self.batch = batch
@@ -519,7 +519,7 @@ class Session:
             The session itself.
         """
         if event not in {one.event for one in self.events}:
-            raise OptionError("this is no answer of the session, or it was taken back")
+            raise OptionError("this is not an answer of the session, or it was taken back")
         return self._say("taken_back", {"event": event})
 
     def review(self, *, images: Any = None, texts: Any = None) -> Self:

@@ -97,11 +97,14 @@ def run(
         ),
     ] = None,
     option: Annotated[
-        list[str] | None, typer.Option(help="An option of the methods, as NAME=VALUE or NAME=VALUE,VALUE. Repeatable.")
+        list[str] | None,
+        typer.Option(help="An option of the methods, as NAME=VALUE or NAME=VALUE,VALUE. Repeat for several."),
     ] = None,
     scale: Annotated[
         list[str] | None,
-        typer.Option(help=f"{SCALES}; if left out, found for paddle and its kin, published for others. Repeatable."),
+        typer.Option(
+            help=f"{SCALES}; default: found for paddle and its kin, published for others. Repeat for several."
+        ),
     ] = None,
     budget: Annotated[
         float | None,
@@ -117,7 +120,7 @@ def run(
     ] = False,
     on: On = HERE,
     device: Annotated[
-        str | None, typer.Option(help="Where tasks are solved: cpu, cuda, cuda:1; cpu if left out.", show_default=False)
+        str | None, typer.Option(help="Where tasks are solved: cpu, cuda, cuda:1; default: cpu.", show_default=False)
     ] = None,
     resume: Annotated[
         bool, typer.Option(help="Continue the run in --out, if it exists; with its own plan if none is given.")

@@ -42,43 +42,45 @@ class TaskOptions:
 
     bank: Annotated[list[str] | None, typer.Option("--bank", help=f"A bank, {BANK}. Repeat for several.")] = None
     shots: Annotated[
-        list[int] | None, typer.Option(help="Support rows of each class, 5 if left out. Repeat for several.")
+        list[int] | None, typer.Option(help="Support rows of each class; default: 5. Repeat for several.")
     ] = None
     support_bank: Annotated[
         str | None, typer.Option(help=f"Take all rows of another bank as the support instead of --shots: {BANK}.")
     ] = None
     k_eff: Annotated[
         list[str] | None,
-        typer.Option(help="Classes that may occur in a query, or a range such as 2-10; 5 if left out. Repeatable."),
+        typer.Option(
+            help="Classes that may occur in a query, or a range such as 2-10; default: 5. Repeat for several."
+        ),
     ] = None
     n_query: Annotated[
-        int | None, typer.Option(min=1, help="Rows to label in each task; 75 if left out.", show_default=False)
+        int | None, typer.Option(min=1, help="Rows to label in each task; default: 75.", show_default=False)
     ] = None
     n_classes: Annotated[
         int | None,
-        typer.Option(min=1, help="Classes of a task, drawn again for each; all if left out.", show_default=False),
+        typer.Option(min=1, help="Classes of a task, drawn again for each; default: all.", show_default=False),
     ] = None
     query: Annotated[
-        Spread | None, typer.Option(help="How queries are spread over their classes; uniform if left out.")
+        Spread | None, typer.Option(help="How queries are spread over their classes; default: uniform.")
     ] = None
     concentration: Annotated[
-        float | None, typer.Option(help="Concentration of --query dirichlet or stream; 2 and 0.1 if left out.")
+        float | None, typer.Option(help="Concentration of --query dirichlet or stream; default: 2 and 0.1.")
     ] = None
     slots: Annotated[
-        int | None, typer.Option(min=1, help="Slots of --query stream; 100 if left out.", show_default=False)
+        int | None, typer.Option(min=1, help="Slots of --query stream; default: 100.", show_default=False)
     ] = None
     batches: Annotated[
-        int | None, typer.Option(min=1, help="Batches of one --query stream; 20 if left out.", show_default=False)
+        int | None, typer.Option(min=1, help="Batches of one --query stream; default: 20.", show_default=False)
     ] = None
     unknown_classes: Annotated[
         int | None,
-        typer.Option(min=1, help="Classes of each query that have no examples; none if left out.", show_default=False),
+        typer.Option(min=1, help="Classes of each query that have no examples; default: none.", show_default=False),
     ] = None
     unknown_share: Annotated[
-        list[float] | None, typer.Option(help="Share of the query that these classes have, 0 to 1. Repeatable.")
+        list[float] | None, typer.Option(help="Share of the query that these classes have, 0 to 1. Repeat for several.")
     ] = None
     split: Annotated[
-        str | None, typer.Option(help="Split whose classes take part; all classes if left out.", show_default=False)
+        str | None, typer.Option(help="Split whose classes take part; default: all classes.", show_default=False)
     ] = None
     tasks: Annotated[str | None, typer.Option(help="Which tasks: 20 or 0:20 for the first 20.", show_default=False)] = (
         None

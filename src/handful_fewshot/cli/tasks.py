@@ -44,9 +44,9 @@ def tasks() -> None:
 def draw_tasks(
     context: typer.Context,
     bank: Annotated[str, typer.Option(help=f"A bank, {BANK}.")],
-    shots: Annotated[int | None, typer.Option(help="Support rows of each class, 5 if left out.")] = None,
+    shots: Annotated[int | None, typer.Option(help="Support rows of each class; default: 5.")] = None,
     k_eff: Annotated[
-        str | None, typer.Option(help="Classes that may occur in a query, or a range such as 2-10; 5 if left out.")
+        str | None, typer.Option(help="Classes that may occur in a query, or a range such as 2-10; default: 5.")
     ] = None,
     unknown_share: Annotated[
         float | None, typer.Option(help="Share of the query that these classes have, 0 to 1.")

@@ -58,7 +58,7 @@ def train_command(
     drop_at: Annotated[
         list[int] | None,
         typer.Option(
-            help="Epoch from which the rate is divided by 10; repeatable. By default 45 and 66 of 90.",
+            help="Epoch from which the rate is divided by 10. Repeat for several. By default 45 and 66 of 90.",
             show_default=False,
         ),
     ] = None,

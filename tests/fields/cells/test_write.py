@@ -86,7 +86,7 @@ def test_cells_without_a_label_are_the_batch_of_one_file(files, missing):
         both = anndata.concat([batch, atlas], join="outer", index_unique="-")
         both.obs["cell_type"] = pd.Categorical([missing] * len(truth) + atlas.obs["cell_type"].tolist())
         both.write_h5ad(folder / "both.h5ad")
-    with pytest.warns(SkippedRowsWarning, match="40 of 88 items are left out: 40 without a label: "):
+    with pytest.warns(SkippedRowsWarning, match="40 of 88 items are skipped: 40 without a label: "):
         found = classify(folder / "both.h5ad", folder / "both.h5ad", group_by="donor", labels="cell_type")
     write_predictions(found, folder / "out.h5ad")
     after = anndata.read_h5ad(folder / "out.h5ad")

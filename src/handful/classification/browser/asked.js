@@ -108,7 +108,7 @@ function reasonWords(ask) {
   if (ask.oddest) return "Least like anything you have seen.";
   if (isSheet(ask)) return "";
   if (ask.asks_name) return corrects > 1 ? "About " + corrects + " others like it have no name yet." : "";
-  return corrects > 1 ? "Your answer is expected to correct " + corrects + " labels." : "This label is in doubt.";
+  return corrects > 1 ? "Your answer is expected to correct " + corrects + " labels." : "This label is doubtful.";
 }
 
 /**

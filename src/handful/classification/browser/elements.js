@@ -52,9 +52,9 @@ export function keyed(text, key, does, more = {}) {
 
 /** @param {number} chance */
 export function percent(chance) {
-  if (chance >= 0.9995) return ">\u00a099.9\u00a0%";
+  if (chance >= 0.9995) return ">\u00a099.9%";
   const digits = chance > 0.99 || chance < 0.01 ? 1 : 0;
-  return (100 * chance).toFixed(digits) + "\u00a0%";
+  return (100 * chance).toFixed(digits) + "%";
 }
 
 /** @param {number} count */

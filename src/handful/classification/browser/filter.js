@@ -51,7 +51,7 @@ export const VIEWS = [
   { key: ANSWER, name: "One answer", test: everyItem, order: () => (filter.show === ANSWER ? opened.items : []) },
   { key: "changed", name: "Changed by your answer", test: everyItem, order: () => data.changed ?? [] },
   { key: "map", name: "Chosen on the map", test: (item) => picked.has(item), order: () => byDoubt },
-  { key: "doubt", name: "In doubt", test: (item) => Boolean(data.doubtful[item]), order: () => byDoubt },
+  { key: "doubt", name: "Doubtful", test: (item) => Boolean(data.doubtful[item]), order: () => byDoubt },
   { key: "unnamed", name: UNNAMED_WORDS, test: (item) => labelOf(item) === UNNAMED, order: () => byDoubt },
   { key: "unknown", name: "", test: (item) => labelOf(item) === null, order: () => byUnknown },
   {
