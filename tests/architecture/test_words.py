@@ -25,7 +25,7 @@ GONE = {
     r"label\w*(?: (?:a|the|this|such a|one))?(?: batch(?:es)?)? as a whole": "labelled as a batch, or just labelled",
     r"joint answers?\b": "the labels of the batch, or its result",
     r"backbones?\b": "encoder",
-    r"held-out examples?\b|can be left out to calibrate": "held out",
+    r"left-out examples?\b|can be left out to calibrate": "held out",
     r"(?:items?|rows?) (?:is|are|was|were) left out(?! of)": "skipped",
     r"if left out\b": "default: 5",
     r"Repeatable\b|Repeat it\b": "Repeat for several",

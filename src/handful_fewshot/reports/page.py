@@ -128,7 +128,7 @@ CONVERGENCE = (
     "again on one thread when this page was made."
 )
 CHOSEN = (
-    "The options that are most accurate on the validation tasks, beside the published ones; mean ± 95 % interval. The "
+    "The options that are most accurate on the validation tasks, beside the published ones; mean ± 95% interval. The "
     "file tuned.toml is a plan that tests both on the test classes."
 )
 LABEL_COST = (
