@@ -207,7 +207,7 @@ def compare(
 
     \b
     Examples:
-      handful bench compare runs/one --methods paddle,nearest_prototype
+      handful bench compare runs/one --methods paddle,batch_classifier
     """
     from handful_fewshot.benchmark.journal import Journal
     from handful_fewshot.reports.summary import columns_of, footnotes, paired_difference, results, verdict

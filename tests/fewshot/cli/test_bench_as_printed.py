@@ -22,7 +22,7 @@ def commands_in(text: str) -> list[str]:
 
 @pytest.mark.parametrize(
     ("place", "count"),
-    [("docs/do/benchmarks.md", 5), ("src/handful_fewshot/cli/bench.py", 2), ("src/handful_fewshot/README.md", 3)],
+    [("docs/do/benchmarks.md", 5), ("src/handful_fewshot/README.md", 3)],
 )
 def test_it_runs_as_printed(place, count, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
