@@ -6,9 +6,9 @@ import json
 import numpy as np
 import pytest
 
-from handful.classification import write_page
+from handful.classification import rescore, write_page, write_predictions
+from handful.classification.files import writes_back
 from handful.classification.labelled import n_groups, predictions
-from handful.classification.scores import rescore, write_scores, writes_back
 from handful.errors import FileFormatError, OptionError
 
 CLASSES = [f"animal {k}" for k in range(20)]
@@ -74,18 +74,18 @@ def test_what_is_known_about_the_place(tmp_path):
 def test_written_back_or_as_a_table(tmp_path):
     path, truth = made(tmp_path)
     found = rescore(path, group_by="folder")
-    write_scores(found, path, tmp_path / "better.json")
+    write_predictions(found, tmp_path / "better.json")
     images = json.loads((tmp_path / "better.json").read_text())["predictions"]
     assert [image["prediction"] for image in images] == predictions(found)["label"]
     assert [image["classifications"] for image in images] == [
         image["classifications"] for image in json.loads(path.read_text())["predictions"]
     ]
     assert (tmp_path / "better.groups.csv").exists()
-    write_scores(found, path, tmp_path / "better.csv")
+    write_predictions(found, tmp_path / "better.csv")
     with (tmp_path / "better.csv").open() as stream:
         rows = list(csv.DictReader(stream))
     assert [row["folder"] for row in rows[:2]] == ["north", "north"]
-    write_scores(rescore(path), path, tmp_path / "one.csv")
+    write_predictions(rescore(path), tmp_path / "one.csv")
     assert writes_back(path, tmp_path / "x.JSON")
     assert len(truth) == len(rows) == len((tmp_path / "one.csv").read_text().splitlines()) - 1
 
@@ -104,7 +104,7 @@ def test_birds(tmp_path):
     found = rescore(tmp_path / "b.csv", group_by="file")
     labels = np.array(predictions(found)["label"])
     assert (labels == "Turdus merula_Blackbird").mean() > np.mean(best) + 0.05
-    write_scores(found, tmp_path / "b.csv", tmp_path / "c.csv")
+    write_predictions(found, tmp_path / "c.csv")
     after = (tmp_path / "c.csv").read_text().splitlines()
     assert [line.rsplit(",", 2)[0] for line in after] == lines
 
@@ -148,7 +148,7 @@ def test_every_value_of_a_foreign_file_can_be_written(tmp_path, group_by):
     (tmp_path / "cct.json").write_text(json.dumps(sites))
     found = rescore(tmp_path / "predictions.json", sites=tmp_path / "cct.json", group_by=group_by)
     for name in ("out.json", "out.csv", "out.parquet"):
-        write_scores(found, tmp_path / "predictions.json", tmp_path / name)
+        write_predictions(found, tmp_path / name)
     texts = ["1", r"a\ud800", None, "2.5", str(10**40), "{'z': [1]}"]
     table = parquet.read_table(tmp_path / "out.parquet").to_pydict()
     assert table[r"half \ud83d"] == texts

@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("typer")
 from handful import classify
-from handful.classification import rescore, write_page, write_predictions, write_scores, write_tasks
+from handful.classification import rescore, write_page, write_predictions, write_tasks
 from handful.classification.scores import write_annotations
 from handful.cli.main import main, make_app
 from handful.errors import OptionError
@@ -364,7 +364,7 @@ def test_writers_of_scores_replace_copies_alone(tmp_path):
     found = rescore(tmp_path / "s.json", sites=tmp_path / "sites.json")
     for name in ("sites.json", "deep/../sites.json"):
         with pytest.raises(OptionError, match=r"the predictions .* would overwrite the sites"):
-            write_scores(found, tmp_path / "s.json", tmp_path / name)
+            write_predictions(found, tmp_path / name)
     with pytest.raises(OptionError, match=r"the annotations .* would overwrite the scores"):
         write_annotations(found, tmp_path / "s.json", tmp_path / "sites.json", tmp_path / "s.json")
     for picture in ("site/1.jpg", "site/../site/5.jpg"):
@@ -381,7 +381,7 @@ def test_writers_of_scores_replace_copies_alone(tmp_path):
     found = rescore(tmp_path / "s.json", sites=tmp_path / "sites.json")
     write_annotations(found, tmp_path / "s.json", tmp_path / "sites.json", tmp_path / "sites.json")
     assert json.loads((tmp_path / "sites.json").read_text())["annotations"][0]["id"] == "handful-0"
-    write_scores(found, tmp_path / "s.json", tmp_path / "s.json")
+    write_predictions(found, tmp_path / "s.json")
     assert json.loads((tmp_path / "s.json").read_text())["predictions"][0]["prediction"] == "cow"
 
 

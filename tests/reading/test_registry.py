@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from handful.classification import classify, rescore, write_scores, write_tasks
+from handful.classification import classify, rescore, write_predictions, write_tasks
 from handful.errors import OptionError
 from handful.reading import (
     ClassName,
@@ -46,7 +46,7 @@ def test_scores_of_another_tool_there_and_back(tmp_path):
     with pytest.raises(Exception, match="no scores in a known format"):
         read_scores(tmp_path / "v.json")
     register_field("shells", Field(scores=(ScoreFormat("votes", lambda content: "votes" in content, read_votes),)))
-    write_scores(rescore(tmp_path / "v.json"), tmp_path / "v.json", tmp_path / "out.json")
+    write_predictions(rescore(tmp_path / "v.json"), tmp_path / "out.json")
     assert json.loads((tmp_path / "out.json").read_text()) == ["cowrie"] * 3
 
 

@@ -5,7 +5,7 @@ from handful.classification.files import check_ending, write_predictions, write_
 from handful.classification.frames import label
 from handful.classification.labelled import About, Shown
 from handful.classification.page import write_page
-from handful.classification.scores import rescore, write_scores
+from handful.classification.scores import rescore
 from handful.classification.steps import classify
 from handful.classification.task import dense_bytes
 from handful.extraction.options import Reading
@@ -22,6 +22,5 @@ __all__ = [
     "rescore",
     "write_page",
     "write_predictions",
-    "write_scores",
     "write_tasks",
 ]

@@ -51,8 +51,10 @@ from handful.reading.registry import (
     writer_of,
     writers,
 )
+from handful.reading.scores import read_scores
 from handful.reading.sites import site_files
 from handful.reading.table import Columns
+from handful.reading.tool_scores import ItemLabel
 
 
 def paths_read(known: Known, *, sites: Any = None, encoder: str | None = None, **named: Any) -> dict[str, Path]:
@@ -118,9 +120,7 @@ def replaceable(
     return copied
 
 
-def refuse_outputs(
-    answer: Answer, *, scores: Path | None = None, sites: Path | None = None, **outputs: Path | None
-) -> None:
+def refuse_outputs(answer: Answer, *, sites: Path | None = None, **outputs: Path | None) -> None:
     """Refuse outputs that would destroy what the labels were made from, or one another."""
 
     def files() -> Iterator[Path]:
@@ -130,8 +130,9 @@ def refuse_outputs(
                 yield from (source.root / name for name in source.names)
 
     writes = paths_written(grouped=bool(about_of(answer).group_by), **outputs)
-    copies = replaceable(outputs.get("predictions"), scores, sites)
-    refuse_overwriting(about_of(answer).inputs, writes, replaces=copies, files=files())
+    inputs = about_of(answer).inputs
+    copies = replaceable(outputs.get("predictions"), inputs.get("scores"), sites)
+    refuse_overwriting(inputs, writes, replaces=copies, files=files())
 
 
 def writes_back(scores: Path, out: Path) -> bool:
@@ -221,6 +222,8 @@ def check_ending(path: Path, source: Path | None = None) -> None:
 def write_predictions(answer: Answer, path: str | os.PathLike[str]) -> None:
     """Write the predictions as Parquet, CSV or `.xlsx`, by the ending of the path, and a table of groups beside it.
 
+    What `rescore` returned, at a path with the ending of the scores, is a copy of them with joint labels.
+
     Predictions of cells can also go into a copy of their `.h5ad` file, which may replace it: columns `handful_label`
     and so on in `obs`, probabilities in `obsm`, and what was done in `uns["handful"]`. Segments of voices can be
     written as `.rttm`, see `write_voices`, and compounds go into a copy of an `.mgf` file. Each file appears complete
@@ -243,7 +246,10 @@ def write_predictions(answer: Answer, path: str | os.PathLike[str]) -> None:
     final = Path(path)
     batch = about_of(answer).batch
     refuse_outputs(answer, predictions=final)
-    if (writer := writer_of(final)) is not None:
+    scores = about_of(answer).inputs.get("scores")
+    if scores is not None and writes_back(scores, final):
+        read_scores(scores).write(item_labels(answer), final)
+    elif (writer := writer_of(final)) is not None:
         check_ending(final, batch.source)
         writer.write(answer, final)
     else:
@@ -255,6 +261,13 @@ def write_predictions(answer: Answer, path: str | os.PathLike[str]) -> None:
         runs = (range(start, min(start + ROWS_AT_ONCE, n_items)) for start in range(0, max(1, n_items), ROWS_AT_ONCE))
         write_table(final, types, (predictions(answer, run) for run in runs))
     write_group_table(answer, final)
+
+
+def item_labels(answer: Answer) -> list[ItemLabel]:
+    """Return the labels of the items, as tools take them that scored these."""
+    table = predictions(answer)
+    columns = ("label", "certainty", "runner_up", "runner_up_certainty")
+    return [ItemLabel(*row) for row in zip(*(table[name] for name in columns), strict=True)]
 
 
 def write_tasks(answer: Answer, path: str | os.PathLike[str]) -> None:

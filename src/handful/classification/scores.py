@@ -1,4 +1,4 @@
-"""rescore: from the scores that another tool wrote to joint labels, and back into the tool's own format."""
+"""rescore: from the scores that another tool wrote to joint labels."""
 
 from __future__ import annotations
 
@@ -15,14 +15,12 @@ from typing import Any, Unpack
 from handful.classification.batch import Batch, Groups
 from handful.classification.files import (
     asked_columns,
+    item_labels,
     paths_read,
     refuse_outputs,
-    write_group_table,
-    write_predictions,
-    writes_back,
 )
 from handful.classification.known import columns_named, new_labels, read_known
-from handful.classification.labelled import BY_SCORES, About, predictions
+from handful.classification.labelled import BY_SCORES, About
 from handful.errors import FileFormatError, LabelError, OptionError, OverturnedScoresWarning
 from handful.estimators import Answer, Known, TopScores, infer_scores
 from handful.reading.class_names import similar_names
@@ -32,7 +30,6 @@ from handful.reading.registry import candidate_rule
 from handful.reading.scores import read_scores
 from handful.reading.sites import columns_of, read_sites, write_sites
 from handful.reading.table import Columns
-from handful.reading.tool_scores import ItemLabel
 
 
 def rescore(
@@ -142,48 +139,7 @@ def _images(files: Sequence[str], scores: Path, folder: str | os.PathLike[str] |
     return None
 
 
-def write_scores(answer: Answer, scores: str | os.PathLike[str], out: str | os.PathLike[str]) -> None:
-    """Write the answers into a copy of the file of scores, or, with another ending, as Parquet or CSV.
-
-    The table of groups, if there are any, is written beside it.
-
-    Parameters
-    ----------
-    answer : Answer
-        What `rescore` returned.
-    scores : path
-        The file of scores that it was given.
-    out : path
-        The file to write. With the ending of the scores, it may be the same file.
-
-    Examples
-    --------
-    >>> import json, tempfile
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> image = {"filepath": "a.jpg", "classifications": {"classes": ["cow", "deer"], "scores": [0.8, 0.1]}}
-    >>> _ = (folder / "predictions.json").write_text(json.dumps({"predictions": [image] * 3}))
-    >>> found = rescore(folder / "predictions.json")
-    >>> write_scores(found, folder / "predictions.json", folder / "better.json")
-    >>> json.loads((folder / "better.json").read_text())["predictions"][0]["prediction"]
-    'cow'
-    """
-    source = Path(scores)
-    final = Path(out)
-    if not writes_back(source, final):
-        write_predictions(answer, final)
-        return
-    refuse_outputs(answer, scores=source, predictions=final)
-    read_scores(source).write(_answers_of(answer), final)
-    write_group_table(answer, final)
-
-
 def write_annotations(answer: Answer, scores: Path, sites: Path, out: Path) -> None:
     """Write the labels as annotations into a copy of COCO Camera Traps, or as observations of Camtrap DP (CSV)."""
     refuse_outputs(answer, sites=sites, annotations=out)
-    write_sites(sites, read_scores(scores).files, _answers_of(answer), out)
-
-
-def _answers_of(answer: Answer) -> list[ItemLabel]:
-    table = predictions(answer)
-    columns = ("label", "certainty", "runner_up", "runner_up_certainty")
-    return [ItemLabel(*row) for row in zip(*(table[name] for name in columns), strict=True)]
+    write_sites(sites, read_scores(scores).files, item_labels(answer), out)

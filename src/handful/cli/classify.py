@@ -68,21 +68,16 @@ def classify_command(
     """
     from handful.classification.files import (
         check_ending,
-        group_table_path,
         outputs_of,
         paths_read,
         paths_written,
         replaceable,
-        task_writer,
-        write_predictions,
-        write_tasks,
     )
-    from handful.classification.page import write_page
     from handful.classification.steps import classify
     from handful.cli.printed import print_batch
+    from handful.cli.written import write_outputs
     from handful.machine.outputs import refuse_overwriting
     from handful.progress import bars
-    from handful.reading.registry import writer_of
 
     catalogue, batch = _inputs(paths, options["names"])
     known = known_of(options)
@@ -106,19 +101,7 @@ def classify_command(
             **reading_of(options),
             **known,
         )
-        written = list[tuple[Path, str]]()
-        if outputs.predictions is not None:
-            write_predictions(answer, outputs.predictions)
-            writer = writer_of(outputs.predictions)
-            written.append((outputs.predictions, "predictions, one row per item" if writer is None else writer.written))
-            if group_by:
-                written.append((group_table_path(outputs.predictions), "groups and their classes"))
-        if outputs.page is not None:
-            write_page(answer, outputs.page, title=batch.stem)
-            written.append((outputs.page, "a page about them"))
-        if outputs.tasks is not None:
-            write_tasks(answer, outputs.tasks)
-            written.append((outputs.tasks, task_writer(outputs.tasks).written))
+        written = write_outputs(answer, outputs, batch.stem)
     print_batch(answer, written)
 
 

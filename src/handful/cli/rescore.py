@@ -46,16 +46,15 @@ def rescore_command(
     """
     from handful.classification.files import (
         check_ending,
-        group_table_path,
         outputs_of,
         paths_read,
         paths_written,
         replaceable,
         writes_back,
     )
-    from handful.classification.page import write_page
-    from handful.classification.scores import rescore, write_annotations, write_scores
+    from handful.classification.scores import rescore, write_annotations
     from handful.cli.printed import print_batch
+    from handful.cli.written import write_outputs
     from handful.errors import OptionError
     from handful.machine.outputs import refuse_overwriting
     from handful.progress import bars
@@ -77,20 +76,8 @@ def rescore_command(
     )
     with bars(f"labelling {scores}"):
         answer = rescore(scores, group_by=group_by, sites=sites, pictures=options["pictures"], **known)
-        if labels is not None:
-            write_scores(answer, scores, labels)
+        written = write_outputs(answer, outputs, scores.stem)
         if annotate is not None and sites is not None:
             write_annotations(answer, scores, sites, annotate)
-        if outputs.page is not None:
-            write_page(answer, outputs.page, title=scores.stem)
-    written = list[tuple[Path, str]]()
-    if labels is not None:
-        copied = f"{scores.name} with joint labels"
-        written.append((labels, copied if writes_back(scores, labels) else "predictions, one row per item"))
-        if group_by:
-            written.append((group_table_path(labels), "groups and their classes"))
-    if annotate is not None:
-        written.append((annotate, "labels as annotations of the sites' files"))
-    if outputs.page is not None:
-        written.append((outputs.page, "a page about them"))
+            written.append((annotate, "labels as annotations of the sites' files"))
     print_batch(answer, written)
