@@ -46,13 +46,26 @@ if importlib.util.find_spec("torch") is not None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    """With `make core`, skip a test that meets a missing extra, by the sentence that a user gets."""
+    """Skip tests that meet a missing extra with `make core`, as a user is told, or on Windows what POSIX alone has."""
     try:
         return (yield)
     except MissingExtraError as error:
         if os.environ.get("HANDFUL_CORE"):
             pytest.skip(str(error))
         raise
+    except (AttributeError, ModuleNotFoundError, ValueError) as error:
+        if os.name == "nt" and is_about_posix(error):
+            pytest.skip(f"only POSIX can do this: {error}")
+        raise
+
+
+def is_about_posix(error: Exception) -> bool:
+    """Whether a test asked for what Windows lacks: a function of `os`, a signal, a module, a fork."""
+    if isinstance(error, AttributeError):
+        return error.obj in (os, signal)
+    if isinstance(error, ModuleNotFoundError):
+        return error.name in ("fcntl", "pty", "resource", "termios")
+    return "cannot find context for 'fork'" in str(error)
 
 
 @pytest.fixture(scope="session", autouse=True)

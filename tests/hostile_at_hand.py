@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import multiprocessing
 import os
-import resource
 import time
 import traceback
 import warnings
@@ -61,6 +60,8 @@ def grown(read: Callable[[Path], object], file: Path) -> tuple[str, float]:
 
 
 def _measure(read: Callable[[Path], object], file: Path, sender: object) -> None:
+    import resource  # Windows has none
+
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     try:
@@ -75,6 +76,8 @@ def _measure(read: Callable[[Path], object], file: Path, sender: object) -> None
 
 
 def _try(cases: Mapping[str, Callable[[Path], object]], folder: Path, sender: object) -> None:
+    import resource
+
     sizes = Path("/proc/self/statm")
     if sizes.exists():  # elsewhere than on Linux only the time is limited
         used = int(sizes.read_text(encoding="utf-8").split()[0]) * resource.getpagesize()

@@ -1,7 +1,9 @@
 """What Windows and macOS do otherwise, as far as it can be pretended here; neither has been tried."""
 
 import errno
+import multiprocessing
 import os
+import signal
 import subprocess
 import sys
 import types
@@ -13,6 +15,7 @@ from handful.errors import OptionError, StorageError
 from handful.machine import command_line, outputs
 from handful.machine.outputs import flush_to_disk, local_path, refusal, written_whole
 from handful.review import class_folders
+from tests.conftest import is_about_posix
 
 
 class WindowsError(OSError):
@@ -109,6 +112,22 @@ def test_a_folder_with_blanks_and_letters_that_the_console_lacks_is_labelled(con
     assert done.returncode == 0, done.stderr
     assert "鳥é" in (folder / "aus.csv").read_text(encoding="utf-8")
     assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("asked", "is_posix"),
+    [
+        ("os.no_such_call()", True),
+        ("signal.SIGNOTHING", True),
+        ("multiprocessing.get_context('fork ')", False),
+        ("[].no_such_call()", False),
+        ("int('x')", False),
+    ],
+)
+def test_on_windows_only_what_it_lacks_is_skipped(asked, is_posix):
+    with pytest.raises((AttributeError, ValueError)) as raised:
+        eval(asked, {"os": os, "signal": signal, "multiprocessing": multiprocessing})
+    assert is_about_posix(raised.value) == is_posix
 
 
 def test_no_file_of_the_package_has_a_name_that_windows_refuses():
