@@ -380,6 +380,32 @@ def test_a_phone_sees_a_sheet_marks_and_enlarges_by_touch(opened):
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
+@pytest.mark.parametrize(("width", "height"), [(390, 844), (1280, 800)])
+def test_a_notice_lies_over_no_tile_however_long_it_is(opened, width, height):
+    made_up = Warned([asks(range(24), "fox")])
+    page = opened(made_up, viewport={"width": width, "height": height}, has_touch=True)
+    note = page.locator("#note").bounding_box()
+    first = page.locator(".tile").first.bounding_box()
+    assert note["y"] + note["height"] <= first["y"]
+    for place in range(24):
+        page.locator(".tile").nth(place).tap()
+    assert page.locator(".tile[aria-pressed=true]").count() == 24
+    page.locator("#note button", has_text="More").tap()
+    assert "DSC_9.NEF" in page.locator("#told").inner_text()
+    page.locator("#told button").tap()
+    page.locator("#note button").last.tap()
+    assert page.locator("#note").is_hidden()
+
+
+@dataclass
+class Warned(MadeUp):
+    """Many files were left out."""
+
+    def state(self) -> dict[str, Any]:
+        left_out = "; ".join(f"DSC_{n}.NEF: a raw photograph is not read" for n in range(10))
+        return super().state() | {"notices": [f"10 of 70 files are left out: {left_out}."]}
+
+
 def test_a_search_looks_in_all_items_opens_one_and_goes_back_to_the_question(opened):
     made_up = MadeUp([asks([3], "fox"), asks([4], "fox")])
     page = opened(made_up)

@@ -74,9 +74,9 @@ the catalogue. Click an item, or draw around several.</span>
 </details>
 """
 ASKED = """
+<p id='note' role='status' hidden></p>
 <section id='asked' aria-label='Asked now' hidden></section>
 <section id='history' aria-label='History' hidden></section>
-<p id='note' role='status' hidden></p>
 """
 WORK = """
 <div id='work'>

@@ -224,5 +224,6 @@ function drawAsked() {
 export function startAsked() {
   onDraw(drawAsked);
   addEventListener("resize", fitTiles);
+  new ResizeObserver(fitTiles).observe(byId("asked")); // a notice comes and goes
   listenToPinch(byId("asked"));
 }
