@@ -200,6 +200,18 @@ def test_a_row_without_a_number_is_left_out_or_filled_in():
     assert label(frame, columns=named, missing="mean")["reason"].isna().all()
 
 
+@pytest.mark.parametrize("make", [list, np.asarray, lambda row: [np.float32(one) for one in row], tuple])
+def test_a_vector_of_another_length_is_left_out_by_its_row(make):
+    vectors = [make(POINTS[row]) for row in ORDER]
+    blank = next(at for at, row in enumerate(ORDER) if row >= N_EXAMPLES)
+    vectors[blank] = make(POINTS[0][:2])
+    frame = pd.DataFrame({"vector": vectors, "label": with_blanks(TRUTH)})
+    with pytest.warns(SkippedRowsWarning, match=f"row {blank}: it has 2 numbers in 'vector', and most rows have 4"):
+        found = label(frame)
+    assert found["reason"].dropna().index.tolist() == [blank]
+    assert found["label"].drop(blank).tolist() == [name for at, name in enumerate(truth()) if at != blank]
+
+
 def test_each_group_is_labelled_on_its_own():
     site = ["wood" if name == "bee" else "marsh" for name in truth()]
     frame = pd.DataFrame({"vector": points().tolist(), "label": with_blanks(TRUTH), "site": site})

@@ -24,8 +24,13 @@ def test_vectors_are_lists_or_numbered(tmp_path):
     assert table.columns == {"id": ["a", "b"]}
     table = read(jsonl(tmp_path / "y.jsonl", [{"e0": 1, "e1": 2, "text": "a"}]), features="e")
     assert (table.vectors.tolist(), table.columns) == ([[1, 2]], {"text": ["a"]})
-    with pytest.raises(BankError, match="have different lengths"):
+    with pytest.raises(BankError, match="different lengths, and none is usual: row 0 has 2 numbers, row 1 has 1"):
         read(jsonl(tmp_path / "z.jsonl", [{"embedding": [1, 2]}, {"embedding": [1]}]))
+    kept = read(jsonl(tmp_path / "y.jsonl", [{"embedding": [k, 2]} for k in range(20)] + [{"embedding": [1]}]))
+    assert (kept.n_rows, [str(one) for one in kept.skipped]) == (
+        20,
+        ["line 21: it has 1 number in 'embedding', and most rows have 2"],
+    )
 
 
 def test_lines_that_cannot_be_read_are_skipped_and_listed(tmp_path):

@@ -180,7 +180,13 @@ def _values(value: Any) -> Any:
 def _plain(values: list[Any]) -> list[Any]:
     """Return missing values as None, and what NumPy made as plain values and lists."""
     plain = [v.tolist() if isinstance(v, (np.ndarray, np.generic)) else v for v in values]
+    plain = [np.array(v).tolist() if isinstance(v, (list, tuple)) and _is_of_numpy(v) else v for v in plain]
     return [None if not isinstance(v, (list, tuple)) and is_missing(v) else v for v in plain]
+
+
+def _is_of_numpy(values: Sequence[Any]) -> bool:
+    """Whether a vector is a list of NumPy's numbers, as `list(row)` of an array is."""
+    return bool(values) and all(isinstance(one, np.generic) and one.dtype.kind in "fiu" for one in values)
 
 
 def _of_columns(columns: Mapping[str, list[Any]], asked: Asked) -> Table:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from handful.arguments import some_of
+from handful.arguments import counted, some_of
 from handful.errors import BankError
 from handful.reading.header import (
     FEATURE_NAMES,
@@ -46,15 +47,34 @@ def table_of_lists(columns: Mapping[str, list[Any]], asked: Asked, where: str, *
     if len(chosen) > 1 or not any(isinstance(value, list) for value in rows):
         rows = [list(row) for row in zip(*(columns[name] for name in chosen), strict=True)]
     reasons = {row: _no_vector(v, chosen) for row, v in enumerate(rows) if not _is_vector(v, asked.gaps)}
+    reasons |= _of_other_lengths({row: v for row, v in enumerate(rows) if row not in reasons}, chosen[0], where)
     kept = [vector for row, vector in enumerate(rows) if row not in reasons]
     if asked.gaps:
         kept = [[np.nan if _is_gap(value) else value for value in vector] for vector in kept]
     if not kept:
         return table.without(reasons).checked(skip_bad=True)
-    if len({len(vector) for vector in kept}) > 1:
-        raise BankError(f"{where}: vectors of column {chosen[0]!r} have different lengths; all must be equally long")
     with np.errstate(over="ignore"):  # values that are not finite are refused where they are used
         return replace(table.without(reasons), vectors=np.array(kept, np.float32), features=tuple(chosen))
+
+
+def _of_other_lengths(vectors: Mapping[int, list[Any]], column: str, where: str) -> dict[int, str]:
+    """Return the rows whose vectors are shorter or longer than those of most rows, and why they cannot be used."""
+    lengths = {row: len(vector) for row, vector in vectors.items()}
+    counts = Counter(lengths.values())
+    if len(counts) < 2:
+        return {}
+    usual, n_usual = counts.most_common(1)[0]
+    if 2 * n_usual <= len(vectors):
+        one, other = (next(row for row, length in lengths.items() if length == each) for each in list(counts)[:2])
+        raise BankError(
+            f"{where}: vectors of column {column!r} have different lengths, and none is usual: row {one} has "
+            f"{lengths[one]:,} numbers, row {other} has {lengths[other]:,}; all must be equally long"
+        )
+    return {
+        row: f"it has {counted(length, 'number')} in {column!r}, and most rows have {usual:,}"
+        for row, length in lengths.items()
+        if length != usual
+    }
 
 
 def _with_points(values: list[Any]) -> list[Any]:
