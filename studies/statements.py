@@ -54,9 +54,8 @@ GROUPS = {
 }
 RESULTS = Path(__file__).parent / "results" / "statements"
 BATCHES, CLASSES, SHOTS, THERE, OF_CLASS, MISSING = 16, 60, 4, 8, 8, 2
-# Statements of which all pairs are said together, and those that are about unknown items.
+# Statements of which all pairs are said together.
 PAIRED = ("candidates, 20 more", "prior", "sequence", "share", "10 labels", "3 none", "named")
-OPEN_ONLY = ("some", "1 none", "3 none", "7 none", "named")
 SHORT = {"hint3-sofmattress-minilm": "sofmattress", "audiomnist-speakers": "clips", "grocery-efflite0": "groceries"}
 FIGURES = ("labels", "known", "unknown")
 # What no true statement may do on any bank, in points: lower labels, reject known items, hide unknown ones.
