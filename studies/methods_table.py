@@ -16,9 +16,7 @@ budget is larger now, or more tasks are wanted now.
 from __future__ import annotations
 
 import argparse
-import fcntl
 import json
-import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -41,7 +39,7 @@ from handful_fewshot.reports.summary import FEW_MARK, FEW_TASKS, TaskMean, footn
 from handful_fewshot.reports.tables import markdown_table
 from handful_fewshot.task import TaskBatch
 from handful_fewshot.transforms import about_the_classes, found_factors, method_at, parameters_of, scale_name
-from pages import Page, dots
+from pages import Page, dots, keep
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "studies" / "results" / "methods_table.json"
@@ -255,16 +253,8 @@ def load(results: Path) -> list[Cell]:
 
 
 def store(results: Path, cell: Cell) -> None:
-    """Replace an older cell of the same identity; several runs may share the file."""
-    folder = os.open(results.parent, os.O_RDONLY)
-    try:
-        fcntl.flock(folder, fcntl.LOCK_EX)
-        cells = [old for old in load(results) if not same(old, cell)] + [cell]
-        draft = results.with_suffix(".draft")
-        draft.write_text(json.dumps({"cells": cells}, indent=1, ensure_ascii=False) + "\n")
-        draft.replace(results)
-    finally:
-        os.close(folder)
+    """Replace an older cell of the same identity."""
+    keep(results, {"cells": [old for old in load(results) if not same(old, cell)] + [cell]})
 
 
 def same(cell: Cell, other: Cell) -> bool:
