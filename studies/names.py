@@ -13,7 +13,7 @@ and all groups were run again. The fresh group, real requests to two companies, 
 
 **Names alone.** 75 items of K_eff of the classes, or as many as the K_eff smallest classes have; all classes in the
 catalogue. `alone` is the nearest name of each
-item. `names` is `BatchClassifier.from_names`. The others are the methods `em_dirichlet`, `transclip` and `stata` with
+item. `names` is `BatchClassifier().add_names`. The others are the methods `em_dirichlet`, `transclip` and `stata` with
 their own options, and names as a support of one row per class. EM-Dirichlet takes seconds per task, and has the first
 tasks only.
 
@@ -109,7 +109,7 @@ def alone(folder: Path, k_eff: int) -> Row:
     base = ((features @ names.T).argmax(1)[tasks.query] == tasks.query_labels).mean(1)
     row: Row = {"alone": round(100 * float(base.mean()), 2)}
     began = time.process_time()
-    classifier = BatchClassifier.from_names(dict(enumerate(names)))
+    classifier = BatchClassifier().add_names(dict(enumerate(names)))
     right = joint(classifier, features, tasks)
     return {
         **row,
@@ -128,7 +128,7 @@ def rivals(folder: Path, k_eff: int) -> Row:
         max(n for method, n in TASKS.items() if method != "names"),
     )
     base = ((features @ names.T).argmax(1)[tasks.query] == tasks.query_labels).mean(1)
-    ours = joint(BatchClassifier.from_names(dict(enumerate(names))), features, tasks)
+    ours = joint(BatchClassifier().add_names(dict(enumerate(names))), features, tasks)
     row: Row = {"seconds": {}}
     for method in RIVALS:
         n, began = TASKS[method], time.process_time()
@@ -155,7 +155,7 @@ def beside(folder: Path, shots: int) -> Row:
     named = dict(enumerate(names))
     began = time.process_time()
     classifiers = {
-        "names": BatchClassifier.from_names(named),
+        "names": BatchClassifier().add_names(named),
         "examples": BatchClassifier().fit(features[rows], labels[rows]),
         "both": BatchClassifier().fit(features[rows], labels[rows], names=named),
         "shuffled": BatchClassifier().fit(

@@ -198,7 +198,7 @@ def labelled(world: World, classifier: BatchClassifier, part: int) -> Iterator[t
     rng = rng_of("same answers, scores", world.name)
     classes = np.unique(world.labels)
     means = np.stack([world.examples[world.labels == k].mean(0) for k in classes])
-    of_names = BatchClassifier.from_names(dict(zip(classes.tolist(), means, strict=True)))
+    of_names = BatchClassifier().add_names(dict(zip(classes.tolist(), means, strict=True)))
     for _ in range(max(1, 8 // part)):
         rows = drawn(world, rng, SIZE)
         here = np.isin(classes, world.truth[rows])

@@ -63,7 +63,7 @@ def test_estimators(tmp_path: Path) -> None:
     scores = batch @ np.stack([X[y == name].mean(0) for name in np.unique(y)]).T
     assert (handful.infer_scores(scores, np.unique(y), kind="logits").labels == truth).mean() > 0.9
     vectors = {str(name): X[y == name].mean(0) for name in np.unique(y)}
-    assert (handful.BatchClassifier.from_names(vectors).predict(batch) == truth).mean() > 0.9
+    assert (handful.BatchClassifier().add_names(vectors).predict(batch) == truth).mean() > 0.9
 
 
 @pytest.mark.parametrize(

@@ -213,7 +213,7 @@ def test_a_catalogue_that_cannot_tell_says_so(world):
         warnings.simplefilter("error", UnusedShareWarning)
         single.infer(batch, expect_unknown=0)
         single.infer(batch)
-    names = BatchClassifier.from_names(dict(enumerate(rng.normal(size=(30, 24)))))
+    names = BatchClassifier().add_names(dict(enumerate(rng.normal(size=(30, 24)))))
     with pytest.warns(UnusedShareWarning):
         assert not names.infer(batch, expect_unknown=True).rejected.any()
 

@@ -140,7 +140,7 @@ def test_every_door_gives_finite_numbers(number, tmp_path):
         folder = tmp_path / str(at)
         folder.mkdir()
         assert_finite(door(Room.of(world.classifier, some[at], folder), {}), judged)
-    names = BatchClassifier.from_names(dict(enumerate(world.clouds.centres)))
+    names = BatchClassifier().add_names(dict(enumerate(world.clouds.centres)))
     session = Session(some[0])
     session.answer(0, "fox", new=True)
     assert_finite(names.infer(some[0]), False)

@@ -50,7 +50,7 @@ def test_a_proposal_is_added_as_it_is_and_then_known(gaussian):
     batch = gaussian.around(TRUTH)
     classifier = Gaussian().classifier
     for name, proposal in zip((30, 31), classifier.infer(batch).proposals, strict=True):
-        classifier.add_classes(batch[proposal.items], [name] * proposal.size)
+        classifier.partial_fit(batch[proposal.items], [name] * proposal.size, classes=[name])
     found = classifier.infer(gaussian.around(TRUTH))
     assert found.labels.tolist() == TRUTH.tolist()
     assert not found.rejected.any()

@@ -108,7 +108,7 @@ def _fitted(n_classes, shots):
         (lambda: _fitted(1, 30), "With a single class every item has its label"),
         (lambda: _fitted(6, 3), "at least 20 different examples in classes of two or more; add"),
         (lambda: BatchClassifier().fit(np.ones((30, 8)), np.arange(6).repeat(5)), "20 different examples"),
-        (lambda: BatchClassifier.from_names({"a": np.eye(8)[0], "b": np.eye(8)[1]}), "names of classes alone; add"),
+        (lambda: BatchClassifier().add_names({"a": np.eye(8)[0], "b": np.eye(8)[1]}), "names of classes alone; add"),
     ],
 )
 def test_an_answer_says_why_unknown_items_were_not_judged(make, reason):

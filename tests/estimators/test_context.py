@@ -117,7 +117,7 @@ def test_every_item_may_have_candidates_of_its_own(world):
         classifier.infer(batch, candidates=lists),
         classifier.infer(batch, GROUPS, candidates=lists),
         infer_scores(scores, kind="similarities", candidates=lists),
-        BatchClassifier.from_names({k: batch[k] for k in range(N_CLASSES)}).infer(batch, candidates=lists),
+        BatchClassifier().add_names({k: batch[k] for k in range(N_CLASSES)}).infer(batch, candidates=lists),
     ):
         allowed = [set(range(N_CLASSES)) if row is None else set(row) for row in lists]
         assert all(label in able for label, able in zip(found.labels.tolist(), allowed, strict=True))

@@ -91,7 +91,7 @@ def test_candidates_hold_alone_too(world):
 
 def test_names_alone_explain_too(world):
     _, _, batch = world
-    named = BatchClassifier.from_names({"this": batch[0], "that": batch[40], "else": -batch[0]})
+    named = BatchClassifier().add_names({"this": batch[0], "that": batch[40], "else": -batch[0]})
     why = named.explain(batch, 0)
     assert (why.label, why.alone, why.nearest) == ("this", "this", ())
 

@@ -167,7 +167,7 @@ def test_an_answer_without_vectors_has_no_map():
 def test_names_alone_have_a_map():
     rng = np.random.default_rng(0)
     names = {f"class {k}": rng.normal(size=8) for k in range(6)}
-    classifier = BatchClassifier.from_names(names)
+    classifier = BatchClassifier().add_names(names)
     classifier.infer(np.array([names["class 2"], names["class 4"]]).repeat(5, axis=0)).plot_map()
 
 

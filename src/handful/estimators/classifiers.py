@@ -86,7 +86,8 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     >>> import tempfile
     >>> X, y = [[0.0, 1.0], [0.1, 1.0], [1.0, 0.0], [1.0, 0.1]], ["up", "up", "right", "right"]
     >>> classifier = BatchClassifier().fit(X, y).partial_fit([[0.2, 1.0]], ["up"])
-    >>> classifier = classifier.add_classes([[-1.0, 0.0], [0.0, -1.0]], ["left", "down"]).remove_classes(["down"])
+    >>> others = ["left", "down"]
+    >>> classifier = classifier.partial_fit([[-1.0, 0.0], [0.0, -1.0]], others, classes=others).remove_classes(["down"])
     >>> dict(zip(classifier.classes_.tolist(), classifier.model_.shots.tolist()))
     {'left': 1.0, 'right': 2.0, 'up': 3.0}
     >>> file = tempfile.mkdtemp() + "/directions.safetensors"
@@ -149,8 +150,7 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Add examples; the result is the same as `fit` on all rows together.
 
         The first call is a `fit`. Labels must be known, or listed in `classes` in this call or an earlier one, so that
-        a typing mistake does not become a class; only a first call without `classes` takes any label. `add_classes`
-        adds new classes too.
+        a typing mistake does not become a class; only a first call without `classes` takes any label.
 
         Parameters
         ----------
@@ -175,7 +175,7 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if unknown:
                 raise LabelError(
                     f"label {min(unknown, key=repr)!r} is not among the {len(known)} classes; "
-                    "fix it, list it in classes, or add the class with add_classes"
+                    "fix it, or list it in classes"
                 )
         if first:
             self.fit(X, y)
@@ -186,36 +186,13 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._announced = announced
         return self
 
-    def add_classes(self, X: Any, y: Any) -> Self:
-        """Add examples of classes that are not in the catalogue yet.
-
-        Parameters
-        ----------
-        X, y : [row, feature], [row]
-            Examples and their labels, none of which is known.
-
-        Returns
-        -------
-        object
-            The classifier itself.
-        """
-        catalogue = self._current()
-        features, labels = checked_rows(self, X, checked_labels(self, y), reset=False)
-        unknown = set(catalogue.unknown(labels))
-        known = [label for label in np.unique(labels).tolist() if label not in unknown]
-        if known:
-            raise LabelError(
-                f"class {known[0]!r} is already in the catalogue; add examples of known classes with partial_fit"
-            )
-        return self._grew(catalogue, catalogue.with_examples(features, labels))
-
     def add_names(self, names: Any) -> Self:
         """Add vectors of the names of classes, known or new; a class with a name needs no examples.
 
         The vectors must be comparable with those of the items: names or descriptions embedded by the sentence encoder
         for sentences, or by the text side of CLIP for photographs. How many examples a name is worth is estimated from
         held-out examples, so names without information do not change the answer. A classifier that is not fitted yet
-        then has no examples, as with `from_names`.
+        then has no examples.
 
         Parameters
         ----------
@@ -227,6 +204,16 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         object
             The classifier itself.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> rng = np.random.default_rng(0)
+        >>> places = rng.normal(size=(20, 16))
+        >>> names = {f"class {k}": places[k] + 0.5 * rng.normal(size=16) for k in range(20)}
+        >>> batch = places[[3] * 12 + [7] * 8] + 0.4 * rng.normal(size=(20, 16))
+        >>> BatchClassifier().add_names(names).infer(batch).present_classes.tolist()
+        ['class 3', 'class 7']
         """
         if not self.__sklearn_is_fitted__():
             vectors, labels = rows_of_names(names, None)
@@ -543,32 +530,6 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._catalogue = catalogue
         self._transduction = None
         return self
-
-    @classmethod
-    def from_names(cls, names: Any) -> Self:
-        """Make a classifier from vectors of the names of its classes, without examples.
-
-        Parameters
-        ----------
-        names : mapping
-            As in `add_names`.
-
-        Returns
-        -------
-        BatchClassifier
-            A classifier without examples.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> rng = np.random.default_rng(0)
-        >>> places = rng.normal(size=(20, 16))
-        >>> names = {f"class {k}": places[k] + 0.5 * rng.normal(size=16) for k in range(20)}
-        >>> batch = places[[3] * 12 + [7] * 8] + 0.4 * rng.normal(size=(20, 16))
-        >>> BatchClassifier.from_names(names).infer(batch).present_classes.tolist()
-        ['class 3', 'class 7']
-        """
-        return cls().add_names(names)
 
     @property
     def model_(self) -> FittedModel:

@@ -39,7 +39,8 @@ class Proposal:
     >>> (proposal,) = classifier.infer(batch).proposals
     >>> sorted(proposal.items.tolist()) == list(range(24, 36))
     True
-    >>> classifier.add_classes(batch[proposal.items], [30] * proposal.size).predict(batch[24:]).tolist() == [30] * 12
+    >>> grown = classifier.partial_fit(batch[proposal.items], [30] * proposal.size, [30])
+    >>> grown.predict(batch[24:]).tolist() == [30] * 12
     True
     """
 

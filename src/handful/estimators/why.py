@@ -39,8 +39,7 @@ class NearExample(NamedTuple):
     Attributes
     ----------
     position : int
-        Its position among the examples, in the order in which they were given to `fit`, `partial_fit` and
-        `add_classes`.
+        Its position among the examples, in the order in which they were given to `fit` and `partial_fit`.
     label : label
         Its class; None if it has no name.
     distance : float

@@ -118,7 +118,7 @@ def _next(answer: Any) -> str:
     if answer.doubtful.any():
         return f"Next: look at the doubtful items first; BatchClassifier.questions says which tell most. {looks}"
     if len(answer.proposals):
-        return f"Next: name the new groups in proposals, and add them with add_classes. {looks}"
+        return f"Next: name the new groups in proposals, and add them with partial_fit. {looks}"
     return f"Next: {looks}"
 
 
