@@ -6,7 +6,7 @@ This repository is cloned, as it was last committed. Each door of the README, *F
 are then followed as written, each in an empty environment, or in one that has torch if the page installs it: the lines
 of a page for a terminal, in their order, and its Python (as doctests) where it begins. So every page, and every door,
 must name the extras that it needs. Where lines need a reader's own photographs or vectors, simple ones are drawn. A
-review has succeeded once its page asks, and is then interrupted. Prints the time until each page or door gave its first
+review has succeeded once its page asks, and is then ended. Prints the time until each page or door gave its first
 result, what it installs included, but torch apart. Exits with 1 if anything fails.
 
 Commands that install handful are run in the clone, all others in a folder of their own, and torch stays the one that
@@ -23,7 +23,6 @@ import re
 import resource
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -113,7 +112,7 @@ def finished(command: Sequence[str], folder: Path, environment: dict[str, str]) 
 
 
 def asked(command: Sequence[str], folder: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    """Run a review until its page asks, and interrupt it; a page that asks nothing has failed."""
+    """Run a review until its page asks, and end it; a page that asks nothing has failed."""
     process = subprocess.Popen(
         [*command, "--no-open"],
         cwd=folder,
@@ -128,7 +127,7 @@ def asked(command: Sequence[str], folder: Path, environment: dict[str, str]) -> 
         printed += line
     address = re.search(r"http://\S+", printed)
     failed = address is None or not asks(address[0])
-    process.send_signal(signal.SIGINT)
+    process.terminate()
     printed += process.stdout.read()
     process.wait()
     return subprocess.CompletedProcess(command, int(failed), printed, "")
