@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from pathlib import Path
-
-import numpy as np
+from dataclasses import dataclass, replace
 
 from handful.classification.batch import Batch
 from handful.classification.labelled import About
@@ -14,7 +11,7 @@ from handful.classification.measured import scaled
 from handful.classification.task import MOST_DENSE_BYTES, dense_bytes
 from handful.errors import OptionError
 from handful.estimators.answer import Answer
-from handful.estimators.containers import FrameOf, new_frame
+from handful.estimators.containers import new_frame
 from handful.reading.contents import Contents
 from handful.reading.table import Table
 
@@ -29,16 +26,10 @@ class Unlabelled:
         The items.
     unknown_label : str or None
         As in `About`.
-    paths : mapping of str to Path
-        The files and folders that were read, by what they are.
-    frame_of : FrameOf
-        Makes tables of the kind of the batch, if that was a frame.
     """
 
     batch: Batch
     unknown_label: str | None = None
-    paths: Mapping[str, Path] = field(default_factory=dict)
-    frame_of: FrameOf = new_frame
 
     def answer(self, answer: Answer, given: Mapping[int, str | None]) -> Answer:
         """Return the answer with what it is about; `given` is what a person named, by positions."""
@@ -52,14 +43,11 @@ class Unlabelled:
             unknown_label=self.unknown_label,
             given=codes,
             n_named=len(names),
-            inputs=self.paths,
         )
-        return replace(answer, about=about, _frame_of=self.frame_of.rows(np.asarray(self.batch.rows)))
+        return replace(answer, about=about, _frame_of=new_frame)
 
 
-def unlabelled(
-    table: Table, contents: Contents | None, *, unknown: str | None = None, paths: Mapping[str, Path] | None = None
-) -> Unlabelled:
+def unlabelled(table: Table, contents: Contents | None, *, unknown: str | None = None) -> Unlabelled:
     """Return the items of a batch whose vectors can be compared: measurements are scaled by their own spread.
 
     Parameters
@@ -68,8 +56,8 @@ def unlabelled(
         The vectors, and the other columns of the items.
     contents
         What a page shows of them.
-    unknown, paths
-        As in `Unlabelled`.
+    unknown
+        The label of rejected items.
     """
     if table.measured:
         comparable: Table = scaled(table, table, set(), None, None)["batch"]
@@ -82,4 +70,4 @@ def unlabelled(
             f"{n_items:,} items are too many to be labelled after every answer; review a part of them, and classify "
             "the rest"
         )
-    return Unlabelled(items, unknown, paths or {})
+    return Unlabelled(items, unknown)
