@@ -57,6 +57,16 @@ def _memory(one: Mapping[str, Any]) -> str:
     return f"{one['peak_gb']:.2f}"
 
 
+def near(found: Mapping[str, Any]) -> str:
+    """Say how many labels are right among the near classes, and among all where that was measured."""
+    said = []
+    for name, of in found.get("classes", {}).items():
+        if name.isdecimal():
+            among_all = f" ({100 * of['accuracy_among_all']:.1f} % among all)" if "accuracy_among_all" in of else ""
+            said.append(f"of {int(name):,} classes {100 * of['accuracy']:.1f} %{among_all}")
+    return f"Labels that are right in these groups of many classes: {', '.join(said)}." if said else ""
+
+
 def more(found: Mapping[str, Any]) -> str:
     """Render what more rows would take."""
     of = found.get("rows") or found["folders"]["run"]
@@ -74,6 +84,7 @@ def rendered(page: str) -> str:
     by = sorted({f"{one['version']} (commit {one['commit']})" for one in found.values()})
     parts = {
         "costs": costs(found),
+        "near": near(found),
         "more": more(found),
         "version": " ".join([f"Measured with handful {' and '.join(by)}.", *not_again("large_runs")]),
     }

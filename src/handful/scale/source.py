@@ -34,12 +34,12 @@ FILES = "files"
 BUCKETS = "buckets"
 # Bytes that are read from a file at once, so that a large row group is not read whole. [bytes; work]
 READ_BYTES = 2**20
-# PartitionRows of a table, where nothing else is asked for. [rows; work]
+# Rows of a table, where nothing else is asked for. [rows; work]
 ROWS_AT_ONCE = 2**16
 
 
 class Partition(NamedTuple):
-    """PartitionRows of complete groups: the files they are in, and values that these have by their folders."""
+    """Rows of complete groups: the files they are in, and values that these have by their folders."""
 
     name: str
     files: tuple[FileAt, ...]

@@ -1,4 +1,4 @@
-"""RowVectors of an Arrow table, and why some rows have none that a model can label."""
+"""Vectors of an Arrow table, and why some rows have none that a model can label."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TOO_SMALL = "the numbers of its vector are too small to be squared"
 
 
 class RowVectors(NamedTuple):
-    """RowVectors of rows, zero for those that cannot be labelled, and why these cannot be, by their numbers."""
+    """Vectors of rows, zero for those that cannot be labelled, and why these cannot be, by their numbers."""
 
     matrix: Float[np.ndarray, "row dim"]
     reasons: dict[int, str]
