@@ -203,7 +203,7 @@ def bare(model: Path, data: Path, out: Path) -> None:
     label = Bare(model)
     for file in sorted(data.rglob("*.parquet")):
         place = out / file.relative_to(data)
-        place.parent.mkdir(parents=True)
+        place.parent.mkdir(parents=True, exist_ok=True)
         writer = None
         with pq.ParquetFile(file) as opened:
             for batch in opened.iter_batches(BLOCK, use_threads=False):

@@ -198,8 +198,18 @@ def opened_file(file: Path, where: str) -> Iterator[tuple[Any, int, Callable[[li
     try:
         if file.suffix == ARROW:
             with pa.memory_map(str(file)) as mapped:
-                table = pa.ipc.open_stream(mapped).read_all()
-            yield table.schema, len(table), lambda names, rows: iter(table.select(names).to_batches(rows))
+                n_rows = sum(map(len, pa.ipc.open_stream(mapped)))
+            # Pages that are mapped would count as memory of the process, so rows are read.
+            with pa.OSFile(str(file)) as stream, pa.ipc.open_stream(stream) as reader:
+                yield (
+                    reader.schema,
+                    n_rows,
+                    lambda names, rows: (
+                        part
+                        for batch in reader
+                        for part in pa.Table.from_batches([batch]).select(names).to_batches(rows)
+                    ),
+                )
             return
         with parquet.ParquetFile(
             file, buffer_size=READ_BYTES, pre_buffer=False, page_checksum_verification=True
