@@ -92,17 +92,17 @@ def test_a_group_alone_has_the_same_answer_as_beside_others(shifted):
 
 def test_items_that_are_given_are_examples_of_their_class():
     catalogue, batch = FittedModel.of(np.eye(3), np.array([0, 1, 2])), np.eye(3)
-    found = with_given(catalogue, batch.__getitem__, 3, {1: 3}, [3])
+    found = with_given(catalogue, batch, {1: 3}, [3])
     assert found.catalogue.n_classes == 4
     assert found.given.of_items(3).tolist() == [-1, 3, -1]
-    nothing = with_given(catalogue, batch.__getitem__, 3, {})
+    nothing = with_given(catalogue, batch, {})
     assert nothing.catalogue is catalogue
     assert nothing.given.of_items(3) is None
 
 
 def test_items_that_are_none_of_the_classes_are_examples_of_classes_without_a_name():
     catalogue, batch = FittedModel.of(np.eye(3), np.array(["a", "b", "c"])), np.eye(3)
-    found = with_given(catalogue, batch.__getitem__, 3, {0: None, 2: None, 1: "b"})
+    found = with_given(catalogue, batch, {0: None, 2: None, 1: "b"})
     assert found.classes.tolist() == ["a", "b", "c"]
     assert found.catalogue.n_unnamed == 2  # three examples do not tell which items belong together
     assert found.catalogue.n_classes == 5

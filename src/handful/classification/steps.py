@@ -321,7 +321,7 @@ def label_batch(
     contexts = task.contexts.of(fitted.rows, [checked[name] for name in classes])
     labels = contexts.labels_of(given)
     points = fitted.points
-    found = with_given(fitted.catalogue, points.__getitem__, len(points), labels, range(len(classes)))
+    found = with_given(fitted.catalogue, points, labels, range(len(classes)))
     catalogue = found.catalogue
     contexts = contexts.with_given(found.given.of_items(len(points))).excluding(left_out)
     about: dict[str, Any] = {

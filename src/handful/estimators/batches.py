@@ -101,7 +101,7 @@ class Batches:
     ) -> Batches:
         """Check all that is known about items of a catalogue; those with a label that is given are its examples."""
         known = Known() if known is None else known
-        found = with_given(catalogue, features.__getitem__, len(features), known.get("given"), known.get("new_classes"))
+        found = with_given(catalogue, features, known.get("given"), known.get("new_classes"))
         items = ModelItems(found.catalogue, features, found.classes if found.catalogue.n_unnamed else None)
         codes = found.given.of_items(len(features))
         contexts = BatchContexts(

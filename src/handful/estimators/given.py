@@ -6,7 +6,7 @@ accurately. An item that is none of the classes is an example of a class without
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +18,6 @@ from handful.estimators.containers import labels_of
 from handful.fitted import FittedModel
 from handful.fitted.labels import places_of
 from handful.model.arrays import spread_rows
-from handful.model.knowledge import FixedLabels
 from handful.model.links import Anchors, groups_of_answers
 from handful.reading.class_names import is_missing
 from handful.shapes import Bool, Float, Int
@@ -37,13 +36,6 @@ class GivenRows(NamedTuple):
         codes = np.full(n_items, -1, np.int64)
         codes[self.rows] = self.codes
         return codes
-
-    def at(self, rows: Int[np.ndarray, "row"]) -> FixedLabels | None:
-        """Return the classes of these rows; None if none is given at all."""
-        if len(self.rows) == 0:
-            return None
-        places = np.searchsorted(self.rows, rows).clip(max=len(self.rows) - 1)
-        return FixedLabels(self.codes[places][None], (self.rows[places] == rows)[None])
 
 
 class GivenCatalogue(NamedTuple):
@@ -70,8 +62,7 @@ class GivenCatalogue(NamedTuple):
 
 def with_given(
     catalogue: FittedModel,
-    read: Callable[[Int[np.ndarray, "some"]], Float[np.ndarray, "some dim"]],
-    n_items: int,
+    features: Float[np.ndarray, "item dim"],
     given: Mapping[int, Any] | None,
     new_classes: Any = None,
 ) -> GivenCatalogue:
@@ -84,10 +75,8 @@ def with_given(
     ----------
     catalogue
         What the batch is compared with.
-    read
-        Returns features of items by their positions.
-    n_items
-        Items of the batch.
+    features
+        The items of the batch.
     given
         Positions of items to labels; None for an item that belongs to no class.
     new_classes
@@ -97,32 +86,32 @@ def with_given(
     --------
     >>> catalogue = FittedModel.of(np.eye(4)[:3], np.array(["cat", "dog", "fox"]))
     >>> batch = np.eye(4)[[1, 1, 0, 3]]
-    >>> found = with_given(catalogue, batch.__getitem__, 4, {2: "cat", 0: "wolf", 3: None}, ["wolf"])
+    >>> found = with_given(catalogue, batch, {2: "cat", 0: "wolf", 3: None}, ["wolf"])
     >>> found.classes.tolist(), found.given.rows.tolist(), found.given.codes.tolist(), found.catalogue.n_unnamed
     (['cat', 'dog', 'fox', 'wolf'], [0, 2, 3], [3, 0, 4], 1)
     """
     if given is None and new_class_names(new_classes):
         raise OptionError("new_classes lists labels of given that are new, but no label is given; leave it out")
     given = {} if given is None else given
-    rows = np.array(sorted(rows_given(given, n_items)), np.int64)  # whatever was said first
+    rows = np.array(sorted(rows_given(given, len(features))), np.int64)  # whatever was said first
     if len(rows) == 0:
         return GivenCatalogue(catalogue, catalogue.classes, np.zeros(catalogue.n_classes, bool), GivenRows(rows, rows))
     is_none = np.array([given[row] is None for row in rows.tolist()])
     named = rows[~is_none]
     labels = labels_of([given[row] for row in named.tolist()]) if len(named) else catalogue.classes[:0]
     _refuse_new(catalogue, named, labels, new_classes)
-    more = catalogue.with_examples(read(named), labels) if len(named) else catalogue
+    more = catalogue.with_examples(features[named], labels) if len(named) else catalogue
     classes = more.classes
     codes = np.empty(len(rows), np.int64)
     codes[~is_none] = places_of(labels, classes)
     before = catalogue
     n_unnamed = 0
     if is_none.any():
-        groups = _groups_of(catalogue, read, n_items, rows[is_none])
+        groups = _groups_of(catalogue, features, rows[is_none])
         codes[is_none] = len(classes) + groups
         n_unnamed = int(groups.max()) + 1
         before = catalogue.relabelled(places_of(catalogue.classes, classes))
-        more = more.relabelled(np.arange(len(classes))).with_examples(read(rows[is_none]), codes[is_none])
+        more = more.relabelled(np.arange(len(classes))).with_examples(features[rows[is_none]], codes[is_none])
     more = more.updated_from(before, for_a_batch=True).with_unnamed(n_unnamed)
     return GivenCatalogue(more, classes, places_of(classes, catalogue.classes) < 0, GivenRows(rows, codes))
 
@@ -140,19 +129,16 @@ def _refuse_new(catalogue: FittedModel, rows: Int[np.ndarray, "some"], labels: n
 
 
 def _groups_of(
-    catalogue: FittedModel,
-    read: Callable[[Int[np.ndarray, "some"]], Float[np.ndarray, "some dim"]],
-    n_items: int,
-    rows: Int[np.ndarray, "some"],
+    catalogue: FittedModel, features: Float[np.ndarray, "item dim"], rows: Int[np.ndarray, "some"]
 ) -> Int[np.ndarray, "some"]:
     """Return which items that are none of the classes look alike; each its own group if the catalogue cannot tell."""
     model = None if catalogue.only_names else catalogue.unknown_model
     if model is None:
         return np.arange(len(rows))
-    some = catalogue.points(read(spread_rows(n_items, catalogue.reference.settings.most_anchors)))
+    some = catalogue.points(features[spread_rows(len(features), catalogue.reference.settings.most_anchors)])
     reference = catalogue.reference
     anchors = Anchors.of(some[None], reference.centre, model.pair_odds, np.arange(len(some))[None], reference.settings)
-    return groups_of_answers(anchors, catalogue.points(read(rows)))
+    return groups_of_answers(anchors, catalogue.points(features[rows]))
 
 
 def rows_given(given: Any, n_items: int) -> list[int]:

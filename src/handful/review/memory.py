@@ -79,7 +79,7 @@ class PageLabeller:
         codes = {name: k for k, name in enumerate(names)}
         by_code = {item: None if name is None else codes[name] for item, name in given.items()}
         features = self.features
-        found = with_given(self.catalogue, features.__getitem__, len(features), by_code, range(len(names)))
+        found = with_given(self.catalogue, features, by_code, range(len(names)))
         catalogue = found.catalogue
         codes_of = found.given.of_items(len(features))
         labels, called = np.empty((2, len(names)), dtype=object)
