@@ -81,12 +81,13 @@ def more(found: Mapping[str, Any]) -> str:
 def rendered(page: str) -> str:
     """Return the page with its figures as the results are now."""
     found = {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in (RESULTS / "run").glob("*.json")}
-    by = sorted({f"{one['version']} (commit {one['commit']})" for one in found.values()})
+    versions, commits = ({one[what] for one in found.values()} for what in ("version", "commit"))
+    by = f"handful {', '.join(sorted(versions))} (commits {', '.join(sorted(commits))})"
     parts = {
         "costs": costs(found),
         "near": near(found),
         "more": more(found),
-        "version": " ".join([f"Measured with handful {' and '.join(by)}.", *not_again("large_runs")]),
+        "version": " ".join([f"Measured with {by}.", *not_again("large_runs")]),
     }
     return with_parts(page, {name: text.replace(" --- |", "---|") for name, text in parts.items()})
 
