@@ -31,7 +31,6 @@ from collections.abc import Sequence
 from http.cookiejar import CookieJar
 from pathlib import Path
 from typing import Any
-from urllib.error import HTTPError
 from urllib.request import HTTPCookieProcessor, build_opener
 
 from extras_cost import needs_torch
@@ -134,20 +133,20 @@ def asked(command: Sequence[str], folder: Path, environment: dict[str, str]) -> 
 
 
 def asks(address: str) -> bool:
-    """Wait until the page at an address asks; False if it does not in time."""
+    """Wait until the page at an address asks; False if it ends, or does not ask in time."""
     browser = build_opener(HTTPCookieProcessor(CookieJar()))
     until = time.monotonic() + PATIENCE
-    with browser.open(address) as page:
-        state = f"{page.url}state"
-    while time.monotonic() < until:
-        try:
-            with browser.open(state) as answer:
-                if json.load(answer).get("ask") is not None:  # the batch may still be being opened
+    try:
+        with browser.open(address, timeout=PATIENCE) as page:
+            state = f"{page.url}state"
+        while time.monotonic() < until:
+            # Nothing is asked while the batch is being opened.
+            with browser.open(state, timeout=PATIENCE) as answer:
+                if json.load(answer).get("ask") is not None:
                     return True
-        except HTTPError as error:
-            if error.code != 503:  # the batch is still being opened
-                raise
-        time.sleep(LOOK)
+            time.sleep(LOOK)
+    except OSError as error:
+        print(f"the page ended: {error}", flush=True)
     return False
 
 
