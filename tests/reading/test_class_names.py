@@ -363,5 +363,5 @@ def test_a_folder_whose_name_says_that_a_label_is_missing_is_no_class(tmp_path):
     for name in ("fox", "nan", "owl"):
         (tmp_path / name).mkdir()
         image.new("RGB", (4, 4)).save(tmp_path / name / "1.png")
-    with pytest.warns(SkippedRowsWarning, match="1 of 3 items is left out: 1 without a label: nan/1.png"):
+    with pytest.warns(SkippedRowsWarning, match="1 of 3 items is skipped: 1 without a label: nan/1.png"):
         assert list_items(tmp_path).class_names == ("fox", "owl")

@@ -87,7 +87,7 @@ def skipped_counts(skipped: Sequence[Skipped]) -> dict[Why, int]:
 
 
 def skipped_summary(skipped: Sequence[Skipped], n_items: int, things: str = "items") -> str:
-    """Say how many of all items, or what else they are called, were left out, and why.
+    """Say how many of all items, or what else they are called, were skipped, and why.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def skipped_summary(skipped: Sequence[Skipped], n_items: int, things: str = "ite
     '2 of 12 items are skipped: 1 unreadable, 1 of an unsupported kind'
     """
     kinds = ", ".join(f"{n:,} {WORDS[kind]}" for kind, n in skipped_counts(skipped).items())
-    return f"{len(skipped):,} of {n_items:,} {things} {'is' if len(skipped) == 1 else 'are'} left out: {kinds}"
+    return f"{len(skipped):,} of {n_items:,} {things} {'is' if len(skipped) == 1 else 'are'} skipped: {kinds}"
 
 
 def warn_of_skipped(where: str, skipped: Sequence[Skipped], n_items: int, *, stacklevel: int = 2) -> None:
