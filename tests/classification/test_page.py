@@ -115,7 +115,7 @@ def test_where_unknown_items_cannot_be_judged_the_page_says_so(tmp_path):
 
 def test_one_item_is_not_labelled_jointly(tmp_path):
     top = top_of(written(tmp_path, classified([[0.9, 0.1, 0, 0]])))
-    assert "1 item, labelled on its own (one item is no batch to learn from), with a catalogue of 4 classes" in top
+    assert "1 item, labelled on its own (one item is not a batch to learn from), with a catalogue of 4 classes" in top
 
 
 def test_a_page_is_written_whole(tmp_path, monkeypatch):
