@@ -164,8 +164,8 @@ def _given_labels(known: Known, batch: Batch, classes: Sequence[str]) -> dict[in
         return {}
     if not isinstance(given, Mapping):
         raise LabelError(
-            f"given must map rows of the batch, counted from 0, to labels, got {given!r:.60}; labels in a file join a "
-            "catalogue: handful catalogue add"
+            f"given must map rows of the batch, counted from 0, to labels, got {given!r:.60}; labels in a "
+            "file join a catalogue: handful catalogue add"
         )
     position_of = {row: position for position, row in enumerate(batch.rows)}
     there = {*classes, *new_classes}
