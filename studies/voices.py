@@ -243,9 +243,9 @@ def page() -> Page:
         ),
         limits=(
             "Thresholds are the best in hindsight, on other recordings of the same kind. Voices read digits in one "
-            "room each, so voice and room cannot be told apart. Clusters are made up: half of the voices fall into two, "
-            "and 5% of the segments lie in a wrong one. The clips of [Choose a tool](../understand/comparison.md) are "
-            "other draws, and *one at a time* is the better of two rules there, so its figures differ."
+            "room each, so voice and room cannot be told apart. Clusters are made up: half of the voices fall into "
+            "two, and 5% of the segments lie in a wrong one. The clips of [Choose a tool](../understand/comparison.md) "
+            "are other draws, and *one at a time* is the better of two rules there, so its figures differ."
         ),
         made=(
             "Vectors of `audiomnist-speakers` (AudioMNIST, MIT) by the encoder of Resemblyzer. "
