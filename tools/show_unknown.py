@@ -54,7 +54,7 @@ def take(page: Page, name: str) -> None:
     """Write a picture of the page."""
     page.wait_for_load_state("networkidle")
     place = IMAGES / name
-    page.screenshot(path=str(place), type="jpeg", quality=80)
+    page.screenshot(path=str(place), type="jpeg", quality=62)
     print(f"{place}: {place.stat().st_size / 1000:.0f} kB")
 
 

@@ -110,8 +110,8 @@ class BatchReview:
 
     def decide(
         self, number: int, items: Sequence[int], kind: str, label: str | None = None, wrong: Sequence[int] = ()
-    ) -> None:
-        """Keep one decision about one item or several, and label the batch again; refuse it if the page was behind.
+    ) -> tuple[int, ...]:
+        """Keep one decision, label the batch again, and return its items; refuse it if the page was behind.
 
         `wrong` are other items of the sheet, whose label is wrong.
         """
@@ -129,18 +129,21 @@ class BatchReview:
                 self.session.discard(list(items))
             else:
                 self.session.skip(list(items))
+            return tuple(items)
 
-    def merge(self, number: int, label: str, into: str) -> None:
-        """Say that two names are one class; a second name that nobody has said renames the first."""
+    def merge(self, number: int, label: str, into: str) -> tuple[int, ...]:
+        """Say that two names are one class; a second name that nobody has said renames the first. About no item."""
         with self.lock:
             self.refuse_behind(number)
             self.session.merge(plain_label(label), self._name(into), new=True)
+            return ()
 
-    def remove(self, number: int, label: str) -> None:
-        """Say that a class is none: its items have no answer any more."""
+    def remove(self, number: int, label: str) -> tuple[int, ...]:
+        """Say that a class is none: its items have no answer any more. About no item."""
         with self.lock:
             self.refuse_behind(number)
             self.session.remove(plain_label(label))
+            return ()
 
     def undo(self, number: int) -> tuple[int, ...]:
         """Take the last decision back, and return its items."""

@@ -10,7 +10,7 @@ import secrets
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from starlette.applications import Starlette
@@ -414,13 +414,7 @@ class Routes:
         label = body.get("label")
         if type(label) not in TEXT:
             raise HTTPException(422, "label must be a text or null")
-
-        def work() -> dict[str, Any]:
-            before = self.review.answer
-            self.review.decide(number, items, str(body.get("said")), label, wrong)
-            return self.page.state(self.review.changed_since(before, items))
-
-        return await self._alone(work)
+        return await self._says(lambda: self.review.decide(number, items, str(body.get("said")), label, wrong))
 
     async def similar(self, request: Request) -> Response:
         """Return the names said before that look like one that is about to be said."""
@@ -433,26 +427,14 @@ class Routes:
         number = _whole(body, "number")
         label = _text(body, "label")
         into = _text(body, "into")
-
-        def work() -> dict[str, Any]:
-            before = self.review.answer
-            self.review.merge(number, label, into)
-            return self.page.state(self.review.changed_since(before, [], {label: into}))
-
-        return await self._alone(work)
+        return await self._says(lambda: self.review.merge(number, label, into), renamed={label: into})
 
     async def remove(self, request: Request) -> Response:
         """Keep that a class is none, and return the labels that follow."""
         body = await _body(request)
         number = _whole(body, "number")
         label = _text(body, "label")
-
-        def work() -> dict[str, Any]:
-            before = self.review.answer
-            self.review.remove(number, label)
-            return self.page.state(self.review.changed_since(before, []))
-
-        return await self._alone(work)
+        return await self._says(lambda: self.review.remove(number, label))
 
     async def history(self, request: Request) -> Response:
         """Return every answer, the last one first."""
@@ -463,24 +445,12 @@ class Routes:
         body = await _body(request)
         number = _whole(body, "number")
         event = _text(body, "event")
-
-        def work() -> dict[str, Any]:
-            before = self.review.answer
-            items = self.review.take_back(number, event)
-            return self.page.state(self.review.changed_since(before, items), undone=items)
-
-        return await self._alone(work)
+        return await self._says(lambda: self.review.take_back(number, event), undoes=True)
 
     async def undo(self, request: Request) -> Response:
         """Take the last step back, and return the labels from before."""
         number = _whole(await _body(request), "number")
-
-        def work() -> dict[str, Any]:
-            before = self.review.answer
-            items = self.review.undo(number)
-            return self.page.state(self.review.changed_since(before, items), undone=items)
-
-        return await self._alone(work)
+        return await self._says(lambda: self.review.undo(number), undoes=True)
 
     async def end(self, request: Request) -> Response:
         """Write the labels, and end the review."""
@@ -497,6 +467,19 @@ class Routes:
         answer = await self._alone(work)
         self.on_finished(found[0])
         return answer
+
+    async def _says(
+        self, say: Callable[[], Sequence[int]], *, renamed: Mapping[str, str] | None = None, undoes: bool = False
+    ) -> Response:
+        """Keep what a person says, and return the labels that follow; `say` returns the items that it is about."""
+
+        def work() -> dict[str, Any]:
+            before = self.review.answer
+            items = say()
+            changed = self.review.changed_since(before, items, renamed)
+            return self.page.state(changed, undone=items if undoes else None)
+
+        return await self._alone(work)
 
     async def _alone(self, work: Callable[[], dict[str, Any]]) -> Response:
         """Do one piece of work at a time, on a thread."""
