@@ -1,6 +1,6 @@
 // A sheet: tiles to be accepted at a glance; a click or a key marks what does not belong.
 
-import { make } from "./elements.js";
+import { make, note } from "./elements.js";
 import { layOutSheet } from "./grid.js";
 import { enlargeItem, image, zoomButton } from "./pictures.js";
 import { named } from "./names.js";
@@ -61,6 +61,7 @@ function toggle(item, redraw) {
   split(ask);
   if (marked.has(item)) marked.delete(item);
   else marked.add(item);
+  note(""); // on a phone, what is marked is said where it was
   cursorOnSheet = Math.max(0, ask.items.indexOf(item));
   redraw();
 }
