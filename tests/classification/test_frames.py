@@ -11,7 +11,7 @@ import pytest
 import torch
 from PIL import Image
 
-from handful import label
+from handful import classify, label
 from handful.errors import BankError, OptionError, SkippedRowsWarning
 from handful.extraction.encoder import Encoder
 from tests.items_at_hand import small_encoder
@@ -263,3 +263,18 @@ GOOD = {"vector": points().tolist(), "label": with_blanks(TRUTH)}
 def test_what_cannot_be_labelled_is_refused_with_a_sentence(frame, options, sentence):
     with pytest.raises((BankError, OptionError), match=sentence):
         label(frame, **options)
+
+
+@pytest.mark.parametrize("named", [{"labels": "label"}, {}])
+def test_a_table_that_is_both_sides_is_labelled_where_it_has_no_label(named, tmp_path):
+    rows = measured() | {"label": with_blanks(TRUTH)}
+    table = pd.DataFrame(rows)
+    table.to_csv(tmp_path / "x.csv", index=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", SkippedRowsWarning)  # rows to be labelled are not left out of the examples
+        answer = classify(tmp_path / "x.csv", tmp_path / "x.csv", features="height,width,weight,age", **named)
+    blank = [at for at, label in enumerate(rows["label"]) if label is None]
+    assert answer.labels.tolist() == [truth()[at] for at in blank]
+    table.assign(label=truth()).to_csv(tmp_path / "all.csv", index=False)
+    answer = classify(tmp_path / "all.csv", tmp_path / "all.csv", features="height,width,weight,age", **named)
+    assert len(answer.labels) == len(truth())

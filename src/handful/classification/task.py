@@ -32,7 +32,8 @@ from handful.extraction.items import Items, list_items
 from handful.extraction.options import Reading, asked_of, load_network
 from handful.fitted import FittedModel, load_model
 from handful.fitted.files import is_model_path
-from handful.reading.labels import labelled, with_labels, without_labels
+from handful.reading.class_names import is_missing
+from handful.reading.labels import label_column, labelled, parted, with_labels, without_labels
 from handful.reading.read import in_hand, kind_of, read_input, refuse_useless
 from handful.reading.registry import candidate_rule
 from handful.reading.table import Skipped, Table
@@ -213,7 +214,8 @@ def check(
     missing = inputs.reading.get("missing")
     features = inputs.reading.get("features")
     inputs = replace(inputs, **scaled(inputs.catalogue, inputs.batch, beside, missing, features))
-    batch = Batch.of(_rows_to_label(inputs), group_by=by, columns=columns_named(known), id_column=id_column)
+    inputs = _apart(inputs)
+    batch = Batch.of(inputs.batch, group_by=by, columns=columns_named(known), id_column=id_column)
     known = _by_catalogue(known, inputs, batch)
     table, examples = _examples(inputs.catalogue, inputs.labels)
     inputs = replace(inputs, catalogue=table, paths=paths)
@@ -248,12 +250,22 @@ def class_names_of(examples: GivenExamples) -> tuple[str, ...]:
     return () if examples is None else tuple(examples.class_names)
 
 
-def _rows_to_label(inputs: Inputs) -> Table:
-    """Return the table of the batch; in one file with the catalogue, it is the rows without a label."""
+def _apart(inputs: Inputs) -> Inputs:
+    """Return examples and batch apart where one file has both: its rows with a label, and those without.
+
+    A table in which every row has a label is labelled as a whole, as if it had none.
+    """
     first, second = (inputs.paths.get(name) for name in ("catalogue", "batch"))
-    if first is None or second is None or not kind_of(second).holds_both or first.resolve() != second.resolve():
-        return inputs.batch
-    return without_labels(inputs.batch, inputs.labels)
+    if first is None or second is None or first.resolve() != second.resolve():
+        return inputs
+    if not isinstance(inputs.catalogue, Table) or (inputs.labels is None and inputs.batch.classes is not None):
+        return inputs
+    column = label_column(inputs.catalogue, inputs.labels)
+    has_all = not any(is_missing(label, inputs.batch.no_label) for label in inputs.batch.values(column))
+    if has_all and not kind_of(second).holds_both:
+        return inputs
+    examples, _ = parted(inputs.catalogue, column)
+    return replace(inputs, catalogue=examples, batch=without_labels(inputs.batch, column))
 
 
 def _by_catalogue(known: Known, inputs: Inputs, batch: Batch) -> Known:
