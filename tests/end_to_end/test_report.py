@@ -78,10 +78,10 @@ def test_the_number_beside_a_filter_is_what_it_shows_and_chosen_filters_can_be_c
     for name, count in sidebar(page, "#views").items():
         filter_by(page, name)
         assert page.locator("#matches").inner_text() == f"{count} item{'' if count == 1 else 's'}"
-    filter_by(page, "In doubt")
+    filter_by(page, "Doubtful")
     label = page.locator("#class-list [aria-pressed=true] > span").first.inner_text()
     chips = page.locator("#chips .chip")
-    assert [text.strip("×\n") for text in chips.all_inner_texts()] == ["In doubt", label, "marsh", "Clear all"]
+    assert [text.strip("×\n") for text in chips.all_inner_texts()] == ["Doubtful", label, "marsh", "Clear all"]
     chips.filter(has_text=label).click()
     assert label not in chips.all_inner_texts()
     assert page.locator("#class-list [aria-pressed=true]").count() == 0
