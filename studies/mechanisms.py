@@ -308,7 +308,8 @@ def page() -> Page:
             "the right label, means over kinds of batches; then the gain over the step above in points, in how many "
             "kinds it is above (↑) and below (↓) zero by its 95% interval, and the change of the log-loss, where less "
             "is better. `sparse_em`, the simple control, and `offset` are compared with `head`. In *open* batches "
-            "three tenths of the items are unknown, but for those of real laboratories and companies."
+            "three tenths of the items are unknown, seven tenths in those that are *mostly unknown*; of real "
+            "laboratories and companies, as many as there are."
         ),
         alt="Points of right labels that the model gains on the simple control, in each kind of batches",
         figure=lambda: dots(shown, "points gained on the simple control", at=0),
