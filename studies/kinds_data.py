@@ -21,6 +21,8 @@ SPARE = 3  # rows that a class must have besides its examples
 REMOVED, THERE, UNKNOWN_SHARE = 10, 3, 0.3  # of an open kind: classes taken out, those of a batch, share of their items
 NO_CLASS = -1
 UNEVEN = 0.5  # Dirichlet parameter of uneven shares
+MOST_EXAMPLES, SPARE_OF_UNEQUAL = 30, 10  # of a catalogue with unequal examples: of a class, and rows left for batches
+MOSTLY_UNKNOWN = 0.7
 LIBRARY, SHARED_BY_BOTH, COMPOUNDS_OF_A_RUN, NEW_COMPOUNDS = 200, 100, 20, 12
 CELLS_OF_A_TYPE, LEAST_CELLS = 10, 60
 WORSE = ("blur", "contrast", "grey", "jpeg", "noise")
@@ -87,6 +89,28 @@ def of_bank(
         elif is_open:
             there = rng.choice(out, THERE, replace=False)
             own = _with_unknown(own, points[chosen(rng, left, there, n_unknown)])
+        batches.append(own)
+    return Task(points[held], labels[held], batches)
+
+
+def with_unequal_examples(
+    data: Path, rng: np.random.Generator, n: int, *, name: str, present: int, strangers: str = "", share: float = 0.0
+) -> Task:
+    """Draw 1 to 30 examples of each class, log-uniformly; a share of the items is of `strangers`."""
+    points, labels = _read(data / name)
+    order = shuffled(rng, labels)
+    wanted = np.exp(rng.uniform(0, np.log(MOST_EXAMPLES), len(order))).round().astype(int)
+    shots = [min(most, max(1, len(rows) - SPARE_OF_UNEQUAL)) for most, rows in zip(wanted, order, strict=True)]
+    held = np.concatenate([rows[:some] for rows, some in zip(order, shots, strict=True)])
+    left = [rows[some:] for rows, some in zip(order, shots, strict=True)]
+    n_unknown = round(share * ITEMS)
+    batches = []
+    for _ in range(n):
+        rows = chosen(rng, left, rng.choice(len(order), present, replace=False), ITEMS - n_unknown)
+        own = Batch(points[rows], labels[rows])
+        if strangers:
+            others = array(data / strangers / "features.npy")
+            own = _with_unknown(own, others[rng.choice(len(others), n_unknown, replace=False)])
         batches.append(own)
     return Task(points[held], labels[held], batches)
 
@@ -221,6 +245,7 @@ _CLINC, _CALTECH, _CUB = "clinc150-minilm", "caltech101-efflite0", "cub200-effli
 _HWU, _HINT = "hwu64-minilm", "hint3-sofmattress-minilm"
 _TYPED = partial(after_a_change, name=_CLINC, changed="clinc150-shifted", kinds=TYPED)
 _WORSE = partial(after_a_change, name=_CALTECH, changed="caltech101-shifted", kinds=WORSE)
+_MOSTLY = partial(with_unequal_examples, share=MOSTLY_UNKNOWN)
 GROUPS: dict[str, dict[str, Kind]] = {
     "tuning": {
         **{f"clinc150, {n} classes": Kind(partial(of_bank, name=_CLINC, present=n)) for n in (2, 5, 10)},
@@ -233,9 +258,13 @@ GROUPS: dict[str, dict[str, Kind]] = {
         "tinyimagenet200, 300 items": Kind(
             partial(of_bank, name="tinyimagenet200-efflite0", present=8, items=300), catalogues=2
         ),
+        "clinc150, unequal examples": Kind(partial(with_unequal_examples, name=_CLINC, present=20)),
         "open clinc150": Kind(partial(of_bank, name=_CLINC, is_open=True), is_open=True),
         "open clinc150, real requests": Kind(
             partial(of_bank, name=_CLINC, is_open=True, strangers="clinc-oos-minilm"), is_open=True
+        ),
+        "open clinc150, unequal examples, mostly unknown": Kind(
+            partial(_MOSTLY, name=_CLINC, present=20, strangers="clinc-oos-minilm"), is_open=True
         ),
         "open caltech101": Kind(partial(of_bank, name=_CALTECH, is_open=True), is_open=True),
         "open caltech101, worse pictures": Kind(partial(_WORSE, is_open=True), is_open=True),
@@ -251,6 +280,10 @@ GROUPS: dict[str, dict[str, Kind]] = {
         "hwu64, uneven sizes": Kind(partial(of_bank, name=_HWU, present=8, uneven=True)),
         "hwu64, nearly all classes": Kind(partial(of_bank, name=_HWU, present=58, items=150)),
         "sofmattress, requests": Kind(partial(requests, name=_HINT), catalogues=1),
+        "hwu64, unequal examples": Kind(partial(with_unequal_examples, name=_HWU, present=20)),
+        "open hwu64, unequal examples, mostly unknown": Kind(
+            partial(_MOSTLY, name=_HWU, present=20, strangers="clinc-oos-minilm"), is_open=True
+        ),
         "open cub200": Kind(partial(of_bank, name=_CUB, is_open=True), is_open=True, catalogues=2),
         "open massbank": Kind(partial(two_laboratories, is_open=True), is_open=True, catalogues=2),
         "open lung": Kind(partial(two_atlases, is_open=True), is_open=True),

@@ -1,4 +1,4 @@
-"""What each mechanism of the model gains over those before it, in 28 kinds of batches, with the simple control first.
+"""What each mechanism of the model gains over those before it, in 32 kinds of batches, with the simple control first.
 
     python studies/mechanisms.py DATA --group tuning
     python studies/mechanisms.py DATA --group confirmation

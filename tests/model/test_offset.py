@@ -68,3 +68,13 @@ def test_a_class_that_is_ruled_out_stays_out():
     found = offset_of(points, scores, weights, means, np.arange(1.0, 7.0), spread=1.0)
     assert np.isfinite(found.total).all()
     assert np.isfinite(found.offset).all()
+
+
+def test_items_of_no_class_do_not_make_classes_with_few_examples_larger():
+    """Their scores are flat and lean towards classes with one example; before, these classes took such batches."""
+    rng = np.random.default_rng(0)
+    shots = np.array([1.0, 1.0, 1.0, 10.0, 10.0, 10.0])
+    known = rng.choice(6, 30, p=shots / shots.sum())
+    scores = np.concatenate([8.0 * np.eye(6)[known], np.where(shots == 1, 1.0, 0.0) * np.ones((90, 1))])
+    tilts = offset_of(np.zeros((120, 2)), scores, np.zeros((6, 2)), np.zeros((6, 2)), shots, spread=0.0).total
+    assert tilts[3] > tilts[0]  # as many examples, as many items

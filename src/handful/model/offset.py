@@ -4,6 +4,10 @@ A common offset d of the items, and shares that follow `s_k^η`. With π_k the s
 class means, `r = x̄ - Σ_k π_k μ_k` is what the classes do not explain. Chance alone makes `|r|²` about
 `V/m + V Σ_k π_k²/s_k`, from m items and from means of s_k examples; d is r, shrunk by twice that. Both change a score
 by a constant per class: `S_nk - <d, W_k> + η ln s_k`.
+
+η follows from `Σ_n p_nk²`, not from `Σ_n p_nk`. An item of no class has a flat p, which leans towards classes with one
+example: these have the shortest weights, so their scores fall least. Many such items would say that shares fall with
+the numbers of examples, and a class with one example would take the batch.
 """
 
 from __future__ import annotations
@@ -51,7 +55,9 @@ def estimate_offset(scores: Scores, vectors: Vectors | None, settings: Settings)
     for _ in range(settings.offset_steps if spread.any() or uneven.any() else 0):
         shares = scores.counts(tilts) / scores.n_items
         if uneven.any():
-            eta = np.where(uneven, _eta(eta, log_shots, possible, shares, settings), 0.0)
+            certain = scores.certain_counts(tilts)
+            certain /= certain.sum(-1, keepdims=True)
+            eta = np.where(uneven, _eta(eta, log_shots, possible, certain, settings), 0.0)
         if spread.any():
             unexplained = centre - shares.astype(head.means.dtype) @ head.means
             noise = settings.offset_chance * spread * (1 / scores.n_items + (shares**2 / head.mass).sum(-1))

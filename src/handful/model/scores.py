@@ -154,6 +154,17 @@ class Scores:
         sums = (each.swapaxes(1, 2) @ self.likelihood)[:, 0]
         return np.asarray(sums * factors, dtype=np.float64)
 
+    def certain_counts(self, tilts: Floats) -> Doubles:
+        """`Σ_n p_nk²` [batch, class] under constants [batch, class]: an item counts as far as its class is certain."""
+        factors = class_factors(tilts).astype(self.likelihood.dtype)
+        each = 1 / (self.likelihood @ factors[..., None])
+        sums = ((each * each).swapaxes(1, 2) @ self._squared_likelihood)[:, 0]
+        return np.asarray(sums * factors * factors, dtype=np.float64)
+
+    @cached_property
+    def _squared_likelihood(self) -> Floats:
+        return self.likelihood * self.likelihood
+
     def rows(self, rows: npt.NDArray[np.integer] | slice) -> Scores:
         """Return some of the items of each batch."""
         if isinstance(rows, slice) and rows.indices(self.n_items) == (0, self.n_items, 1):
