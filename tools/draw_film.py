@@ -43,7 +43,7 @@ MIDDLE = 4
 # Small enough that words can be read where a README shows it.
 SIZE: ViewportSize = {"width": 1200, "height": 730}
 # Of the pictures, and of the film.
-QUALITY, FILM_QUALITY = 64, 45
+QUALITY, FILM_QUALITY = 50, 45
 # How hard the encoder of the film tries, of 6: more takes minutes and saves little.
 EFFORT = 4
 # How long a frame stays: a question, a letter that is typed, marks, and the end, in milliseconds.
