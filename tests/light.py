@@ -138,7 +138,7 @@ def test_what_needs_torch_says_so(files: Path, monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.chdir(files)
     Path("t.csv").write_text("text,label\na b,x\nc d,y\n", encoding="utf-8")
     assert main(["classify", "t.csv", "t.csv", "--out", "p.csv"]) == 1
-    assert re.search(r"pip install .*\[torch\]'", capsys.readouterr().err)
+    assert re.search(r'pip install .*\[torch\]"', capsys.readouterr().err)
     assert main(["bench", "paper", "--list"]) in (0, 1, 2)
     assert main(["doctor"]) == 0
     with pytest.raises(MissingExtraError, match=r"\[fewshot\]"):

@@ -1,5 +1,4 @@
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -62,9 +61,7 @@ def test_an_interruption_of_a_run_is_one_line_that_says_how_to_go_on(tmp_path):
     out = tmp_path / "my run"
     arguments = ["bench", "run", "--bank", "clinc150", "--method", "tim", "--tasks", 100_000, "--out", out]
     code, said = interrupted(arguments, lambda: out.glob("plan.json"), 0.5)
-    hours, _, last = said.partition("\n")
-    assert re.fullmatch(r"about \S+ CPU hours are left, by what tasks of such sizes took elsewhere", hours)
-    assert last == (
+    assert said == (
         "handful: interrupted; rows that were written are kept. "
         f"Continue with: handful bench run --resume --out '{out}'\n"
     )

@@ -62,8 +62,8 @@ def near(found: Mapping[str, Any]) -> str:
     said = []
     for name, of in found.get("classes", {}).items():
         if name.isdecimal():
-            among_all = f" ({100 * of['accuracy_among_all']:.1f} % among all)" if "accuracy_among_all" in of else ""
-            said.append(f"of {int(name):,} classes {100 * of['accuracy']:.1f} %{among_all}")
+            among_all = f" ({100 * of['accuracy_among_all']:.1f}% among all)" if "accuracy_among_all" in of else ""
+            said.append(f"of {int(name):,} classes {100 * of['accuracy']:.1f}%{among_all}")
     return f"Labels that are right in these groups of many classes: {', '.join(said)}." if said else ""
 
 

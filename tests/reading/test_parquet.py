@@ -219,7 +219,7 @@ def test_a_large_table_is_read_into_a_nameless_file(tmp_path, monkeypatch):
 def test_without_pyarrow_the_extra_is_named(tmp_path, monkeypatch):
     file = write(tmp_path / "x.parquet", embedding=VECTORS, label=[0, 1, 0])
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(MissingExtraError, match=r"pip install .*\[parquet\]'"):
+    with pytest.raises(MissingExtraError, match=r'pip install .*\[parquet\]"'):
         read_bank(file)
 
 

@@ -78,7 +78,7 @@ def test_heic_without_its_extra_is_unsupported_by_name(tmp_path, monkeypatch):
             ("class0/00.HEIC", "unsupported"),
             ("class1/film.mp4", "unsupported"),
         ]
-        assert re.fullmatch(r"HEIC is not read; convert it to JPEG, or run: pip .*\[heic\]'.*", table.skipped[0].reason)
+        assert re.fullmatch(r'HEIC is not read; convert it to JPEG, or run: pip .*\[heic\]".*', table.skipped[0].reason)
         assert table.skipped[1].reason == "a video is not read; save pictures of it as JPEG"
         assert sorted([*table.rows, *(one.row for one in table.skipped)]) == list(range(6))
         with pytest.warns(SkippedRowsWarning, match="2 of 6 items are skipped: 2 of an unsupported kind"):

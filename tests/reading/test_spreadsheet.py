@@ -55,7 +55,7 @@ def test_other_files_are_refused(tmp_path, monkeypatch):
         with pytest.raises(BankError, match=sentence):
             read(file)
     monkeypatch.setitem(sys.modules, "openpyxl", None)
-    with pytest.raises(MissingExtraError, match=r"pip install .*\[xlsx\]'"):
+    with pytest.raises(MissingExtraError, match=r'pip install .*\[xlsx\]"'):
         read(tmp_path / "y.xlsx")
 
 

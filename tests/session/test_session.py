@@ -91,7 +91,7 @@ def test_an_answer_that_is_refused_changes_nothing(world):
         session.answer(0, "hare")
     with pytest.raises(LabelError, match="did you mean 'owl'"):
         session.answer(0, "owll")
-    with pytest.raises(LabelError, match="no class"):
+    with pytest.raises(LabelError, match="not a class"):
         session.answer(0, float("nan"))
     with pytest.raises(LabelError, match="another kind"):
         session.answer(0, 7, new=True)

@@ -61,7 +61,7 @@ def test_any_earlier_answer_can_be_taken_back_and_later_ones_stay(session):
     first = session.events[0].event
     session.take_back(first)
     assert session.said.given == {1: "kind 04", 2: "kind 05"}
-    with pytest.raises(OptionError, match="no answer of the session, or it was taken back"):
+    with pytest.raises(OptionError, match="not an answer of the session, or it was taken back"):
         session.take_back(first)
     alone = Session.of_batch(session.file, session.batch, session.labeller, session.options)
     assert alone.result.labels.tolist() == session.result.labels.tolist()

@@ -191,6 +191,8 @@ def classify(
 
     Examples
     --------
+    >>> import tempfile
+    >>> from pathlib import Path
     >>> folder = Path(tempfile.mkdtemp())
     >>> np.savez(folder / "catalogue.npz", features=np.eye(3), labels=["cat", "dog", "fox"])
     >>> np.save(folder / "batch.npy", np.eye(3)[[1, 1, 0, 1]])

@@ -118,7 +118,7 @@ def new_name(label: Any, known: Collection[Any] = ()) -> Any:
     >>> new_name("nan")
     Traceback (most recent call last):
         ...
-    handful.errors.LabelError: 'nan' is no class: it says that a label is missing; give another name
+    handful.errors.LabelError: 'nan' is not a class: it says that a label is missing; give another name
     """
     name = plain_label(label.item() if isinstance(label, np.generic) else label)
     if name not in known and is_missing(name):

@@ -74,8 +74,10 @@ def choice_rows(chosen: Sequence[Choice]) -> list[tuple[str, ...]]:
     """Return rows under `HEAD`: what was published and what was found, with their difference on the same tasks."""
     rows = list[tuple[str, ...]]()
     for choice in chosen:
-        found, published = choice.found, choice.published
-        beside, gain = ("not run", ""), ("", "")
+        found = choice.found
+        published = choice.published
+        beside = ("not run", "")
+        gain = ("", "")
         if published is not None:
             beside = (choice.text(published), published.estimate().percent.text(2))
             apart = paired_difference(found, published).percent

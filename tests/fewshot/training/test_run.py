@@ -88,7 +88,7 @@ def test_settings_of_the_machine_are_checked(split, tmp_path):
 def test_without_lightning_it_says_what_to_install(split, on_lightning, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "lightning", None)
     monkeypatch.delitem(sys.modules, on_lightning.__name__)
-    with pytest.raises(MissingExtraError, match=r"pip install .*\[train\]'"):
+    with pytest.raises(MissingExtraError, match=r'pip install .*\[train\]"'):
         train(split, RECIPE, tmp_path)
 
 
