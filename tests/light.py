@@ -148,4 +148,4 @@ def test_what_needs_torch_says_so(files: Path, monkeypatch: pytest.MonkeyPatch, 
 
 def test_the_demo(tmp_path: Path) -> None:
     assert main(["demo", "--out", str(tmp_path / "demo")]) == 0
-    assert (tmp_path / "demo" / "index.html").is_file()
+    assert (tmp_path / "demo" / "report.html").is_file()
