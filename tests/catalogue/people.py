@@ -40,15 +40,13 @@ def says_something(catalogue: CatalogueFile, rng: random.Random, person: str = "
     ]
     label = rng.choice(NAMES)
     kind = rng.choice(
-        ("named",) * 5 + ("accepted",) * 2 + ("none", "bad", "open", "split", "split", "renamed", "renamed", "removed")
+        ("named",) * 5 + ("accepted",) * 2 + ("none", "bad", "open", "renamed", "renamed", "removed")
         + ("known",) + ("taken_back",) * 4 + ("arrive",) * 2
     )  # fmt: skip
     if kind == "named":
         catalogue.append("named", {"label": label, "sheet": None}, some, person=person)
     elif kind in ("accepted", "none", "bad", "open"):
         catalogue.append(kind, {}, some, person=person)
-    elif kind == "split":
-        catalogue.append("split", {"label": label}, some, person=person)
     elif kind == "renamed":
         catalogue.append("renamed", {"label": label, "into": rng.choice(NAMES)}, person=person)
     elif kind == "removed":
@@ -87,7 +85,6 @@ def by_key(catalogue: CatalogueFile) -> dict[str, Any]:
         **{name: {keys[item]: said for item, said in state[name].items()} for name in ("all", "answers")},
         "disputed": {keys[item] for item in state["disputed"]},
         "classes": state["classes"],
-        "split": [{keys[item] for item in group} for group in state["split"]],
         "places": {batch: {keys[i]: place for i, place in here.items()} for batch, here in state["places"].items()},
         "known": state["known"],
     }

@@ -5,14 +5,11 @@ after, those that these come after, and so on; nothing else.
 
 - An event counts unless one that counts takes it back.
 - An answer about an item stands unless another that counts is about the item too, and its author had seen the first.
-  Leaving a class is such an answer, which names nothing.
 - An answer that accepts gives each item the label that it was shown with; without one, it says none of the classes.
 - A class that is renamed, in the order of these events, gives its other name to every answer that has its name then,
   and whose author had not seen the renaming; one that is removed takes the answer away.
 - An item is disputed if answers that stand differ by kind or class; otherwise the last one is its answer.
 - Classes come in the order in which the answers that stand named them first; those of one answer by their names.
-- Items that left a class together are a group until an answer that stands names one of them, or says that it is of no
-  class, by somebody who had seen that they left; an item that left once more is of the later group alone.
 - What arrived is at its place until it arrives elsewhere or is gone; what was said last about a batch is known.
 """
 
@@ -40,8 +37,8 @@ def reference(events: Iterable[Event]) -> dict[str, Any]:
         for one in said:
             given = label_then(one, item)
             label = None if given is None else name_now(one, given, counted, seen)
-            kind = one.kind if one.kind in ("bad", "open", "split") else "none" if given is None else "named"
-            if kind != "split" and not (kind == "named" and label is None):
+            kind = one.kind if one.kind in ("bad", "open") else "none" if given is None else "named"
+            if not (kind == "named" and label is None):
                 answers.setdefault(item, []).append((kind, label, one.event))
     disputed = {item for item, said in answers.items() if len({(kind, label) for kind, label, _ in said}) > 1}
     places: dict[str, dict[int, str]] = {}
@@ -59,7 +56,6 @@ def reference(events: Iterable[Event]) -> dict[str, Any]:
         "answers": {item: said[-1] for item, said in answers.items() if item not in disputed},
         "disputed": disputed,
         "classes": classes(answers, ordered),
-        "split": [group for one in counted if one.kind == "split" and (group := still_split(one, standing, seen))],
         "places": places,
         "known": known,
     }
@@ -86,7 +82,7 @@ def counts(event: Event, events: list[Event]) -> bool:
 
 def answered(event: Event) -> list[int]:
     """Items that an event is an answer about."""
-    if event.kind not in ("named", "accepted", "none", "bad", "open", "split"):
+    if event.kind not in ("named", "accepted", "none", "bad", "open"):
         return []
     return [one.item for one in event.items if one.answered]
 
@@ -116,20 +112,6 @@ def classes(answers: dict[int, list[tuple[str, str | None, str]]], ordered: list
     return list(dict.fromkeys(found))
 
 
-def still_split(event: Event, standing: dict[int, list[Event]], seen: dict[str, set[str]]) -> tuple[int, ...]:
-    """Return the items that left a class by an event, and have no name yet."""
-    for item in answered(event):
-        for one in standing[item]:
-            if one.kind in ("named", "accepted", "none") and event.event in seen[one.event]:
-                return ()
-    left = [
-        item
-        for item in answered(event)
-        if not any(one.kind == "split" and event.event in seen[one.event] for one in standing[item])
-    ]
-    return tuple(left)
-
-
 def state_of(said: Said) -> dict[str, Any]:
     """All that `Said` says."""
     return {
@@ -137,7 +119,6 @@ def state_of(said: Said) -> dict[str, Any]:
         "answers": {item: tuple(answer) for item, answer in said.answers.items()},
         "disputed": set(said.disputed),
         "classes": list(said.classes),
-        "split": list(said.split),
         "places": said.places,
         "known": said.known,
     }

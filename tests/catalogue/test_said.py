@@ -107,16 +107,6 @@ def test_names_that_are_exchanged_and_a_class_that_is_given_up():
     assert {item: one.label for item, one in said_by(*events).answers.items()} == {1: "b", 3: "a"}
 
 
-def test_items_that_left_a_class_are_a_group_until_one_of_them_has_a_name():
-    events = [made(1, "named", 1, 2, 3, 4, label="fox"), made(2, "split", 2, 3, 4, label="fox")]
-    assert said_by(*events).split == ((2, 3, 4),)
-    assert list(said_by(*events).answers) == [1]
-    events.append(made(3, "split", 4, label="fox"))
-    assert said_by(*events).split == ((2, 3), (4,))
-    events.append(made(4, "named", 3, label="wolf"))
-    assert said_by(*events).split == ((4,),)
-
-
 def test_two_people_who_agree_dispute_nothing():
     events = [made(1, "arrived", 1, batch="monday"), made(2, "named", 1, label="fox")]
     events.append(made(3, "named", 1, label="fox", after=("1",)))
@@ -129,7 +119,7 @@ def test_two_people_who_agree_dispute_nothing():
 def test_one_event_more_says_what_all_of_them_say():
     history = History()
     said = Said(history)
-    events = [made(1, "named", 1, 2, label="fox"), made(2, "split", 2, label="fox"), made(3, "taken_back", event="1")]
+    events = [made(1, "named", 1, 2, label="fox"), made(2, "named", 2, label="owl"), made(3, "taken_back", event="1")]
     for event in events:
         history.add(event)
         said = said.with_event(event)

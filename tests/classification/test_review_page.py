@@ -140,7 +140,7 @@ class MadeUp:
             route.fulfill(body=page_style(REVIEW), content_type="text/css", headers=HEADERS)
         elif path.startswith(("media/", "full/")):
             route.fulfill(body=picture(path), content_type="image/jpeg", headers=HEADERS)
-        elif path in ("state", "number", "decide", "merge", "split", "undo"):
+        elif path in ("state", "number", "decide", "merge", "undo"):
             self.take(path, route.request)
             route.fulfill(body=json.dumps(self.state()), content_type="application/json", headers=HEADERS)
         elif path == "similar":
@@ -164,7 +164,7 @@ class MadeUp:
         self.number += path in ("decide", "undo")
         if path == "decide":
             self.told.append(json.loads(request.post_data))
-        elif path in ("merge", "split"):
+        elif path == "merge":
             self.changed_names.append((path, json.loads(request.post_data)))
         elif path == "undo":
             self.told.pop()

@@ -45,7 +45,7 @@ def test_labels_that_were_accepted_are_right_whatever_they_are():
     assert (found.exceptions, found.slips) == ({3: "elk"}, {})
 
 
-@pytest.mark.parametrize("kind", ["open", "bad", "renamed", "split"])
+@pytest.mark.parametrize("kind", ["open", "bad", "renamed"])
 def test_what_says_nothing_about_labels_is_no_evidence(kind):
     found = evidence_of([event(kind, shown(1), label="fox")])
     assert (found.looks, found.slips, found.exceptions) == ((), {}, {})

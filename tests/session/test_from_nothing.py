@@ -100,7 +100,7 @@ def test_the_state_is_a_function_of_the_steps(world):
         states.append(said_of(session))
     session.merge("owl", "fox")
     states.append(said_of(session))
-    session.split("fox")
+    session.answer([0, 1], "elk", new=True)
     states.append(said_of(session))
     labeller = Session(batch).labeller
     assert (
@@ -130,23 +130,14 @@ def test_two_names_of_one_class_are_merged(world):
     assert session.said.given[0] == "red fox"
 
 
-def test_one_class_is_split_and_its_other_part_is_asked_about(world):
+def test_items_of_a_class_that_are_something_else_get_a_name_and_those_like_them_follow(world):
     batch, truth = world
     owls = np.flatnonzero(truth == "owl")
     session = Session(batch).answer([0, 1, 2, owls[0], owls[1]], "animal", new=True)
-    session.split("animal")
-    apart = [item - 1 for item in session.events[-1].answered]
-    assert set(truth[list(apart)]) == {"owl"}
-    assert session.not_named[list(apart)].all()
-    assert not session.seen[list(apart)].any()
-    session.answer(apart, "owl", new=True)
+    session.answer(owls[:2], "owl", new=True)
     assert (session.result.labels[truth == "owl"] == "owl").all()
     assert (session.result.labels[truth == "fox"] == "animal").all()
     assert finished(session, np.where(truth == "fox", "animal", truth)).is_done
-    with pytest.raises(LabelError):
-        session.split("unicorn")
-    with pytest.raises(OptionError, match="two or more"):
-        Session(batch[:1]).answer(0, "fox", new=True).split("fox")
 
 
 def test_items_that_get_no_name_are_right_and_those_like_them_are_not_asked_for_one(world):
@@ -249,8 +240,6 @@ def test_classes_of_a_fitted_catalogue_keep_their_names(world):
     for changes in (lambda: session.merge("fox", "owl"), lambda: session.remove("fox")):
         with pytest.raises(OptionError, match="change its examples"):
             changes()
-    with pytest.raises(OptionError, match="answer the items"):
-        session.split("fox")
 
 
 def test_a_group_in_which_two_names_were_said_falls_apart():

@@ -50,15 +50,3 @@ def test_labels_may_be_numbers():
     say(file, "named", [1], label="7")
     found = view(file, [1, 2], int)
     assert (found.given, found.named) == ({0: 7}, (7,))
-
-
-def test_a_group_that_was_split_off_is_there_until_one_of_it_has_a_name():
-    file = catalogue(6)
-    say(file, "named", [1, 2, 3, 4], label="fox")
-    say(file, "split", [3, 4], label="fox")
-    assert view(file, [1, 2, 3, 4]).split == ((2, 3),)
-    assert view(file, [1, 2]).split == ()  # they are not in this batch
-    assert view(file, [4, 1]).split == ((0,),)
-    say(file, "named", [3], label="owl")
-    found = view(file, [1, 2, 3, 4])
-    assert (found.split, found.given) == ((), {0: "fox", 1: "fox", 2: "owl"})

@@ -10,13 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Self, TypeAlias, get_args
 
 # Answers about items: their class, each has the label that was shown, none of the classes, unfit to be labelled, seen
-# and left open. Then: a class gets another name, or that of another class; it is given up; some of its items leave it;
-# items come and go; what is known about a batch; an earlier event does not count; two copies of the catalogue became
-# one.
+# and left open. Then: a class gets another name, or that of another class; it is given up; items come and go;
+# what is known about a batch; an earlier event does not count; two copies of the catalogue became one.
 AnswerKind: TypeAlias = Literal["named", "accepted", "none", "bad", "open"]
-EventKind: TypeAlias = Literal[
-    AnswerKind, "renamed", "removed", "split", "arrived", "gone", "known", "taken_back", "joined"
-]
+EventKind: TypeAlias = Literal[AnswerKind, "renamed", "removed", "arrived", "gone", "known", "taken_back", "joined"]
 ANSWERS: frozenset[str] = frozenset(get_args(AnswerKind))
 KINDS: frozenset[str] = frozenset(get_args(EventKind))
 # Answers that say what items are.
@@ -26,7 +23,6 @@ NEEDED: Mapping[str, Mapping[str, type]] = {
     "named": {"label": str},
     "renamed": {"label": str, "into": str},
     "removed": {"label": str},
-    "split": {"label": str},
     "arrived": {"batch": str},
     "gone": {"batch": str},
     "known": {"batch": str, "options": dict},
@@ -81,9 +77,9 @@ class Event:
     kind : str
         What it is, see `EventKind`.
     about : mapping
-        `label` of an answer, or of a class that is renamed, removed or split; `into`, the other name; `batch`;
-        `options`, what is known; `event` that is taken back; `oddest`, true if the items were shown because they were
-        least like what had been seen.
+        `label` of an answer, or of a class that is renamed or removed; `into`, the other name; `batch`; `options`,
+        what is known; `event` that is taken back; `oddest`, true if the items were shown because they were least like
+        what had been seen.
     items : tuple of EventItem
         The items.
     """

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from handful.catalogue.events import ANSWERS, LABELLING, Event
+from handful.catalogue.events import ANSWERS, Event
 from handful.catalogue.history import History
 
 
@@ -68,7 +68,6 @@ class Said:
         self.sources: dict[str, Mapping[str, Any]] = {}
         self._raw: dict[int, tuple[GivenLabel, ...]] = {}
         self._renamed: list[Event] = []
-        self._split: list[Event] = []
         for event in history.counted():
             self._take(event)
 
@@ -77,19 +76,17 @@ class Said:
         if event.kind in ("taken_back", "joined"):
             return Said(self._history)
         self._take(event)
-        for name in ("all_answers", "answers", "disputed", "classes", "split"):
+        for name in ("all_answers", "answers", "disputed", "classes"):
             self.__dict__.pop(name, None)
         return self
 
     def _take(self, event: Event) -> None:
-        if event.kind in ANSWERS or event.kind == "split":
+        if event.kind in ANSWERS:
             for one in event.items:
                 if one.answered:
                     before = self._raw.get(one.item, ())
                     kept = (given for given in before if not self._history.had_seen(event.event, given.by.event))
                     self._raw[one.item] = (*kept, GivenLabel(event, event.label_of(one)))
-            if event.kind == "split":
-                self._split.append(event)
         elif event.kind in ("renamed", "removed"):
             self._renamed.append(event)
         elif event.kind == "arrived":
@@ -117,7 +114,7 @@ class Said:
             for event, said in given:
                 label = None if said is None else self.name_now(event, said)
                 was_given_up = said is not None and label is None
-                if event.kind == "split" or was_given_up:
+                if was_given_up:
                     continue
                 kind = event.kind if event.kind in ("bad", "open") else "none" if label is None else "named"
                 answers.append(ItemAnswer(kind, label, event.event))
@@ -157,24 +154,6 @@ class Said:
                 if one.label is not None:
                     first[one.label] = min(order[one.event], first.get(one.label, len(order)))
         return tuple(sorted(first, key=lambda name: (first[name], name)))
-
-    @cached_property
-    def split(self) -> tuple[tuple[int, ...], ...]:
-        """Items that left a class and have no name yet, as the groups in which they left."""
-        groups = []
-        for event in self._split:
-            events = [given.by for item in event.answered for given in self._raw[item]]
-            if any(one.kind in LABELLING and self._history.had_seen(one.event, event.event) for one in events):
-                continue  # one answer about a group says what the group is
-            mine = [item for item in event.answered if not self._left_later(item, event)]
-            if mine:
-                groups.append(tuple(mine))
-        return tuple(groups)
-
-    def _left_later(self, item: int, event: Event) -> bool:
-        """Whether an item left a class again, after an event by which it left one."""
-        events = [given.by for given in self._raw[item]]
-        return any(one.kind == "split" and self._history.had_seen(one.event, event.event) for one in events)
 
 
 def examples_of(said: Said, items: Iterable[int]) -> dict[int, str]:

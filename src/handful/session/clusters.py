@@ -13,12 +13,12 @@ group in which two names were said falls apart into the largest parts without tw
 from __future__ import annotations
 
 import numpy as np
-from scipy.cluster.hierarchy import fcluster, linkage, to_tree
+from scipy.cluster.hierarchy import linkage, to_tree
 
 from handful.model.links import pair_log_odds
 from handful.model.questions import SameClass
 from handful.model.settings import DEFAULT
-from handful.shapes import Bool, Float, Int
+from handful.shapes import Float, Int
 
 # β: nats per unit of the cosine with a class mean, that of a head of class means with one example per class, of which
 # none can be left out: a mean of one item lies at distance one from the centre. With the true labels of 18 batches of
@@ -119,13 +119,6 @@ class Tree:
             else:
                 found.append(np.sort(self.order[start:end]))
         return sorted(found, key=lambda part: (-len(part), int(part[0])))
-
-
-def two_parts(directions: Float[np.ndarray, "item dim"]) -> Bool[np.ndarray, "item"]:
-    """Return which of two or more items belong to the second of the two groups that are joined last."""
-    found = fcluster(linkage(_distances(directions), "average"), 2, "maxclust") == 2
-    # Items that are all equal are not told apart.
-    return np.asarray(found if found.any() else np.arange(len(directions)) >= (len(directions) + 1) // 2)
 
 
 def _distances(directions: Float[np.ndarray, "item dim"]) -> Float[np.ndarray, "pair"]:

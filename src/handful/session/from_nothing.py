@@ -15,9 +15,8 @@ its items are there. Items of a class without a name have no label yet, and coun
 a class because there is no other.
 
 What comes next is what corrects most wrong labels per decision: `Σ_S p / (1 + x)` for a sheet S with x expected
-exceptions, where p = 1 for items without a name; or a question. Two names that are one class become one name. A class
-that is two is put into the two groups that average linkage joins last; the one with fewer answers loses its name, and
-is asked about.
+exceptions, where p = 1 for items without a name; or a question. Two names that are one class become one name. Items
+of a class that are something else get another name, and what looks like them follows.
 """
 
 from __future__ import annotations
@@ -83,34 +82,29 @@ class FromNothing:
         excluded = np.zeros(n_items, dtype=bool)
         excluded[sorted(said.discarded)] = True
         n_answered = len(names) + bool(none)
-        # A group that was split off is a class by itself, whatever it looks like.
-        apart = [items for items in (np.setdiff1d(group, sorted(said.discarded)) for group in said.split) if len(items)]
-        columns = codes.copy()
-        for number, items in enumerate(apart):
-            columns[items] = n_answered + number
-        classes, unasked, belongs = self._classes(columns, n_answered, len(apart), excluded)
+        classes, unasked, belongs = self._classes(codes, n_answered, excluded)
         chances = self._chances(classes)
-        fixed = columns >= 0
-        chances[fixed] = np.eye(chances.shape[1])[columns[fixed]]
+        fixed = codes >= 0
+        chances[fixed] = np.eye(chances.shape[1])[codes[fixed]]
         return self._answer(chances, codes, names, n_answered, excluded, unasked, belongs)
 
     def _classes(
-        self, columns: Int[np.ndarray, "item"], n_answered: int, n_apart: int, excluded: Bool[np.ndarray, "item"]
+        self, codes: Int[np.ndarray, "item"], n_answered: int, excluded: Bool[np.ndarray, "item"]
     ) -> tuple[Int[np.ndarray, "item"], Int[np.ndarray, "item"], Float[np.ndarray, "item"]]:
-        """Return the class of each item by answers, as `columns` say, and by groups; -1 if it follows those of others.
+        """Return the class of each item by answers, as `codes` say, and by groups; -1 if it follows those of others.
 
         Return also `unasked`, and the chance of each item that its group is of a class that was named.
         """
-        classes = np.where(excluded, -1, columns)
-        unasked = np.full(len(columns), -1)
-        belongs = np.ones(len(columns))
-        answered = np.flatnonzero((columns >= 0) & (columns < n_answered))
-        means = _class_means(self.directions[answered], columns[answered])
-        n_classes = n_answered + n_apart
-        for number, part in enumerate(self.tree.parts(columns[self.grouped])):
+        classes = np.where(excluded, -1, codes)
+        unasked = np.full(len(codes), -1)
+        belongs = np.ones(len(codes))
+        answered = np.flatnonzero(codes >= 0)
+        means = _class_means(self.directions[answered], codes[answered])
+        n_classes = n_answered
+        for number, part in enumerate(self.tree.parts(codes[self.grouped])):
             items = self.grouped[part]
-            own = int(columns[items].max())
-            items = items[(columns[items] == -1) & ~excluded[items]]
+            own = int(codes[items].max())
+            items = items[(codes[items] == -1) & ~excluded[items]]
             if not len(items):
                 continue
             if own >= 0:
@@ -125,7 +119,7 @@ class FromNothing:
                     classes[items] = cosines.argmax()
                     continue
             # Once there are others, fewer items are no class by themselves: they follow the one that is nearest.
-            if len(items) >= DEFAULT.smallest_group or n_answered + n_apart == 0:
+            if len(items) >= DEFAULT.smallest_group or n_answered == 0:
                 classes[items] = n_classes
                 n_classes += 1
         return classes, unasked, belongs

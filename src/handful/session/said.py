@@ -22,15 +22,12 @@ class BatchSaid:
         Items that were seen and left open, and items that are unfit to be labelled.
     named : tuple of label
         Classes of these answers, in the order in which they were named.
-    split : tuple of tuple of int
-        Items that were taken out of a class and have no name yet, as the groups in which that was done.
     """
 
     given: dict[int, Any] = field(default_factory=dict)
     skipped: frozenset[int] = frozenset()
     discarded: frozenset[int] = frozenset()
     named: tuple[Any, ...] = ()
-    split: tuple[tuple[int, ...], ...] = ()
 
     @classmethod
     def of(cls, said: Said, positions: Mapping[int, int], label: Callable[[str], Any]) -> BatchSaid:
@@ -57,9 +54,7 @@ class BatchSaid:
                 given[position] = None if answer.label is None else label(answer.label)
         used = set(given.values())
         named = tuple(one for one in map(label, said.classes) if one in used)
-        groups = (tuple(positions[item] for item in group if item in positions) for group in said.split)
-        split = tuple(group for group in groups if group)
-        return cls(dict(sorted(given.items())), frozenset(others["open"]), frozenset(others["bad"]), named, split)
+        return cls(dict(sorted(given.items())), frozenset(others["open"]), frozenset(others["bad"]), named)
 
     @cached_property
     def seen(self) -> frozenset[int]:

@@ -36,7 +36,7 @@ BATCH = "batch"
 # Labellings that are kept, so that taking an answer back is immediate. [labellings; work]
 MOST_KEPT = 8
 # Events that are decisions of a person.
-DECISIONS = frozenset({*ANSWERS, "renamed", "removed", "split"})
+DECISIONS = frozenset({*ANSWERS, "renamed", "removed"})
 
 
 class Fit(NamedTuple):
@@ -469,29 +469,6 @@ class Session:
             The session itself.
         """
         return self._say("removed", {"label": self._fit.labels.name(self._own_name(label))})
-
-    def split(self, label: Any) -> Self:
-        """Say that one class is two: some of its items lose their label, and are asked about.
-
-        All items of the class are put into two groups by how they look. Those of the group with fewer answers are not
-        named any more.
-
-        Parameters
-        ----------
-        label : label
-            A name that was said in this session.
-
-        Returns
-        -------
-        Session
-            The session itself.
-        """
-        if not self.from_nothing:
-            raise OptionError("with a catalogue, answer the items that are of another class")
-        named = self._own_name(label)
-        return self._say(
-            "split", {"label": self._fit.labels.name(named)}, self._state.shown(self._state.smaller_part(named))
-        )
 
     def undo(self) -> Self:
         """Take the last step back.

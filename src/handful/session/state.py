@@ -14,13 +14,12 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from handful.catalogue.events import EventItem
-from handful.errors import OptionError
 from handful.estimators import Answer
 from handful.estimators.answer import compared_items, groups_of_items, proposal_numbers, unnamed_groups
 from handful.estimators.items import ModelItems
 from handful.estimators.unnamed_groups import UnnamedGroups
 from handful.model.questions import SameClass
-from handful.session.clusters import same_by_cosine, two_parts
+from handful.session.clusters import same_by_cosine
 from handful.session.evidence import Evidence
 from handful.session.oddest import OddLooks, Oddness, n_odd_needed
 from handful.session.requests import (
@@ -341,14 +340,3 @@ class State:
                 )
             )
         return found
-
-    def smaller_part(self, label: Any) -> tuple[int, ...]:
-        """Put the items of a class into two groups by how they look; return that with fewer answers, or fewer items."""
-        items = np.array([item for item, its in enumerate(self.labels) if its == label], np.int64)
-        if len(items) < 2:
-            raise OptionError(f"the class {label!r} has {len(items)} items; only a class of two or more can be two")
-        assert self.unnamed is not None
-        second = two_parts(self.unnamed.directions[items])
-        answered = np.isin(items, sorted(self.said.given))
-        sizes = [(int(answered[part].sum()), int(part.sum())) for part in (~second, second)]
-        return tuple(items[second if sizes[1] <= sizes[0] else ~second].tolist())

@@ -43,7 +43,6 @@ function wordsOfAnswer({ kind, label, into, items }) {
   if (kind === "bad") return [some + ": bad"];
   if (kind === "renamed") return [named(label, "b"), " is called ", named(into, "b")];
   if (kind === "removed") return [named(label, "b"), " was removed"];
-  if (kind === "split") return [some + " left ", named(label, "b")];
   return [some + ", left open"];
 }
 
