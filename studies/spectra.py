@@ -313,7 +313,7 @@ def table(found: Mapping[str, Mapping[str, Any]]) -> str:
 def span(values: Iterable[float]) -> str:
     """Return the lowest and the highest of some figures."""
     low, *_, high = sorted(values)
-    return f"{round(low)} to {round(high)}"
+    return f"{low:.0f}" if round(low) == round(high) else f"{low:.0f} to {high:.0f}"
 
 
 def page() -> Page:
@@ -368,8 +368,7 @@ def page() -> Page:
             f"several, the batch adds {span(several)} points to the cosine. It adds {added['0.5']} at 0.5 Da, and "
             f"{added['any']} without a window. Within a window, 0.7 finds nearly all unknown compounds, but leaves "
             f"{span(lost)}% of the known ones without a name. Equally precise joint names, by a threshold on "
-            "`certainty`, are right more often in all kinds of runs but those of BAFG within 0.5 Da with some unknown "
-            "compounds, where that cannot be told. Without a window hardly any unknown compound is "
+            "`certainty`, are right more often in all kinds of runs. Without a window hardly any unknown compound is "
             f"found that way. `--unknown` finds {unknown_found}% of the unknown spectra within a window. In runs "
             f"without any, it leaves {left['Athens']}% of the spectra of Athens without a name, but {left['BAFG']}% "
             "of those of BAFG, half of which look unlike the library. The modified cosine, without a window, has "
