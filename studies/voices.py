@@ -236,7 +236,7 @@ def page() -> Page:
         shows=(
             "Of short clips, joint labels name far more enrolled voices than the nearest mean does, without any "
             "clusters. Two strangers who say whole utterances are found as often as by a threshold, and less often if "
-            "all voices but one are strangers. Those of short clips are not found: a recording that is far from the "
+            "all voices but one are strangers. Those of short clips are hardly found: a recording that is far from the "
             "catalogue as a whole looks like another microphone. "
             "To find them, use a threshold that was tuned on your recordings, or answer questions. Without strangers "
             "`--sequence` is level with the nearest mean of clusters, and ahead where longer segments were enrolled."
