@@ -15,7 +15,7 @@ PATIENCE = 60
 
 
 class MadeUp:
-    """A batch that comes in steps: so many items have vectors, then so many more; None for what nobody can read."""
+    """A batch that comes in steps: some items have vectors, later others have; None for what nobody can read."""
 
     def __init__(self, page, review, steps, later=()):
         self.page, self.review, self.steps, self.later = page, review, steps, list(later)

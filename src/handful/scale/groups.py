@@ -94,7 +94,7 @@ def complete_groups(batches: Iterable[Any], group_by: str | Sequence[str], rows:
     group_by : str or sequence of str
         The columns of the group.
     rows : int
-        A table ends with a group, after at least so many rows and at most about twice as many, or one group.
+        A table ends with a group, after at least this many rows and at most about twice as many, or after one group.
 
     Yields
     ------
